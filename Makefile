@@ -49,7 +49,7 @@ test-interop-all: $(READY)
 
 # Kernels of the other architecture, compiled here and executed under qemu (Debian: .ci/emulation unpacks what it needs).
 test-emulated: $(READY)
-	TILEWISE_EMULATED_PYTHON=$$(.ci/emulation .emulation) $(BIN)/python -m pytest -s -m 'emulated and not slow' tests/engines/cpu
+	TILEWISE_EMULATED_PYTHON=$$(.ci/emulation .emulation) $(BIN)/python -m pytest -s -m 'emulated and not slow' tests/backends/cpu
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
@@ -67,8 +67,8 @@ sanitize:
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
-	PYTHONPATH=src:tests compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
-	PYTHONPATH=src:tests compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
+	PYTHONPATH=src:tests/support compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
+	PYTHONPATH=src:tests/support compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
 
 # The documentation site; it runs the notebooks.
 docs: $(READY)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tilewise.course import grade_text, read_assignment
-from tilewise.course.telling import item_name, sentence
+from tilewise.teaching.course import grade_text, read_assignment
+from tilewise.teaching.course.telling import item_name, sentence
 
 ASSIGNMENT = """
 title = "Tiled product"

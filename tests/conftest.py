@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-sys.path.insert(0, str(Path(__file__).parent))  # oracle and strategies, for every folder below
+sys.path[:0] = [
+    str(Path(__file__).parent / "support"),
+    str(Path(__file__).parent),
+]  # oracle and strategies; docs.code_blocks
 
 settings.register_profile(
     "ci", max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import tilewise as tw
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "support"
 SUITE = os.environ.get("ARRAY_API_TESTS", "")
 REAL = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.machine import KNOWN_CARDS
-from tilewise.options import Options
-from tilewise.planning import make_plan
-from tilewise.understanding import understand
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import understand
+from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
 

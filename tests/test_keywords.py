@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise import prepared
-from tilewise.options import DEFAULTS
+from tilewise.core.options import DEFAULTS
+from tilewise.dispatch import prepared
 
 VALUES = {
     "semiring": "min_plus",

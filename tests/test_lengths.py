@@ -7,15 +7,16 @@ import re
 from functools import cache
 
 import pytest
-
 from statements import ROOT, sources
+
 from tilewise.kernels.registry import FAMILIES
 
 TEXTS = (".py", ".cu", ".cuh", ".h", ".js", ".css", ".html")
 LINES_A_FILE, LINES_A_FUNCTION = 399, 60
 SHARED = (
-    "planning.py", "plans.py", "recipe.py", "execution.py", "prepared.py", "tuning.py", "calibration.py", "roads.py",
-    "stack_calibration.py", "kernels/family.py", "kernels/detours.py", "kernels/shared", "engines/cuda", "cli/plan.py",
+    "planning/choose.py", "core/plan.py", "core/recipe.py", "dispatch/execute.py", "dispatch/prepared.py",
+    "dispatch/route.py", "core/tuning.py", "kernels/calibration.py", "kernels/stack_calibration.py",
+    "kernels/family.py", "kernels/detours.py", "kernels/shared", "backends/cuda", "cli/plan.py",
 )  # fmt: skip
 WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder", "thin")  # names of families that prose may use
 

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-
 from drawn_problems import KINDS, drawn_problem
+
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import problem_of_shape
+from tilewise.core.tuning import table_for
 from tilewise.kernels.detours import recipe_of
-from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
-from tilewise.tuning import table_for
+from tilewise.planning.choose import make_plan
 
 resource = pytest.importorskip("resource")  # what a process holds, which Windows tells in another way
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))

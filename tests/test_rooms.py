@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from statements import ROOT, sources
 
 LAYOUT = ROOT.parents[1] / "docs" / "layout.md"
@@ -21,8 +20,7 @@ def rooms():
 
 
 ROOMS = rooms()
-ENGINES = ("reference", "cpu", "cuda", "simt")
-SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "budget", "limits")
+EMULATOR_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "budget", "limits")
 
 
 def room_of(module):
@@ -38,7 +36,7 @@ def all_imports(run_folder):
         if source.path == ROOT / "__init__.py":
             continue
         for given in source.imports:
-            inner = given.names if given.module in ("tilewise", "tilewise.engines") else ()
+            inner = given.names if given.module in ("tilewise", "tilewise.backends") else ()
             for name in [f"{given.module}.{name}" for name in inner] or [given.module]:
                 if name.partition(".")[0] == "tilewise":
                     found.append((source.module, name, given.line))
@@ -59,28 +57,28 @@ def test_imports_point_downwards(all_imports):
         assert ROOMS.index(above) <= ROOMS.index(below), f"{module}:{line} imports {name}, which stands above it"
 
 
-def test_engines_do_not_know_each_other(all_imports):
+def test_backends_do_not_know_each_other(all_imports):
     for module, name, line in all_imports:
-        if room_of(module) == room_of(name) == "engines":
+        if room_of(module) == room_of(name) == "backends":
             mine, theirs = (parts[2] if len(parts := m.split(".")) > 2 else "" for m in (module, name))
             if mine and theirs:
-                assert mine == theirs, f"{module}:{line} imports {name}, another engine"
+                assert mine == theirs, f"{module}:{line} imports {name}, another backend"
 
 
-def test_rooms_of_simt_point_downwards(all_imports):
+def test_rooms_of_the_emulator_point_downwards(all_imports):
     """check > host > compile > machine > frontend; what the engine shows of itself stands above them."""
 
     def room(module):
         parts = module.split(".")
-        return parts[3] if len(parts) > 3 and parts[:3] == ["tilewise", "engines", "simt"] else None
+        return parts[2] if len(parts) > 2 and parts[:2] == ["tilewise", "emulator"] else None
 
-    for path in (ROOT / "engines" / "simt").iterdir():
+    for path in (ROOT / "emulator").iterdir():
         if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
-            assert path.stem in (*SIMT_ROOMS, "__init__"), f"{path.name} stands in no room of simt"
+            assert path.stem in (*EMULATOR_ROOMS, "__init__"), f"{path.name} stands in no room of the emulator"
     for module, name, line in all_imports:
         above, below = room(module), room(name)
         if above and below:
-            order = SIMT_ROOMS.index(above), SIMT_ROOMS.index(below)
+            order = EMULATOR_ROOMS.index(above), EMULATOR_ROOMS.index(below)
             assert order[0] <= order[1], f"{module}:{line} imports {name}, which stands above it"
 
 

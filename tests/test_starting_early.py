@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.core.recipe import Launch
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.keys import words
 from tilewise.kernels.shared.early import begins_by_waiting, early
-from tilewise.machine import KNOWN_CARDS
-from tilewise.named_texts import words
-from tilewise.planning import make_plan
-from tilewise.problem import Layout, problem_of_shape
-from tilewise.recipe import Launch
+from tilewise.planning.choose import make_plan
 
 H200, A100 = KNOWN_CARDS["h200"], KNOWN_CARDS["a100"]
 SHAPES = [

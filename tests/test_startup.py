@@ -27,7 +27,7 @@ def test_multiplying_on_the_cpu_imports_no_framework():
 
 def test_planning_for_a_card_imports_no_kernel_of_the_cpu():
     code = "import sys, tilewise.api, tilewise.kernels.choosing; print(*sys.modules)"
-    assert "tilewise.engines.cpu.registry" not in run(code).split()
+    assert "tilewise.backends.cpu.registry" not in run(code).split()
 
 
 def test_a_small_trace_imports_nothing_it_does_not_need():
@@ -35,7 +35,7 @@ def test_a_small_trace_imports_nothing_it_does_not_need():
     traced = "from tilewise.cli.main import run; run(['trace', '--shape', '4x4x4'])"
     code = f"import sys; {traced}; print(); print(*sys.modules)"
     loaded = set(run(code).splitlines()[-1].split())
-    assert not loaded & {"numpy.ma", "numpy.random", "importlib.resources", "tilewise.machine", "llvmlite", "rich"}
+    assert not loaded & {"numpy.ma", "numpy.random", "importlib.resources", "tilewise.core.machine", "llvmlite", "rich"}
 
 
 def test_a_framework_that_is_not_there_is_named():

@@ -70,7 +70,7 @@ def test_names_are_those_that_calls_take():
 
     from tilewise.algebra import builtin
     from tilewise.algebra.dtypes import DTYPES
-    from tilewise.epilogue import ACTIVATIONS
+    from tilewise.core.epilogue import ACTIVATIONS
 
     several = {f"{k}_best" for k in range(1, 9)}
     plain = {*builtin.SEMIRINGS, *builtin.ALIASES, *builtin.STRUCTURED}
@@ -79,7 +79,7 @@ def test_names_are_those_that_calls_take():
     assert get_args(tw.ActivationName) == ACTIVATIONS
 
 
-USERS = Path(__file__).with_name("typed_program.py")
+USERS = Path(__file__).parent / "support" / "typed_program.py"
 
 
 def test_the_users_program_runs():

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 import tilewise as tw
-from tilewise.graph import sparse_closure
+from tilewise.compose.graph import sparse_closure
 
 NODES = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
 SHARES = [float(x) / 100 for x in sys.argv[2:]] or (0.001, 0.005, 0.02, 0.2)

@@ -10,7 +10,7 @@ import numpy as np
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cpu.kernels.structured.run import limit
+from tilewise.backends.cpu.kernels.structured.run import limit
 
 rng = np.random.default_rng(0)
 KINDS = ((tw.min_count, ("float32", "int32")), (tw.k_best(4), ("float32",) * 4))

@@ -66,9 +66,9 @@ def rendered(case: Case, kernel: str | None = None) -> dict[str, Any]:
     from dataclasses import replace
 
     from tilewise.algebra.dtypes import FLOAT8, dtype_named
-    from tilewise.machine import KNOWN_CARDS
-    from tilewise.planning import make_plan
-    from tilewise.problem import problem_of_shape
+    from tilewise.core.machine import KNOWN_CARDS
+    from tilewise.core.problem import problem_of_shape
+    from tilewise.planning.choose import make_plan
 
     (m, k, n), layouts = case["shape"], case.get("layouts", "NN")
     how = {name: case[name] for name in ("precision", "nonnegative") if name in case}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import tilewise as tw
-from tilewise.page.picture import number
-from tilewise.page.recording import COURSE
-from tilewise.page.replay import Replay, State, geometry_of
+from tilewise.teaching.page.picture import number
+from tilewise.teaching.page.recording import COURSE
+from tilewise.teaching.page.replay import Replay, State, geometry_of
 
 TARGET = Path(__file__).parents[1] / "page" / "walk.svg"
 CELL, SECONDS = 34, 1.1

@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import tilewise as tw
-from tilewise.engines.simt.machine.findings import Finding, Kind
-from tilewise.page.picture import draw_phase, number
-from tilewise.page.variants import drops_of, without
-from tilewise.tracing import Trace
-from tilewise.tracing.rungs import rung_text
-from tilewise.tracing.table import block_loads, uses_per_value
-from tilewise.words import LANGUAGES
+from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.i18n.messages import LANGUAGES
+from tilewise.teaching.page.picture import draw_phase, number
+from tilewise.teaching.page.variants import drops_of, without
+from tilewise.teaching.trace import Trace
+from tilewise.teaching.trace.rungs import rung_text
+from tilewise.teaching.trace.table import block_loads, uses_per_value
 
 HERE = Path(__file__).parent
 BENCHMARK = HERE.parent / "benchmarks" / "tiles.json"

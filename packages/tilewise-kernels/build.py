@@ -12,15 +12,15 @@ from pathlib import Path
 
 from tilewise import __version__
 from tilewise.algebra.builtin import SEMIRINGS
-from tilewise.engines.cuda.builders import build, workers_for
-from tilewise.engines.cuda.bundle import bundled, edition
-from tilewise.engines.cuda.compile import compile_source, compiler, missing
-from tilewise.engines.cuda.device import ARCHS, machine_of_arch
-from tilewise.engines.cuda.loading import kernel_names
+from tilewise.backends.cuda.builders import build, workers_for
+from tilewise.backends.cuda.bundle import bundled, edition
+from tilewise.backends.cuda.compile import compile_source, compiler, missing
+from tilewise.backends.cuda.device import ARCHS, machine_of_arch
+from tilewise.backends.cuda.loading import kernel_names
 from tilewise.kernels.kernel_set import kernel_set
-from tilewise.named_texts import words
-from tilewise.quantities import seconds, size
-from tilewise.warming import USUAL, kinds_of, problem_of_kind
+from tilewise.kernels.keys import words
+from tilewise.planning.precompile import USUAL, kinds_of, problem_of_kind
+from tilewise.system.quantities import seconds, size
 
 HERE = Path(__file__).parent / "tilewise_kernels"
 RUN = ("sm_90a",)  # archs whose kernels have run on a card; those of the others are compiled and no more

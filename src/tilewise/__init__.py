@@ -16,8 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tilewise.system.forks  # noqa: F401  so that a fork never catches an import of ours midway
-
-__version__ = "0.1.0.dev0"
+from tilewise.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tilewise.algebra.builtin import semirings
@@ -43,9 +42,17 @@ if TYPE_CHECKING:
     from tilewise.algebra.structured_builtin import dual, k_best, max_arg, min_count
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
-    from tilewise.contraction.chain import chain, matvec, power
-    from tilewise.contraction.einsum import einsum
-    from tilewise.engines.cpu.runtime.pool import get_num_threads, set_num_threads
+    from tilewise.backends.cpu.runtime.pool import get_num_threads, set_num_threads
+    from tilewise.compose.contraction.chain import chain, matvec, power
+    from tilewise.compose.contraction.einsum import einsum
+    from tilewise.compose.graph.closure import closure
+    from tilewise.compose.graph.paths import path
+    from tilewise.compose.groups.block_sparse import block_sparse_matmul
+    from tilewise.compose.groups.many import matmul_many
+    from tilewise.compose.groups.product import grouped_matmul, grouped_plan
+    from tilewise.compose.groups.rows import scatter_rows
+    from tilewise.core.plan import Plan
+    from tilewise.core.problem import Problem
     from tilewise.errors import (
         AlgebraError,
         CycleError,
@@ -60,17 +67,9 @@ if TYPE_CHECKING:
         TilewiseError,
         UsageError,
     )
-    from tilewise.graph.closure import closure
-    from tilewise.graph.paths import path
-    from tilewise.groups.block_sparse import block_sparse_matmul
-    from tilewise.groups.many import matmul_many
-    from tilewise.groups.product import grouped_matmul, grouped_plan
-    from tilewise.groups.rows import scatter_rows
-    from tilewise.page import explore
-    from tilewise.plans import Plan
-    from tilewise.problem import Problem
-    from tilewise.tracing import Trace, check, trace
-    from tilewise.warming import warm
+    from tilewise.planning.precompile import warm
+    from tilewise.teaching.page import explore
+    from tilewise.teaching.trace import Trace, check, trace
 
 __all__ = [
     "ActivationName",
@@ -138,19 +137,19 @@ __all__ = [
 _HOME = {
     "matmul": "api",
     "plan": "api",
-    "closure": "graph.closure",
-    "path": "graph.paths",
-    "block_sparse_matmul": "groups.block_sparse",
-    "grouped_matmul": "groups.product",
-    "grouped_plan": "groups.product",
-    "matmul_many": "groups.many",
-    "scatter_rows": "groups.rows",
-    "chain": "contraction.chain",
-    "einsum": "contraction.einsum",
-    "matvec": "contraction.chain",
-    "power": "contraction.chain",
-    "get_num_threads": "engines.cpu.runtime.pool",
-    "set_num_threads": "engines.cpu.runtime.pool",
+    "closure": "compose.graph.closure",
+    "path": "compose.graph.paths",
+    "block_sparse_matmul": "compose.groups.block_sparse",
+    "grouped_matmul": "compose.groups.product",
+    "grouped_plan": "compose.groups.product",
+    "matmul_many": "compose.groups.many",
+    "scatter_rows": "compose.groups.rows",
+    "chain": "compose.contraction.chain",
+    "einsum": "compose.contraction.einsum",
+    "matvec": "compose.contraction.chain",
+    "power": "compose.contraction.chain",
+    "get_num_threads": "backends.cpu.runtime.pool",
+    "set_num_threads": "backends.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
@@ -163,13 +162,13 @@ _HOME = {
     "max_arg": "algebra.structured_builtin",
     "min_count": "algebra.structured_builtin",
     "semirings": "algebra.builtin",
-    "Plan": "plans",
-    "explore": "page",
-    "Problem": "problem",
-    "Trace": "tracing",
-    "check": "tracing",
-    "trace": "tracing",
-    "warm": "warming",
+    "Plan": "core.plan",
+    "explore": "teaching.page",
+    "Problem": "core.problem",
+    "Trace": "teaching.trace",
+    "check": "teaching.trace",
+    "trace": "teaching.trace",
+    "warm": "planning.precompile",
 }
 
 
@@ -177,7 +176,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     if name == "cache":  # tw.cache.clear(), tw.cache.cache_folder()
-        return importlib.import_module("tilewise.cache")
+        return importlib.import_module("tilewise.system.cache")
     if name in ("jax", "torch"):  # tw.torch.Linear and kin; the framework is imported by whoever asks for them
         try:
             return importlib.import_module(f"tilewise.{name}")

@@ -14,15 +14,15 @@ from tilewise.algebra.names import ActivationName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
 from tilewise.arrays import HostArray
-from tilewise.execution import execute, machine_of, run
-from tilewise.machine import Times
-from tilewise.options import GRADIENT_BYTE, Key, Keywords, KeywordsButArg, Options
-from tilewise.planning import make_plan
-from tilewise.plans import Plan
-from tilewise.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
-from tilewise.roads import above, road_of
+from tilewise.core.machine import Times
+from tilewise.core.options import GRADIENT_BYTE, Key, Keywords, KeywordsButArg, Options
+from tilewise.core.plan import Plan
+from tilewise.dispatch.bind import understand
+from tilewise.dispatch.execute import execute, machine_of, run
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
+from tilewise.dispatch.route import above, road_of
+from tilewise.planning.choose import make_plan
 from tilewise.system.imported import imported
-from tilewise.understanding import understand
 
 if TYPE_CHECKING:
     from torch import Tensor

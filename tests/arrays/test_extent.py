@@ -16,11 +16,11 @@ import tilewise as tw
 from tilewise.arrays import extent
 from tilewise.arrays.card import check_on_card
 from tilewise.arrays.extent import check_extent, mapped
-from tilewise.engines.cpu.run import run
+from tilewise.backends.cpu.run import run
+from tilewise.dispatch.execute import machine_of
+from tilewise.dispatch.prepared import OnCard
 from tilewise.errors import DeviceError, DtypeError, ShapeError
-from tilewise.execution import machine_of
-from tilewise.planning import make_plan
-from tilewise.prepared import OnCard
+from tilewise.planning.choose import make_plan
 
 
 class Liar:

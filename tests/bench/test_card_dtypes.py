@@ -8,9 +8,9 @@ import tilewise as tw
 from tilewise.bench import card_dtypes
 from tilewise.bench.report import markdown
 from tilewise.bench.suites import pieces
-from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import problem_of_shape
+from tilewise.planning.choose import make_plan
 
 
 def test_every_kind_has_cases():

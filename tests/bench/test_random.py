@@ -15,9 +15,9 @@ from tilewise.bench.random_shapes import LARGEST, STEPS, Shape, drawn, kinds_giv
 from tilewise.bench.report import markdown
 from tilewise.bench.suites import Drawing, random_pieces
 from tilewise.cli.main import run
-from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import problem_of_shape
+from tilewise.planning.choose import make_plan
 
 
 def test_a_seed_draws_the_same_shapes_whatever_else_is_asked_for():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tilewise.backends.cpu.touch import AT_ONCE, touch_work
 from tilewise.bench import random_rings
 from tilewise.bench.suites import pieces
 from tilewise.cli.bench import command
-from tilewise.engines.cpu.touch import AT_ONCE, touch_work
 from tilewise.errors import UsageError
 
 

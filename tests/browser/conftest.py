@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-
 from made_once import made_once
 
 
@@ -135,8 +134,8 @@ def browser(driver):
 @pytest.fixture(scope="session")
 def pages(run_folder):
     """Pages by name, written once for all workers: the course's examples and some harder ones."""
-    from tilewise.engines.simt.limits import Limits
-    from tilewise.page import explore
+    from tilewise.emulator.limits import Limits
+    from tilewise.teaching.page import explore
 
     folder = run_folder / "pages"
     folder.mkdir(exist_ok=True)

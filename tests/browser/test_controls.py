@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 POSITION = "return Number(document.querySelector('.tick.here').dataset.position)"
-KERNELS = sorted((Path(__file__).parents[1] / "engines" / "simt" / "kernels").rglob("*.cu"))
+KERNELS = sorted((Path(__file__).parents[1] / "emulator" / "kernels").rglob("*.cu"))
 FOCUS = "const e = document.activeElement; return e.id || e.className || e.tagName"
 
 
@@ -272,7 +272,7 @@ def test_infinity_is_the_fill_of_min_plus(browser, pages):
 def test_the_kernels_of_the_collection_open_and_step(browser, tmp_path, kernel):
     """Right and wrong ones, as students write them: a page without a complaint, or one sentence why not."""
     from tilewise.errors import TilewiseError
-    from tilewise.page import explore
+    from tilewise.teaching.page import explore
 
     try:
         page = explore(kernel)

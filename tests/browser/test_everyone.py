@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from cut_text import CUT
-from tilewise.words import LANGUAGES, words
+
+from tilewise.i18n.messages import LANGUAGES, words
 
 STATES = {
     "start": "",

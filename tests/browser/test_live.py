@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import tilewise
-from tilewise.page.live import Server, Workbench
-from tilewise.page.recording import COURSE
+from tilewise.teaching.page.live import Server, Workbench
+from tilewise.teaching.page.recording import COURSE
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tilewise.page.picture import number
-from tilewise.page.replay import Replay
-from tilewise.tracing import trace
-from tilewise.tracing.table import block_loads
+from tilewise.teaching.page.picture import number
+from tilewise.teaching.page.replay import Replay
+from tilewise.teaching.trace import trace
+from tilewise.teaching.trace.table import block_loads
 
 SEEN = """
 const all = (selector, read) => Object.fromEntries([...document.querySelectorAll(selector)].map(read));

@@ -62,7 +62,7 @@ class TestMultiply:
         says(capsys, ["multiply", "--shape", "9x8x7", "--dtype", dtype, "--check", "--device", "cpu"], 0)
 
     def test_a_wrong_product_is_noticed(self, monkeypatch, capsys):
-        import tilewise.engines.reference.phases as phases
+        import tilewise.backends.reference.phases as phases
 
         right, calls = phases.multiply, []
 
@@ -172,7 +172,7 @@ def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("tilewise.engines.cpu.run"), "run", interrupted)
+    monkeypatch.setattr(importlib.import_module("tilewise.backends.cpu.run"), "run", interrupted)
     says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 130)
     assert not (folder / "C.npy").exists()
 

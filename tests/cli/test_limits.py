@@ -10,16 +10,16 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 import hostile
 import hostile_programs
 import hostile_runs
+import pytest
+
 import tilewise as tw
 from tilewise.cli.guard import guarded
 from tilewise.cli.main import run
-from tilewise.engines.simt import budget
-from tilewise.engines.simt.limits import Limits
+from tilewise.emulator import budget
+from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError
 
 

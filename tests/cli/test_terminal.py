@@ -143,7 +143,7 @@ def test_what_commands_quote_of_a_file_is_shown(tmp_path, words, text):
 
 
 def test_what_learn_quotes_is_shown(tmp_path):
-    from tilewise.course.exercises import exercises
+    from tilewise.teaching.course.exercises import exercises
 
     one = exercises()[0]
     (tmp_path / f"c{NOISE}").mkdir()

@@ -14,7 +14,7 @@ import pytest
 
 from tilewise.cli.main import run
 
-KERNELS = Path(__file__).parents[1] / "engines" / "simt" / "kernels"
+KERNELS = Path(__file__).parents[1] / "emulator" / "kernels"
 
 
 FOREVER = """__global__ void k(float* A, float* B, float* C, int n) {
@@ -153,7 +153,7 @@ def test_a_refused_text_is_quoted_with_a_caret(capsys):
 
 
 def test_interrupting_ends_with_130(monkeypatch, capsys):
-    import tilewise.tracing.checking as checking
+    import tilewise.teaching.trace.checking as checking
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -14,14 +14,14 @@ import tilewise as tw
 import tilewise.kernels.plain.model as plain_tiles
 import tilewise.kernels.wgmma_half.model as tensor_tiles
 import tilewise.kernels.wgmma_half.search as tensor_search
-import tilewise.planning as planning
+import tilewise.planning.choose as planning
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.card import default_stream
-from tilewise.engines.cuda.device import describe
+from tilewise.backends.cuda.device import describe
+from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.ladder.model import LADDER
 from tilewise.kernels.plain.ways import way_of
-from tilewise.prepared import run_plan
-from tilewise.problem import Layout, problem_of_shape
+from tilewise.planning.launchers import run_plan
 
 all_tiles = plain_tiles.tiles_of
 wrong = 0

@@ -12,11 +12,11 @@ import sys
 import time
 
 import numpy as np
+from sanitized_products import cases
 
 import tilewise as tw
-from sanitized_products import cases
-from tilewise.engines.cuda.device import describe
-from tilewise.prepared import launcher_of
+from tilewise.backends.cuda.device import describe
+from tilewise.planning.launchers import launcher_of
 
 
 def right(problem, family, way, machine, rng):

@@ -12,8 +12,8 @@ import numpy as np
 import tilewise as tw
 import tilewise.kernels.bf16x6.model as bf16x6
 import tilewise.kernels.k_major.model as k_major
-import tilewise.planning as planning
-from tilewise.engines.cuda.device import describe
+import tilewise.planning.choose as planning
+from tilewise.backends.cuda.device import describe
 from tilewise.kernels.bf16x6.model import SplitTile, SplitWay
 from tilewise.kernels.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorTile, KMajorWay
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-
-import tilewise as tw
 from operands import CARD_DTYPES, values
 from oracle import assert_product
 from strategies import cases
+
+import tilewise as tw
+from tilewise.algebra.dtypes import dtype_named
 from tilewise.kernels.ladder.model import LADDER
 
 cupy = pytest.importorskip("cupy")
@@ -152,7 +153,7 @@ def test_what_does_not_fit_says_so_and_leaves_nothing_behind():
 
     free, _ = memory("cuda:0")
     with pytest.raises(tw.OutOfMemoryError, match="do not fit"):
-        tw.DeviceArray((10**12,), tw.problem.dtype_named("int8"))
+        tw.DeviceArray((10**12,), dtype_named("int8"))
     assert memory("cuda:0")[0] >= free - 2**28
 
 

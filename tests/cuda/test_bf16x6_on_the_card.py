@@ -10,8 +10,8 @@ import tilewise as tw
 import tilewise.kernels.bf16x6.model as model
 import tilewise.kernels.bf16x6.recipe as recipe
 import tilewise.kernels.detours as detours
-import tilewise.planning as planning
-import tilewise.prepared as prepared
+import tilewise.planning.choose as planning
+import tilewise.planning.launchers as launchers
 from tilewise.bench.card_dtypes import DATA, operands
 from tilewise.kernels.bf16x6.model import TILES, SplitTile, SplitWay
 
@@ -172,7 +172,7 @@ def test_a_graph_replays_the_product_safe_or_not(shape):
 def forget():
     """Recipes that were laid out for another slab."""
     detours.recipe_of.cache_clear()
-    prepared.launcher_of.cache_clear()
+    launchers.launcher_of.cache_clear()
 
 
 @pytest.mark.parametrize("bad", [False, True])

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from tilewise.api import Options, understand
-from tilewise.execution import machine_of
+from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_named
-from tilewise.prepared import launcher_of
+from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 

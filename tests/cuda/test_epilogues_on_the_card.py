@@ -11,8 +11,8 @@ import pytest
 import tilewise as tw
 import tilewise.kernels.mma_sync.model as mma_sync
 import tilewise.kernels.wgmma_half.model as wgmma_half
-import tilewise.planning as planning
-from tilewise.engines.cuda.device import describe
+import tilewise.planning.choose as planning
+from tilewise.backends.cuda.device import describe
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -13,7 +13,7 @@ import pytest
 import tilewise as tw
 import tilewise.kernels.wgmma_half.model as model
 import tilewise.kernels.wgmma_half.search as search
-import tilewise.planning as planning
+import tilewise.planning.choose as planning
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.k_major.model as model
-import tilewise.planning as planning
+import tilewise.planning.choose as planning
 from tilewise.kernels.k_major.model import (
     ACROSS,
     ACROSS_TILES,

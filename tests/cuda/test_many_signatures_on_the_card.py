@@ -9,7 +9,7 @@ import time
 import pytest
 
 import tilewise as tw
-from tilewise.prepared import LIMIT, PREPARED
+from tilewise.dispatch.prepared import LIMIT, PREPARED
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.cuda, pytest.mark.slow]

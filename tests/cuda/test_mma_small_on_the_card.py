@@ -11,10 +11,10 @@ import pytest
 
 import tilewise as tw
 from tilewise.api import Options, understand
-from tilewise.execution import machine_of
+from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_small.family import MmaSmall
-from tilewise.prepared import launcher_of
+from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 

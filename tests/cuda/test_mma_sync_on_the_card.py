@@ -8,8 +8,8 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.mma_sync.model as model
-import tilewise.planning as planning
-from tilewise.engines.cuda.device import describe
+import tilewise.planning.choose as planning
+from tilewise.backends.cuda.device import describe
 from tilewise.kernels.mma_sync.model import TILES, ways
 
 torch = pytest.importorskip("torch")

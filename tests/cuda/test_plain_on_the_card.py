@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-
-import tilewise as tw
 from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_product
-from tilewise.engines.cuda.device import describe
-from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+
+import tilewise as tw
+from tilewise.backends.cuda.device import describe
+from tilewise.core.problem import problem_of_shape
+from tilewise.planning.choose import make_plan
 
 cupy = pytest.importorskip("cupy")
 

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from tilewise.api import Options, understand
-from tilewise.execution import machine_of
+from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.short_k.family import ShortK
 from tilewise.kernels.short_k.model import DEEPEST
-from tilewise.prepared import launcher_of
+from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 

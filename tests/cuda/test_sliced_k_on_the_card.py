@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 
 from tilewise.api import Options, understand
-from tilewise.execution import machine_of
+from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.sliced_k.family import SlicedK
-from tilewise.prepared import launcher_of
+from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 

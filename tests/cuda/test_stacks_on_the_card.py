@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 
 import tilewise as tw
-from tilewise.execution import machine_of
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import understand
+from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_half.model import ways
-from tilewise.options import Options
-from tilewise.prepared import launcher_of
-from tilewise.understanding import understand
+from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 

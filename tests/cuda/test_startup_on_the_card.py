@@ -22,4 +22,4 @@ def test_kernels_that_are_built_need_no_cuda_core():
     for _ in range(2):  # the first builds what is not there
         loaded = subprocess.run([sys.executable, "-c", PRODUCT], capture_output=True, text=True, check=True).stdout
     assert "cuda.core" not in loaded.split(), "importing it takes as long as all else of a first product"
-    assert "tilewise.engines.cpu.registry" not in loaded.split()
+    assert "tilewise.backends.cpu.registry" not in loaded.split()

@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 import pytest
+from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 
 import tilewise as tw
-from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
-from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launcher import Launcher
+from tilewise.backends.cuda.device import describe
+from tilewise.backends.cuda.launcher import Launcher
+from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.plain.structured import render_limit, structured_plan
-from tilewise.recipe import Address, Launch, Recipe
 
 cupy = pytest.importorskip("cupy")
 

@@ -9,8 +9,8 @@ import pytest
 import tilewise as tw
 import tilewise.kernels.wgmma_half.model as tensor_tiles
 import tilewise.kernels.wgmma_half.search as search
-import tilewise.planning as planning
-from tilewise.engines.cuda.device import describe
+import tilewise.planning.choose as planning
+from tilewise.backends.cuda.device import describe
 from tilewise.kernels.wgmma_half.model import TILES, TensorWay
 
 torch = pytest.importorskip("torch")

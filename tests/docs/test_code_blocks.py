@@ -14,9 +14,9 @@ import pytest
 
 import tilewise as tw
 from docs.code_blocks import FRAMEWORKS, ROOT, blocks, run
-from tilewise.words import LANGUAGES
+from tilewise.i18n.messages import LANGUAGES
 
-KERNELS = ROOT / "tests" / "engines" / "simt" / "kernels"
+KERNELS = ROOT / "tests" / "emulator" / "kernels"
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

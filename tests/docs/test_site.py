@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-
 from made_once import made_once
-from tilewise.words import LANGUAGES
+
+from tilewise.i18n.messages import LANGUAGES
 
 pytest.importorskip("sphinx")
 pytest.importorskip("nbclient")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tilewise as tw
-from tilewise.page.replay import Replay
-from tilewise.words import LANGUAGES
+from tilewise.i18n.messages import LANGUAGES
+from tilewise.teaching.page.replay import Replay
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial"
 

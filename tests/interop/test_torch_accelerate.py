@@ -13,13 +13,13 @@ import pytest
 import torch
 
 import tilewise as tw
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import problem_of_shape
 from tilewise.errors import ShapeError
 from tilewise.interop.torch import choice as room
 from tilewise.interop.torch.accelerate import STANDING
 from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
-from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
 

@@ -13,7 +13,7 @@ import torch
 import tilewise as tw
 from tilewise import api
 from tilewise.arrays.torch_exchange import exchange_functions
-from tilewise.prepared import PREPARED, signature_for
+from tilewise.dispatch.prepared import PREPARED, signature_for
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
 
@@ -239,7 +239,7 @@ import torch, tilewise as tw
 M = torch.ones(3, 3)
 {}
 assert tw.matmul(M, M).sum() == 27
-from tilewise.prepared import SIGNATURES
+from tilewise.dispatch.prepared import SIGNATURES
 print(type(SIGNATURES[torch.Tensor](M, M, {{}})).__name__)
 """
 

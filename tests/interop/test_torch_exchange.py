@@ -15,7 +15,7 @@ from tilewise.arrays import torch_exchange, torch_quick_signature
 from tilewise.arrays.keyword_words import VALUES
 from tilewise.arrays.torch_exchange import CPU, CUDA, UNREAD, exchange_functions, tensor_launcher
 from tilewise.arrays.torch_quick_signature import quickest_signature, wants_gradient
-from tilewise.prepared import OnTensors
+from tilewise.dispatch.prepared import OnTensors
 
 pytestmark = pytest.mark.skipif(exchange_functions() is None, reason="no table of functions, or nothing native")
 BY_PYTHON = ("by Python",)

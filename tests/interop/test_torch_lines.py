@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import tilewise as tw
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Layout
+from tilewise.core.tuning import table_for
 from tilewise.interop.torch import buffers, called, choice
 from tilewise.interop.torch.lines import Laid, best_laid, lead_on_lines, on_lines
 from tilewise.kernels.wgmma_half.tiles import takes_boxes
-from tilewise.machine import KNOWN_CARDS
-from tilewise.problem import Layout
-from tilewise.tuning import table_for
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 pytestmark = pytest.mark.filterwarnings(

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-
 from host_card import put_on_the_host
+
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.tuning import table_for
 from tilewise.interop.torch import choice, shared_lines
-from tilewise.machine import KNOWN_CARDS
-from tilewise.tuning import table_for
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 

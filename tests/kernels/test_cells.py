@@ -8,10 +8,10 @@ import pytest
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import make_plan
-from tilewise.problem import Problem, row_major
-from tilewise.tuning import table_for
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Problem, row_major
+from tilewise.core.tuning import table_for
+from tilewise.planning.choose import make_plan
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 

@@ -8,12 +8,12 @@ import shutil
 import ml_dtypes
 import numpy as np
 import pytest
-
 from host_card import run_recipe
+
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cuda.compile import compile_source
+from tilewise.backends.cuda.compile import compile_source
+from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.cross_entropy.text import THREADS, render_cross_entropy, render_scaled
-from tilewise.recipe import Address, Launch, Recipe
 
 KINDS = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 IGNORED = -100

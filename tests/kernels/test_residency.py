@@ -7,12 +7,12 @@ import time
 
 import pytest
 
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.direct_half import alone
 from tilewise.kernels.direct_half.model import HalfTile
 from tilewise.kernels.mma_small.model import seconds, ways
 from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
-from tilewise.machine import KNOWN_CARDS
-from tilewise.problem import problem_of_shape
 
 H200 = KNOWN_CARDS["h200"]
 

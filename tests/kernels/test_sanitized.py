@@ -6,8 +6,9 @@ import time
 from dataclasses import replace
 
 from sanitized_products import cases
+
+from tilewise.core.machine import KNOWN_CARDS
 from tilewise.kernels.registry import FAMILIES
-from tilewise.machine import KNOWN_CARDS
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a")
 

@@ -9,21 +9,21 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from behind_a_compiler import COMPILER
+from host_card import multiplied
 
 import tilewise as tw
 import tilewise.kernels.choosing as choosing
 import tilewise.kernels.registry as registry
-import tilewise.planning as planning
-from behind_a_compiler import COMPILER
-from host_card import multiplied
+import tilewise.planning.choose as planning
 from tilewise.bench import tune
 from tilewise.cli.main import run
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import problem_of_shape, row_major
+from tilewise.core.recipe import Launch
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.family import Family, own_tiles
-from tilewise.machine import KNOWN_CARDS
-from tilewise.plans import Geometry
-from tilewise.problem import problem_of_shape, row_major
-from tilewise.recipe import Launch
 
 H200 = KNOWN_CARDS["h200"]
 TEXT = """// toy: one thread a cell of P, blocks of %d columns
@@ -143,8 +143,21 @@ def test_no_family_is_named_where_everything_is_shared():
 
     root = Path(tilewise.__file__).parent
     names = {name for family in registry.FAMILIES for name in (family.name, *family.kernels)}
-    shared = ["planning.py", "plans.py", "prepared.py", "execution.py", "api.py", "recipe.py", "kernels/detours.py"]
-    shared += ["kernels/family.py", "engines/cuda/launcher.py", "engines/cuda/native.py", "engines/cuda/scratch.py"]
+    shared = [
+        "planning/choose.py",
+        "core/plan.py",
+        "dispatch/prepared.py",
+        "dispatch/execute.py",
+        "api.py",
+        "core/recipe.py",
+    ]
+    shared += [
+        "kernels/detours.py",
+        "kernels/family.py",
+        "backends/cuda/launcher.py",
+        "backends/cuda/native.py",
+        "backends/cuda/scratch.py",
+    ]
     for file in shared:
         text = (root / file).read_text(encoding="utf-8")
         named = {name for name in names if f'"{name}"' in text}

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from threads_as_card import ThreadQueues
-
 from operands import values
 from oracle import assert_product
+from threads_as_card import ThreadQueues
+
+from tilewise.core.machine import KNOWN_CARDS
 from tilewise.errors import FileError, OutOfMemoryError
-from tilewise.machine import KNOWN_CARDS
 from tilewise.scale import card, pinning
 from tilewise.scale.files import problem_of
 from tilewise.scale.sources import ArraySource

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import tilewise as tw
 from operands import values
 from oracle import assert_product
+
+import tilewise as tw
+from tilewise.backends.cpu.limits import host_machine
+from tilewise.backends.reference.limits import NOMINAL
 from tilewise.cli.main import run
-from tilewise.engines.cpu.limits import host_machine
-from tilewise.engines.reference.limits import NOMINAL
-from tilewise.problem import problem_of_shape
+from tilewise.core.problem import problem_of_shape
 from tilewise.scale import files, host, journal, pieces, samples, sources, targets
 from tilewise.scale.files import FileProduct
 from tilewise.scale.journal import _sealed, _unsealed

@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 import pytest
-
-import tilewise as tw
 from operands import values
 from oracle import assert_product
-from tilewise.engines.cpu import run as cpu
+
+import tilewise as tw
+from tilewise.backends.cpu import run as cpu
 from tilewise.scale import pieces
 
 
@@ -69,8 +69,8 @@ def test_stacks_args_and_accumulate(short):
 def test_pieces_of_real_products_are_short_and_few(monkeypatch):
     from tilewise.algebra.builtin import find_semiring
     from tilewise.algebra.dtypes import DTYPES
-    from tilewise.execution import machine_of
-    from tilewise.problem import Problem, row_major
+    from tilewise.core.problem import Problem, row_major
+    from tilewise.dispatch.execute import machine_of
 
     machine, seen = machine_of("cpu"), []
     monkeypatch.setattr(pieces, "_run", lambda problem, machine, M, N, P, *_: seen.append(M.size * N.shape[1]))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
-from tilewise.problem import problem_of_shape
+from tilewise.core.problem import problem_of_shape
 from tilewise.scale import schedule as schedules
 from tilewise.scale.budget import budget
 from tilewise.scale.files import LEAST_TILE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
-from tilewise.problem import problem_of_shape
+from tilewise.core.problem import problem_of_shape
 from tilewise.scale.workers import Crew, Spread, plan_workers
 
 CREW = Crew(64, 1e12, 1e10)

@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from tilewise import warming
-from tilewise.engines.cpu.runtime import compile
-from tilewise.engines.cpu.runtime.target import host_target
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.errors import EngineError
+from tilewise.planning import precompile as warming
 from tilewise.system.interruptible import interruptible
 from tilewise.system.llvm_lock import LLVM
 
@@ -149,8 +149,8 @@ def test_a_program_that_ends_meanwhile_ends_well(tmp_path):
     """It waits for the compilation: no crash, no hang, and the code is kept."""
     program = (
         "import os, signal, threading\n"
-        "from tilewise.engines.cpu.runtime import compile\n"
-        "from tilewise.engines.cpu.runtime.target import host_target\n"
+        "from tilewise.backends.cpu.runtime import compile\n"
+        "from tilewise.backends.cpu.runtime.target import host_target\n"
         "real = compile.object_code\n"
         "def interrupted(*given):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"

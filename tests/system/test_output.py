@@ -17,7 +17,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.cli.main import run
-from tilewise.engines.simt.budget import Exhausted
+from tilewise.emulator.budget import Exhausted
 from tilewise.errors import FileError
 from tilewise.system import files
 from tilewise.system.files import PosixFiles

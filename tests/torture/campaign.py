@@ -24,12 +24,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+SUPPORT = str(ROOT / "tests" / "support")
+sys.path.insert(0, SUPPORT)
 
 import fuzzing  # noqa: E402
 
 ENVIRONMENT = os.environ | {
-    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), SUPPORT, os.environ.get("PYTHONPATH", "")]),
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
@@ -38,7 +39,7 @@ FILES = 20  # hostile files of one process
 GOALS = {"fuzz": 24 * 60.0, "hostile": 5000}
 TESTS = {
     "ctrl_c": "tests/scale/test_pieces.py::test_ctrl_c_200_times",
-    "forks": "tests/engines/cpu/test_forks.py::test_500_forks_at_random_moments_under_load",
+    "forks": "tests/backends/cpu/test_forks.py::test_500_forks_at_random_moments_under_load",
     "speed": "tests/scale/test_peak.py::test_speed_within_150_mb",
     "torture": "tests/torture/test_torture.py::test_faults",
     "peaks": "tests/scale/test_peak.py::test_60_random_products_stay_within_their_budgets",

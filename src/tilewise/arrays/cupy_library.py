@@ -8,8 +8,8 @@ from typing import Any
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.card import check_on_card
 from tilewise.arrays.operand import Operand
+from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.shapes import written
 
 
 class CupyLibrary:

@@ -8,7 +8,7 @@ from typing import Any
 import cupy
 
 from tilewise.arrays.cupy_library import reach_of
-from tilewise.options import Key, keywords_key
+from tilewise.core.options import Key, keywords_key
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tilewise.options import Key, keywords_key
+from tilewise.core.options import Key, keywords_key
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:

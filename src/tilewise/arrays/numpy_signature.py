@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature_text import WORDS_WITH_OUT, signature_text
-from tilewise.options import UNPREPARED_ON_HOST, Key, keywords_key
+from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
 

@@ -22,7 +22,7 @@ from tilewise.arrays.numpy_fields_text import (
     vouched_text,
     written,
 )
-from tilewise.options import ARRAYS, NAMES, UNPREPARED_ON_HOST
+from tilewise.core.options import ARRAYS, NAMES, UNPREPARED_ON_HOST
 from tilewise.system.builtin_call import CALL_READ
 
 WORDS = 10  # two dtypes, two shapes, two pairs of strides

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
-from tilewise.problem import Layout
+from tilewise.core.problem import Layout
 from tilewise.system.once import once
 
 HostArray = np.ndarray[tuple[int, ...], np.dtype[Any]]

@@ -17,7 +17,7 @@ import torch
 from tilewise.arrays.keyword_words import UNKNOWN, VALUES, words_text
 from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
 from tilewise.arrays.torch_signature import GRADIENT
-from tilewise.options import GRADIENT_BYTE, Key
+from tilewise.core.options import GRADIENT_BYTE, Key
 from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
 from tilewise.system.llvm_lock import LLVM
 

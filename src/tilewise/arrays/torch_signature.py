@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tilewise.arrays.torch_library import is_watched
-from tilewise.options import UNPREPARED_ON_HOST, Key, keywords_key
+from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 
 _C = torch._C
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

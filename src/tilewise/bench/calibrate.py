@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tilewise.backends.cuda.compile import compile_source
 from tilewise.bench.card_shapes import operand, torch_for
 from tilewise.bench.random_shapes import Shape, draw, draw_stack
-from tilewise.engines.cuda.compile import compile_source
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import FAMILIES
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.prepared import launcher_of
+from tilewise.planning.launchers import launcher_of
 
 BATCH = 12  # shapes whose kernels are compiled together
 REPLAYS = 5
@@ -59,8 +59,8 @@ def _operands(torch: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
 
 def _plans(M: Any, N: Any, precision: str, machine: Machine) -> list[Plan]:
     """The best of each family by its own model, as the model made it."""
-    from tilewise.options import Options
-    from tilewise.understanding import understand
+    from tilewise.core.options import Options
+    from tilewise.dispatch.bind import understand
 
     problem = understand(M, N, Options(precision=precision)).problem
     found = []

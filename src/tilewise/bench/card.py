@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.accuracy import relative_error
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.backends.cuda.device import describe
+from tilewise.backends.cuda.launcher import Launcher
 from tilewise.bench.timing import Work, interleaved
-from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launcher import Launcher
-from tilewise.planning import make_plan
-from tilewise.plans import Plan
-from tilewise.prepared import run_plan
-from tilewise.problem import problem_of_shape
-from tilewise.recipe import Launch, Recipe
-from tilewise.shipped import shipped
+from tilewise.core.accuracy import relative_error
+from tilewise.core.plan import Plan
+from tilewise.core.problem import problem_of_shape
+from tilewise.core.recipe import Launch, Recipe
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import run_plan
+from tilewise.system.resources import shipped
 
 DEVICE = "cuda:0"
 TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes

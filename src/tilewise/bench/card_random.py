@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewise.bench.card_shapes import CUBLAS, CUBLASLT, OURS, operand, torch_for
 from tilewise.bench.random_shapes import Shape
-from tilewise.quantities import seconds
+from tilewise.system.quantities import seconds
 
 HOLD_CYCLES = 200_000  # about 0.1 ms: the card waits while the first calls are queued
 QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue

@@ -19,13 +19,13 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import matmul
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.backends.cuda.device import describe
+from tilewise.backends.cuda.launcher import Launcher
 from tilewise.bench.card_shapes import CACHE_BYTES, GAP_SECONDS, rotating
 from tilewise.bench.timing import interleaved
-from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launcher import Launcher
+from tilewise.core.recipe import Launch, Recipe
 from tilewise.kernels.plain.text import render_limit
 from tilewise.kernels.plain.ways import Way, way_of
-from tilewise.recipe import Launch, Recipe
 
 DEVICE = "cuda:0"
 Row = dict[str, Any]
@@ -186,7 +186,7 @@ def own_semiring(size: int, rounds: int) -> list[Row]:
 
 def closures(size: int, rounds: int) -> list[Row]:
     """closure of a dense graph beside one min_plus product of its size: both take size³ steps."""
-    from tilewise.graph.closure import closure
+    from tilewise.compose.graph.closure import closure
 
     M = np.ascontiguousarray(operands((size, size, 1), "float32")[0])
     W, P = to_device(M), DeviceArray((size, size), dtype_named("float32"), DEVICE)

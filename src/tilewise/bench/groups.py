@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.accuracy import relative_error
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.bench import moe_layer
+from tilewise.core.accuracy import relative_error
 
 Row = dict[str, Any]
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # spread of the logarithm of an expert's share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from tilewise.quantities import seconds
+from tilewise.system.quantities import seconds
 
 Row = dict[str, Any]
 Part = tuple[str, list[str], list[list[str]]]  # a title, a table's head, its lines

@@ -51,9 +51,9 @@ def against_limits(shape: Shape, ring: str, dtype: str, threads: int, rounds: in
     from tilewise.algebra.builtin import find_semiring
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.api import matmul, plan
-    from tilewise.engines.cpu.peak import peak_work
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
-    from tilewise.engines.cpu.touch import touch_work
+    from tilewise.backends.cpu.peak import peak_work
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.touch import touch_work
 
     set_num_threads(threads)
     m, k, n = shape
@@ -93,7 +93,7 @@ def halves(shape: Shape, threads: int, rounds: int) -> list[Row]:
     from ml_dtypes import bfloat16
 
     from tilewise.api import matmul, plan
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     m, k, n = shape

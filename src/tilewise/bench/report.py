@@ -9,8 +9,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tilewise import __version__
 from tilewise.bench import host_time, random_report, random_rings
+from tilewise.system.version import __version__
 
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
@@ -30,12 +30,12 @@ def make_document(suite: str, device: str, command: str, rows: list[dict[str, An
 
 def describe_device(device: str) -> dict[str, Any]:
     if device == "cpu":
-        from tilewise.engines.cpu.limits import host_machine
-        from tilewise.engines.reference.limits import measured_machine
+        from tilewise.backends.cpu.limits import host_machine
+        from tilewise.backends.reference.limits import measured_machine
 
         machine = host_machine(measured_machine())
     else:
-        from tilewise.engines.cuda.device import describe, full_name
+        from tilewise.backends.cuda.device import describe, full_name
 
         machine = describe(full_name(device))
     return {

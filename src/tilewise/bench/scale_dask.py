@@ -169,7 +169,7 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
     import dask.array as da
     import numpy as np
 
-    from tilewise.problem import problem_of_shape
+    from tilewise.core.problem import problem_of_shape
     from tilewise.scale.cluster import StoredMatrix
     from tilewise.scale.workers import Crew, Spread
 

@@ -26,8 +26,8 @@ def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: 
     from tilewise.algebra.builtin import find_semiring
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.api import matmul
-    from tilewise.engines.cpu.peak import peak_work
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.peak import peak_work
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     rows = []
@@ -49,7 +49,7 @@ def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: 
 def rivals(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
     """min_plus in float32 beside NumPy row by row, torch broadcasting, python-graphblas and Numba's best loop."""
     from tilewise.api import matmul
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     M, N = _operands(size, "float32")
@@ -70,8 +70,8 @@ def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) 
     where it is run once."""
     from scipy.sparse.csgraph import floyd_warshall
 
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
-    from tilewise.graph.closure import closure
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
+    from tilewise.compose.graph.closure import closure
 
     set_num_threads(threads)
     rows = []
@@ -86,7 +86,7 @@ def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) 
 def reachability(size: int = 4096, threads: int = 2, rounds: int = 5) -> list[Row]:
     """lor_land on bits beside OpenBLAS's float32 product of the same size."""
     from tilewise.api import matmul
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     rng = np.random.default_rng(0)

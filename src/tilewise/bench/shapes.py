@@ -43,9 +43,9 @@ def contest(
     shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold: bool = False
 ) -> list[Row]:
     """`cold`: on operands that no cache holds as well, `cold_over_` of each peer."""
-    from tilewise.accuracy import relative_error
     from tilewise.api import matmul, plan
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.backends.cpu.runtime.pool import set_num_threads
+    from tilewise.core.accuracy import relative_error
 
     set_num_threads(threads)
     hold(threads)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.accuracy import relative_error
+from tilewise.core.accuracy import relative_error
 
 Row = dict[str, Any]
 MOST_BYTES = 4e9  # of a random stack on a card,

@@ -296,10 +296,10 @@ def _on_cpu(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callabl
 
 def _cpu_contest(suite: str, size: int, rounds: int) -> list[Row]:
     """The reference engine (at every tile width, for `tiles`) beside NumPy's own product."""
-    from tilewise.accuracy import relative_error
     from tilewise.api import matmul
+    from tilewise.backends.reference.limits import measured_machine
     from tilewise.bench.timing import Work, interleaved
-    from tilewise.engines.reference.limits import measured_machine
+    from tilewise.core.accuracy import relative_error
 
     rng = np.random.default_rng(0)
     M, N = (rng.standard_normal((size, size), np.float32) for _ in range(2))

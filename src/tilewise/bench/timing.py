@@ -35,7 +35,7 @@ def interleaved(
 def _round(work: Work, repeats: int, stream: Any) -> float:
     """Seconds of one run, from a round of them."""
     if stream is not None:
-        from tilewise.engines.cuda.timing import Stopwatch
+        from tilewise.backends.cuda.timing import Stopwatch
 
         watch = Stopwatch(stream)
         for _ in range(repeats):

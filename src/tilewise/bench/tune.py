@@ -13,14 +13,14 @@ from functools import partial
 from typing import Any
 
 from tilewise.bench.card_shapes import CACHE_BYTES, CASES, Case, operand, rotating, torch_for
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.tuning import WORTH, Entry, Table
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_of
-from tilewise.machine import Machine
-from tilewise.planning import make_plan
-from tilewise.plans import Plan
-from tilewise.prepared import run_plan
-from tilewise.problem import Problem
-from tilewise.tuning import WORTH, Entry, Table
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import run_plan
 
 AT_MOST = 6  # ways of one product
 NEAR = 1.3  # of the least expected time: what the model holds to be slower is not tried
@@ -100,7 +100,7 @@ def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Pl
 
 def _compile_all(plans: list[Plan], arch: str) -> None:
     """Together, before anything is timed."""
-    from tilewise.engines.cuda.compile import compile_source
+    from tilewise.backends.cuda.compile import compile_source
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         texts = {text for plan in plans for text in recipe_of(plan).sources}

@@ -35,10 +35,10 @@ def command(
     Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
     """
     from tilewise.cli.terminal import print_json, say
-    from tilewise.engines.simt import budget
-    from tilewise.problem import parse_shape
-    from tilewise.tracing import check
-    from tilewise.words import chosen_language
+    from tilewise.core.problem import parse_shape
+    from tilewise.emulator import budget
+    from tilewise.i18n.messages import chosen_language
+    from tilewise.teaching.trace import check
 
     language = chosen_language(lang)
     chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
@@ -49,15 +49,15 @@ def command(
         if form == "json":
             print_json(report.to_json())
         elif form == "sarif":
-            from tilewise.tracing.sarif import report_sarif
+            from tilewise.teaching.trace.sarif import report_sarif
 
             print_json(report_sarif(report, costs))
         elif form == "sanitizer":
-            from tilewise.tracing.sanitizer import report_sanitizer
+            from tilewise.teaching.trace.sanitizer import report_sanitizer
 
             say(report_sanitizer(report))
         else:
-            from tilewise.tracing.report_text import report_text
+            from tilewise.teaching.trace.report_text import report_text
 
             say(report_text(report, text_width(), costs, everything, language))
     return 0 if (report.clean if strict else report.ok) else 1

@@ -65,8 +65,8 @@ def _in_memory(
     from tilewise.algebra.dtypes import dtype_of
     from tilewise.cli.graphs import read_graph
     from tilewise.cli.npy import write_matrix
-    from tilewise.graph.closure import closure
-    from tilewise.graph.paths import path
+    from tilewise.compose.graph.closure import closure
+    from tilewise.compose.graph.paths import path
 
     W = read_graph(graph, ring)
     tracks = bool(table or ends)
@@ -105,9 +105,9 @@ def _in_memory(
 
 def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
     """From file to file, D streaming by once a round."""
-    from tilewise.graph.rounds import close_file
-    from tilewise.quantities import seconds as time_words
+    from tilewise.compose.graph.rounds import close_file
     from tilewise.scale.budget import budget
+    from tilewise.system.quantities import seconds as time_words
 
     bar, task = progress(1, "closing")
     start = time.perf_counter()

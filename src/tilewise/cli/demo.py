@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from tilewise.cli.output import console, json_option, print_json, print_rows, remark
-from tilewise.quantities import counted
+from tilewise.system.quantities import counted
 
 SHAPE = (1000, 500, 700)
 
@@ -21,7 +21,7 @@ def command(device: str, as_json: bool) -> int:
     """Multiply on the best device present, check the product, show the phases, print time and speed-up."""
     from tilewise.api import timed_matmul
     from tilewise.cli.job import best_device, check_product, make_operands
-    from tilewise.quantities import seconds
+    from tilewise.system.quantities import seconds
 
     chosen = best_device(device)
     M, N = make_operands(SHAPE, "float32", 0)
@@ -66,7 +66,7 @@ def phases_of_a_small_product() -> str:
     """Block (0,0) of a 3×3 product at TILE_WIDTH 2, phase by phase, from the reference engine's own tiles."""
     from tilewise.algebra.builtin import SEMIRINGS
     from tilewise.algebra.dtypes import DTYPES
-    from tilewise.engines.reference.phases import filled
+    from tilewise.backends.reference.phases import filled
 
     algebra = SEMIRINGS["plus_times"].over(DTYPES["int64"])
     M = np.arange(1, 10).reshape(3, 3)

@@ -42,10 +42,10 @@ def command(
     order of threads that gives a wrong P. --compare takes files or rungs.
     """
     from tilewise.cli.npy import reserved
-    from tilewise.engines.simt import budget
-    from tilewise.page import explore
-    from tilewise.problem import parse_shape
-    from tilewise.words import chosen_language
+    from tilewise.core.problem import parse_shape
+    from tilewise.emulator import budget
+    from tilewise.i18n.messages import chosen_language
+    from tilewise.teaching.page import explore
 
     language = chosen_language(lang)
 
@@ -102,7 +102,7 @@ def _open(page: Path, show: bool | None) -> None:
 
 def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
     """What was said about the kernel, and nothing that was not: the live page has defaults of its own."""
-    from tilewise.problem import parse_shape
+    from tilewise.core.problem import parse_shape
 
     given = {"shape": parse_shape(shapes[0])} if shapes else {}
     named = {k: v for k, v in settings(**rest).items() if v is not None and (k != "limits" or rest["limits"])}
@@ -111,7 +111,7 @@ def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
 
 def file_or_rung(name: Path) -> str | Path:
     """A rung by its name, where no such file lies here."""
-    from tilewise.tracing.rungs import is_rung
+    from tilewise.teaching.trace.rungs import is_rung
 
     return str(name) if is_rung(str(name)) and not name.exists() else name
 
@@ -120,9 +120,9 @@ def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str,
     """The live page, until it is interrupted."""
     import webbrowser
 
-    from tilewise.engines.simt import budget
+    from tilewise.emulator import budget
     from tilewise.errors import UsageError
-    from tilewise.page.live import Server, Workbench
+    from tilewise.teaching.page.live import Server, Workbench
 
     budget.unwatched("serving the page")  # each edit has limits of its own, in a process of its own
     workbench = Workbench(file, watch, given)

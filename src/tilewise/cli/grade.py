@@ -37,10 +37,10 @@ def command(
     from dataclasses import replace
 
     from tilewise.cli.output import progress, remark
-    from tilewise.course.assignment import Assignment, read_assignment
-    from tilewise.course.submissions import collect
-    from tilewise.course.workers import grade_all
-    from tilewise.words import chosen_language
+    from tilewise.i18n.messages import chosen_language
+    from tilewise.teaching.course.assignment import Assignment, read_assignment
+    from tilewise.teaching.course.submissions import collect
+    from tilewise.teaching.course.workers import grade_all
 
     language = chosen_language(lang)
     assignment = replace(read_assignment(assignment_file) if assignment_file else Assignment(), unsafe=unsafe)
@@ -53,7 +53,7 @@ def command(
         )
     remark(f"seed {seed}")
     if html_folder:
-        from tilewise.course.summary_page import save_summary
+        from tilewise.teaching.course.summary_page import save_summary
 
         remark(f"written: {save_summary(grades, assignment, html_folder, language)}")
     _print("json" if as_json else form, grades, assignment, seed, language, output)
@@ -64,8 +64,8 @@ def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, ou
     import json
 
     from tilewise.cli.terminal import plain
-    from tilewise.course import reports
-    from tilewise.page.export import write
+    from tilewise.teaching.course import reports
+    from tilewise.teaching.page.export import write
 
     if form == "table" and output is None:
         _table(grades, assignment, language)
@@ -90,9 +90,9 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
 
     from tilewise.cli.output import console
     from tilewise.cli.terminal import plain
-    from tilewise.course.reports import number
-    from tilewise.course.telling import item_name, sentence
-    from tilewise.words import say
+    from tilewise.i18n.messages import say
+    from tilewise.teaching.course.reports import number
+    from tilewise.teaching.course.telling import item_name, sentence
 
     table = Table(title=Text(plain(assignment.title)), title_justify="left", header_style="bold")
     table.add_column(say(language, "grade.name"), overflow="fold")

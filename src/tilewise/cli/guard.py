@@ -25,6 +25,6 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
 
 
 def _watched(publish: Publish, began: float) -> None:
-    from tilewise.engines.simt import budget  # in the child: the parent only waits
+    from tilewise.emulator import budget  # in the child: the parent only waits
 
     budget.watched(publish, began)

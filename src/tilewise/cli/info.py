@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from tilewise import __version__
 from tilewise.cli.output import json_option, print_json, print_rows, print_table
+from tilewise.system.version import __version__
 
 PACKAGES = (
     "numpy",
@@ -59,10 +59,10 @@ def command(dtypes: bool, as_json: bool) -> None:
 
 def gather() -> dict[str, Any]:
     from tilewise.arrays.card import card_count, memory, open_card
+    from tilewise.backends.reference.limits import measured_machine
     from tilewise.bench.report import installed
-    from tilewise.cache import DiskCache
-    from tilewise.engines.reference.limits import measured_machine
     from tilewise.errors import DeviceError
+    from tilewise.system.cache import DiskCache
 
     cpu = measured_machine()
     devices: list[dict[str, Any]] = [
@@ -71,7 +71,7 @@ def gather() -> dict[str, Any]:
     ]  # fmt: skip
     why = ""
     for number in range(card_count()):
-        from tilewise.engines.cuda.device import describe
+        from tilewise.backends.cuda.device import describe
 
         card = describe(f"cuda:{number}")
         free, total = memory(f"cuda:{number}")

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.accuracy import relative_error
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import Report, timed_matmul
 from tilewise.arrays.card import card_count
-from tilewise.problem import Problem
+from tilewise.core.accuracy import relative_error
+from tilewise.core.problem import Problem
 from tilewise.system.memory import check_room
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -118,7 +118,7 @@ def _argument(name: str, value: str) -> Any:
 def _limits(given: tuple[str, ...]) -> Any:
     from dataclasses import fields, replace
 
-    from tilewise.engines.simt.limits import DEFAULT
+    from tilewise.emulator.limits import DEFAULT
 
     known = {f.name: type(getattr(DEFAULT, f.name)) for f in fields(DEFAULT)}
 

@@ -25,8 +25,8 @@ def command(
     checked with no GPU, on random data; exit 1 until it is right.
     """
     from tilewise.cli.output import print_json
-    from tilewise.course.exercises import Progress, exercises, find_exercise
-    from tilewise.words import chosen_language, say
+    from tilewise.i18n.messages import chosen_language, say
+    from tilewise.teaching.course.exercises import Progress, exercises, find_exercise
 
     language = chosen_language(lang)
     progress = Progress(folder)
@@ -57,8 +57,8 @@ def command(
 def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
     from tilewise.cli.terminal import plain
     from tilewise.errors import FileError
-    from tilewise.page.export import write
-    from tilewise.words import say
+    from tilewise.i18n.messages import say
+    from tilewise.teaching.page.export import write
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,8 +72,8 @@ def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
 def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
     import secrets
 
-    from tilewise.course.exercises import SEED_SPACE
     from tilewise.errors import FileError
+    from tilewise.teaching.course.exercises import SEED_SPACE
 
     try:
         text = file.read_bytes().decode("utf-8-sig", "replace")
@@ -85,10 +85,10 @@ def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
 
 def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
     from tilewise.cli.terminal import plain
-    from tilewise.course.exercises import exercises
-    from tilewise.course.reports import number
-    from tilewise.course.telling import item_name, kind_name, sentence
-    from tilewise.words import say
+    from tilewise.i18n.messages import say
+    from tilewise.teaching.course.exercises import exercises
+    from tilewise.teaching.course.reports import number
+    from tilewise.teaching.course.telling import item_name, kind_name, sentence
 
     click.echo(f"{one.number}. {one.titles[language]}: {number(grade.points)}/{number(grade.most)}")
     told = set()
@@ -112,7 +112,7 @@ def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) 
 
 def _list(progress: Any, language: str, as_json: bool) -> None:
     from tilewise.cli.output import print_json
-    from tilewise.course.exercises import exercises
+    from tilewise.teaching.course.exercises import exercises
 
     if as_json:
         rows = [

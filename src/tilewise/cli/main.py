@@ -14,8 +14,9 @@ import sys
 
 import click
 
-from tilewise import __version__, words
 from tilewise.errors import TilewiseError
+from tilewise.i18n import messages as words
+from tilewise.system.version import __version__
 
 INTERRUPTED = 130
 COMMANDS = {
@@ -119,7 +120,7 @@ def run(arguments: list[str]) -> int:
 
 def _told(error: TilewiseError) -> str:
     """In the language of the command, where there are words for it."""
-    from tilewise.translation import translated
+    from tilewise.i18n.translation import translated
 
     return f"{words.say(words.spoken, 'run.error')}: {translated(str(error), words.spoken)}"
 

@@ -96,8 +96,8 @@ def command(
 def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype: str, seed: int) -> tuple[Any, Any]:
     from tilewise.cli.job import make_operands
     from tilewise.cli.npy import read_matrix
+    from tilewise.core.problem import parse_shape
     from tilewise.errors import ShapeError
-    from tilewise.problem import parse_shape
 
     if shape:
         return make_operands(parse_shape(shape), dtype, seed)
@@ -142,7 +142,7 @@ def _document(report: Any, checked: Any, output: Path | None) -> dict[str, Any]:
 
 
 def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str]]:
-    from tilewise.quantities import seconds
+    from tilewise.system.quantities import seconds
 
     plan, times = report.plan, report.times
     p = plan.problem

@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from tilewise.cli.output import json_option, print_json, print_rows
-from tilewise.machine import Machine
+from tilewise.core.machine import Machine
 
 
 @click.command("plan")
@@ -47,9 +47,9 @@ def command(
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.cli.plan_many import many
     from tilewise.cli.plan_structured import plan_structured, takes
+    from tilewise.core.problem import parse_shape, problem_of_shape
     from tilewise.errors import UsageError
-    from tilewise.planning import make_plan
-    from tilewise.problem import parse_shape, problem_of_shape
+    from tilewise.planning.choose import make_plan
 
     problem = None if takes(semiring) else problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
     machine = _machine(device, bool(kernel or source))
@@ -72,7 +72,7 @@ def command(
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
         from tilewise.kernels.detours import recipe_of
-        from tilewise.named_texts import words
+        from tilewise.kernels.keys import words
 
         sys.stdout.write("\n".join(map(words, recipe_of(plan).sources)))
     elif as_json:
@@ -84,10 +84,10 @@ def command(
 def _machine(device: str, of_a_card: bool) -> Machine:
     """The device that was named; the best there is for `auto`. `of_a_card`: a card's kernel was asked for."""
     from tilewise.arrays.card import card_count
-    from tilewise.engines.cpu.limits import host_machine
-    from tilewise.engines.reference.limits import measured_machine
+    from tilewise.backends.cpu.limits import host_machine
+    from tilewise.backends.reference.limits import measured_machine
+    from tilewise.core.machine import KNOWN_CARDS
     from tilewise.errors import UsageError
-    from tilewise.machine import KNOWN_CARDS
 
     if device.lower() in KNOWN_CARDS:
         return _tuned(KNOWN_CARDS[device.lower()])
@@ -98,14 +98,14 @@ def _machine(device: str, of_a_card: bool) -> Machine:
     if device != "auto" and device.partition(":")[0] != "cuda":
         known = ", ".join(KNOWN_CARDS)
         raise UsageError(f"--device {device!r} is not known: auto, cpu, cuda, cuda:1, or a card by name: {known}")
-    from tilewise.engines.cuda.device import describe, full_name
+    from tilewise.backends.cuda.device import describe, full_name
 
     return describe(full_name("cuda" if device == "auto" else device))
 
 
 def _tuned(machine: Machine) -> Machine:
     """With what was measured on such a card."""
-    from tilewise.cache import cache_folder
-    from tilewise.tuning import table_for
+    from tilewise.core.tuning import table_for
+    from tilewise.system.cache import cache_folder
 
     return replace(machine, tuned=table_for(machine.name, cache_folder()))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.errors import UsageError
-from tilewise.machine import Machine
-from tilewise.problem import Groups, Problem, row_major
 
 
 def many(problem: Problem, members: int | None, groups: int | None, machine: Machine) -> Problem:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.cli.output import print_json, print_rows, print_table
-from tilewise.machine import Machine
-from tilewise.planning import make_plan
-from tilewise.problem import Problem
-from tilewise.quantities import seconds, size
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
+from tilewise.planning.choose import make_plan
 from tilewise.scale.budget import budget
+from tilewise.system.quantities import seconds, size
 
 
 def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def plan_spread(
 
 def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
     """A closure whose matrix stays in a file."""
-    from tilewise.graph.rounds import ENGINE_BYTES, algebra_for, choose_rounds, measured_steps
+    from tilewise.compose.graph.rounds import ENGINE_BYTES, algebra_for, choose_rounds, measured_steps
     from tilewise.scale.files import resident
     from tilewise.system.memory import usual_budget
 

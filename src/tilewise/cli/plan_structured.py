@@ -11,10 +11,10 @@ from tilewise.algebra.program_cuda import slots
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.structured_builtin import structured_named
 from tilewise.cli.output import print_json, print_rows
+from tilewise.core.machine import Machine
+from tilewise.core.problem import parse_shape
 from tilewise.errors import UsageError
-from tilewise.machine import Machine
-from tilewise.problem import parse_shape
-from tilewise.quantities import seconds
+from tilewise.system.quantities import seconds
 
 
 def takes(semiring: str) -> bool:
@@ -71,8 +71,8 @@ def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, sou
 
 
 def _on_the_cpu(algebra: StructuredAlgebra) -> dict[str, Any]:
-    from tilewise.engines.cpu.kernels.structured.run import cells_of, limit
-    from tilewise.engines.cpu.runtime.pool import num_threads
+    from tilewise.backends.cpu.kernels.structured.run import cells_of, limit
+    from tilewise.backends.cpu.runtime.pool import num_threads
 
     cells = cells_of(algebra)
     return {

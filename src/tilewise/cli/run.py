@@ -63,10 +63,10 @@ def command(
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
     from tilewise.cli.terminal import json_text, plain
-    from tilewise.engines.simt.host.options import WHERE_POSSIBLE, Options
-    from tilewise.engines.simt.host.process import run_program
+    from tilewise.emulator.host.options import WHERE_POSSIBLE, Options
+    from tilewise.emulator.host.process import run_program
+    from tilewise.i18n.messages import chosen_language
     from tilewise.scale.budget import budget
-    from tilewise.words import chosen_language
 
     language = chosen_language(lang)
     further = list(takewhile(_is_source, words))
@@ -90,17 +90,17 @@ def command(
     if form == "json":
         text = json_text(report.to_json())
     elif form == "sarif":
-        from tilewise.tracing.program_report import program_sarif
+        from tilewise.teaching.trace.program_report import program_sarif
 
         text = json_text(program_sarif(report))
     elif form == "sanitizer":
-        from tilewise.tracing.program_report import program_sanitizer
+        from tilewise.teaching.trace.program_report import program_sanitizer
 
         text = plain(program_sanitizer(report))
     elif report.silent:  # nothing to tell: the room that tells it takes longer to load than a small program runs
         text = ""
     else:
-        from tilewise.tracing.program_report import program_text
+        from tilewise.teaching.trace.program_report import program_text
 
         text = plain(program_text(report, everything=everything, lang=language))
     if text:
@@ -110,6 +110,6 @@ def command(
 
 def _is_source(word: str) -> bool:
     """Whether a word before -- is a further file of the program."""
-    from tilewise.engines.simt.host.project import SOURCES
+    from tilewise.emulator.host.project import SOURCES
 
     return word.endswith(SOURCES) and Path(word).is_file()

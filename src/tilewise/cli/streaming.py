@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.accuracy import relative_error
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.cli.job import best_device
 from tilewise.cli.output import progress, remark
-from tilewise.quantities import counted, seconds
+from tilewise.core.accuracy import relative_error
 from tilewise.scale.budget import budget
 from tilewise.scale.files import BASE, TIGHT, FileProduct, FileReport
 from tilewise.scale.sources import open_source
 from tilewise.system.builtin_call import be_frugal
 from tilewise.system.memory import give_back_at_once, resident, usual_budget
+from tilewise.system.quantities import counted, seconds
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -34,10 +34,10 @@ def command(
     shown; how many threads are launched is --block-dim. Exit 1 when the run has faults.
     """
     from tilewise.cli.terminal import print_json, say
-    from tilewise.engines.simt import budget
-    from tilewise.problem import parse_shape
-    from tilewise.tracing import trace
-    from tilewise.words import chosen_language
+    from tilewise.core.problem import parse_shape
+    from tilewise.emulator import budget
+    from tilewise.i18n.messages import chosen_language
+    from tilewise.teaching.trace import trace
 
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
@@ -73,10 +73,10 @@ def command(
 def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str) -> str:
     """No green light from one shape: the verdict of check's own, in a line."""
     from tilewise.errors import TilewiseError
-    from tilewise.tracing import check
-    from tilewise.tracing.report_text import beyond
-    from tilewise.translation import translated
-    from tilewise.words import say
+    from tilewise.i18n.messages import say
+    from tilewise.i18n.translation import translated
+    from tilewise.teaching.trace import check
+    from tilewise.teaching.trace.report_text import beyond
 
     chosen = {**settings(**rest), "entry": entry}
     try:
@@ -99,8 +99,8 @@ def _write_views(
     made: Any, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None, lang: str, phases: tuple[int, ...]
 ) -> None:
     from tilewise.cli.output import remark
-    from tilewise.page import explore
-    from tilewise.page.export import write
+    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.export import write
 
     page = explore(made, lang=lang)
     if svg_file:

@@ -45,11 +45,11 @@ def command(
     and what each model is off by, for classes of products, goes into the table: expected times are mended by it.
     """
     from tilewise.algebra.dtypes import dtype_named
+    from tilewise.backends.cuda.device import describe
     from tilewise.bench.tune import suite, tune
-    from tilewise.cache import cache_folder
-    from tilewise.engines.cuda.device import describe
-    from tilewise.problem import parse_shape
-    from tilewise.tuning import Table, slug, table_of
+    from tilewise.core.problem import parse_shape
+    from tilewise.core.tuning import Table, slug, table_of
+    from tilewise.system.cache import cache_folder
 
     if calibrate:
         _calibrate(dtypes, seconds, int(time.time()) if seed is None else seed, output, as_json)
@@ -133,11 +133,11 @@ def _write(path: Path, document: Any) -> None:
 def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
     from dataclasses import replace
 
+    from tilewise.backends.cuda.device import describe
     from tilewise.bench.calibrate import measured
-    from tilewise.cache import cache_folder
-    from tilewise.calibration import calibrated, with_errors
-    from tilewise.engines.cuda.device import describe
-    from tilewise.tuning import Table, slug, table_of
+    from tilewise.core.tuning import Table, slug, table_of
+    from tilewise.kernels.calibration import calibrated, with_errors
+    from tilewise.system.cache import cache_folder
 
     machine = describe("cuda:0")
     path = output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"

@@ -31,8 +31,8 @@ def command(
     After it no product waits for a compiler, whatever its shape, layout and strides; with TILEWISE_COMPILE=never one
     that would is an error, for servers.
     """
-    from tilewise.quantities import seconds, size
-    from tilewise.warming import warm
+    from tilewise.planning.precompile import warm
+    from tilewise.system.quantities import seconds, size
 
     bar, task = progress(None, "warm")
 

@@ -19,12 +19,12 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.jax_library import alike
+from tilewise.core.options import Options
+from tilewise.core.shapes import product_shape
 from tilewise.errors import UsageError
 from tilewise.interop.jax_native import product as native_product
 from tilewise.interop.jax_native import record_of
 from tilewise.interop.jax_tangents import has_slopes, tangent
-from tilewise.options import Options
-from tilewise.shapes import product_shape
 
 
 def matmul(

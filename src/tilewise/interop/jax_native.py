@@ -18,16 +18,16 @@ import jax
 import numpy as np
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.engines.cpu.ready import Ready
-from tilewise.engines.cpu.runtime import compile
-from tilewise.engines.cpu.runtime.pool import current_pool, native, native_addresses
-from tilewise.engines.cpu.runtime.target import host_target
+from tilewise.backends.cpu.ready import Ready
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.pool import current_pool, native, native_addresses
+from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import understand
+from tilewise.dispatch.execute import machine_of
 from tilewise.errors import TilewiseError
-from tilewise.execution import machine_of
 from tilewise.interop.jax_handler_text import RECORD, handler_text
-from tilewise.options import Options
-from tilewise.planning import make_plan
-from tilewise.understanding import understand
+from tilewise.planning.choose import make_plan
 
 TARGET = "tilewise_product"
 PROCESS = int.from_bytes(os.urandom(7), "little")

@@ -13,13 +13,13 @@ from operator import itemgetter
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
-from tilewise.calibration import calibrated, mending_of
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan, after_epilogue, epilogue_after
+from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
+from tilewise.kernels.calibration import calibrated, mending_of
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
-from tilewise.machine import Machine
-from tilewise.plans import Plan, after_epilogue, epilogue_after
-from tilewise.problem import Problem, row_major
 
 SMALL = 8  # extents of a product that is refused for its kind alone
 # What a launch beside the product's own weighs when families are compared. The card hides most of it, the host does

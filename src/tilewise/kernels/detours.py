@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
+from tilewise.core.plan import GRID_Y_LIMIT, Plan, packed_lead
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Launch, Recipe, Scratch, Step
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.early import early
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members, operands_of, own_stack, workspace
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.text import render_pack
-from tilewise.plans import GRID_Y_LIMIT, Plan, packed_lead
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Launch, Recipe, Scratch, Step
 
 
 @lru_cache(maxsize=4096)

@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class Offer(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.kernels.registry import FAMILIES
 from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.kernels.shared.text import render_pack
-from tilewise.machine import Machine
-from tilewise.problem import Groups, Problem, row_major
 
 SIDE = 8  # of a product that every family takes which takes any of its kind
 

@@ -12,8 +12,8 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from tilewise.planning import make_plan
-from tilewise.problem import Layout, Problem
+from tilewise.core.problem import Layout, Problem
+from tilewise.planning.choose import make_plan
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.outgoing import Outgoing, Sums
 from tilewise.scale.panels import Phase, phases
@@ -42,7 +42,7 @@ def card_schedule(
     problem: Problem, M: Source, N: Source, device: str, memory: int, grain: tuple[int, int] = (64, 64)
 ) -> Schedule:
     """The schedule on a card that is here."""
-    from tilewise.engines.cuda.device import describe
+    from tilewise.backends.cuda.device import describe
 
     return schedule_for(problem, describe(device), memory, (M.turned, N.turned), grain)
 

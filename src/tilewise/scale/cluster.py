@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, UsageError
-from tilewise.quantities import seconds, size
 from tilewise.scale import host
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import NpyFile, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 from tilewise.system.output import Output
+from tilewise.system.quantities import seconds, size
 
 Progress = Callable[[int, int], None]
 PATIENCE = 5.0  # seconds that a scheduler has to answer

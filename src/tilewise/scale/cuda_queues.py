@@ -9,13 +9,13 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.arrays.card import allocate, open_card
-from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launcher import launch_now
+from tilewise.backends.cuda.device import describe
+from tilewise.backends.cuda.launcher import launch_now
+from tilewise.core.problem import Problem
 from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.shared.text import render_round
-from tilewise.planning import make_plan
-from tilewise.prepared import run_plan
-from tilewise.problem import Problem
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import run_plan
 from tilewise.scale.pinning import make_pages
 from tilewise.scale.queues import Bytes
 from tilewise.system.memory import PAGE

@@ -22,10 +22,10 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.extent import check_block
 from tilewise.arrays.labelled import check_plain
+from tilewise.core.problem import Problem, check_precision, row_major
+from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, ShapeError, UsageError
-from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
-from tilewise.shapes import written
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -289,10 +289,10 @@ class TileTask:
         fresh = sums is None
         P = np.empty((self.problem.m, self.problem.n), self.problem.result.numpy) if sums is None else sums
         if self._card():
-            from tilewise.engines.cuda.device import describe
-            from tilewise.engines.cuda.host import multiply_on_device
-            from tilewise.planning import make_plan
-            from tilewise.prepared import launcher_of
+            from tilewise.backends.cuda.device import describe
+            from tilewise.backends.cuda.host import multiply_on_device
+            from tilewise.planning.choose import make_plan
+            from tilewise.planning.launchers import launcher_of
 
             M, N = np.ascontiguousarray(M), np.ascontiguousarray(N)
             plan = make_plan(host.of_panels(self.problem, M, N, P, not fresh), describe("cuda:0"))

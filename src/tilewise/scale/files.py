@@ -15,14 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tilewise import __version__
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
-from tilewise.engines.cpu.limits import host_machine
-from tilewise.engines.reference.limits import NOMINAL
+from tilewise.backends.cpu.limits import host_machine
+from tilewise.backends.reference.limits import NOMINAL
+from tilewise.core.problem import Problem, check_precision, row_major
 from tilewise.errors import FileError, ShapeError
-from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host, pieces
 from tilewise.scale.apart import CompilerApart
 from tilewise.scale.checkpoint import Begun, Checkpoint
@@ -34,6 +33,7 @@ from tilewise.scale.targets import NpyTarget, ZarrTarget
 from tilewise.system.memory import give_back_code
 from tilewise.system.memory import resident as memory_now
 from tilewise.system.output import Output
+from tilewise.system.version import __version__
 
 Progress = Callable[[int, int], None]
 ZARR_BYTES = 20_000_000  # of the process, that Zarr and its codecs take

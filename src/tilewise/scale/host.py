@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines import reference
-from tilewise.engines.cpu.limits import host_machine
-from tilewise.engines.cpu.ready import Ready
-from tilewise.engines.cpu.run import run as run_on_cpu
-from tilewise.engines.reference.limits import NOMINAL
-from tilewise.planning import make_plan
-from tilewise.plans import Plan
-from tilewise.problem import Layout, Problem
+from tilewise.backends import reference
+from tilewise.backends.cpu.limits import host_machine
+from tilewise.backends.cpu.ready import Ready
+from tilewise.backends.cpu.run import run as run_on_cpu
+from tilewise.backends.reference.limits import NOMINAL
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout, Problem
+from tilewise.planning.choose import make_plan
 from tilewise.scale.panels import ReadAhead
 from tilewise.scale.pieces import is_long, run_in_pieces
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule

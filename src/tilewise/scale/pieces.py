@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.machine import Machine
-from tilewise.planning import make_plan
-from tilewise.problem import Layout, Problem
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Layout, Problem
+from tilewise.planning.choose import make_plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -71,7 +71,7 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
 
 def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
     """A stack: so many of its first axis at a time."""
-    from tilewise.engines.cpu.run import run as run_on_cpu
+    from tilewise.backends.cpu.run import run as run_on_cpu
 
     count, rest = problem.stack[0], problem.stack[1:]
     each = max(1, problem.steps // count)
@@ -89,7 +89,7 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
 
 
 def _run(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, accumulate: bool) -> None:
-    from tilewise.engines.cpu.run import run as run_on_cpu
+    from tilewise.backends.cpu.run import run as run_on_cpu
 
     (m, k), n = M.shape, N.shape[1]
     part = _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)

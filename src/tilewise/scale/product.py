@@ -11,6 +11,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
+from tilewise.core.shapes import written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale import host
 from tilewise.scale.budget import budget
@@ -18,7 +19,6 @@ from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource, Source, ZarrSource, is_dask, is_zarr
 from tilewise.scale.targets import ArrayTarget, Target, ZarrArrayTarget
-from tilewise.shapes import written
 from tilewise.system.memory import usual_budget
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
-from tilewise.problem import Problem
+from tilewise.core.problem import Problem
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

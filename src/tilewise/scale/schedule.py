@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from tilewise.core.problem import Problem
 from tilewise.errors import TooLargeError
-from tilewise.problem import Problem
-from tilewise.quantities import seconds, size
+from tilewise.system.quantities import seconds, size
 
 JSON_VERSION = 1
 SETS = 2  # panels held of an operand: one is used while the next one comes,

@@ -19,9 +19,9 @@ import numpy as np
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
+from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
 from tilewise.scale.samples import checksums
-from tilewise.shapes import written
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
 

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
+from tilewise.core.shapes import written
 from tilewise.errors import FileError, ShapeError
-from tilewise.quantities import size
 from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
-from tilewise.shapes import written
 from tilewise.system.files import here, put
+from tilewise.system.quantities import size
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewise.core.problem import Problem
 from tilewise.errors import OutOfMemoryError, UsageError
-from tilewise.problem import Problem
-from tilewise.quantities import seconds, size
+from tilewise.system.quantities import seconds, size
 
 PANEL = 1024  # of k, that a worker holds at a time, twice
 LAYERS = (1, 2, 4, 8, 16, 32, 64)

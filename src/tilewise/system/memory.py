@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.errors import TooLargeError
-from tilewise.quantities import size
+from tilewise.system.quantities import size
 
 PAGE = mmap.PAGESIZE  # 4 KiB on most machines, 16 on Apple's, 64 on some servers
 UNKNOWN = 4 * 10**9  # bytes, where no system answers

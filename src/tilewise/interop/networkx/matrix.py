@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 
 from tilewise.api import matmul
+from tilewise.compose.graph.closure import closure
 from tilewise.errors import CycleError
-from tilewise.graph.closure import closure
 
 Matrix = np.ndarray[Any, np.dtype[Any]]
 Weight = str | Callable[[Any, Any, Any], Any] | None

@@ -27,8 +27,8 @@ def get_ready() -> None:
 def fetch_machine_code() -> None:
     """LLVM lets other threads run."""
     with contextlib.suppress(Exception):  # whatever it is, the product that needs it meets it too, and says so
-        from tilewise.engines.cuda.native import launchers
-        from tilewise.prepared import signature_for
+        from tilewise.backends.cuda.native import launchers
+        from tilewise.dispatch.prepared import signature_for
 
         signature_for(torch.empty(0, device="cpu"))
         launchers()
@@ -37,7 +37,7 @@ def fetch_machine_code() -> None:
 def fetch_modules() -> None:
     """Half of their time is files that are read."""
     with contextlib.suppress(Exception):
-        import tilewise.engines.cuda.launcher
+        import tilewise.backends.cuda.launcher
         import tilewise.kernels.choosing
         import tilewise.kernels.detours
-        import tilewise.warming  # noqa: F401
+        import tilewise.planning.precompile  # noqa: F401

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewise.dispatch.execute import machine_of
 from tilewise.errors import TilewiseError
-from tilewise.execution import machine_of
 from tilewise.interop.torch.choice import problem_of
 from tilewise.interop.torch.lines import Laid, best_laid
 

@@ -16,13 +16,14 @@ from torch import Tensor
 from tilewise import api
 from tilewise.arrays.torch_library import SETTLED
 from tilewise.arrays.torch_signature import OnOneCard
+from tilewise.core.problem import Layout
+from tilewise.dispatch.execute import machine_of
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES
 from tilewise.errors import TilewiseError
-from tilewise.execution import machine_of
 from tilewise.interop.torch.choice import problem_of
 from tilewise.interop.torch.words import ring_of
-from tilewise.planning import make_plan
-from tilewise.prepared import PREPARED, SIGNATURES, launcher_of
-from tilewise.problem import Layout
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import launcher_of
 
 LIMIT = 16384  # sites that are kept in mind
 Launch = Callable[[Tensor, Tensor, Tensor], bool]

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.core.problem import Layout, Problem, row_major
+from tilewise.dispatch.execute import machine_of
 from tilewise.errors import TilewiseError, UsageError
-from tilewise.execution import machine_of
 from tilewise.interop.torch.lines import best_laid
 from tilewise.interop.torch.vendor import keeps_layers, on_sixteen_bytes, padded_seconds, vendor_seconds
-from tilewise.planning import make_plan
-from tilewise.problem import Layout, Problem, row_major
-from tilewise.quantities import seconds
+from tilewise.planning.choose import make_plan
+from tilewise.system.quantities import seconds
 
 MARGIN = 1.1  # both sides are models, so a win must be clear
 COMPILED_MARGIN = 0.8  # Inductor pads by a benchmark of its own, which left half of an all-odd GPT-2 unpadded

@@ -14,9 +14,9 @@ from torch import Tensor
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import SETTLED, observed
+from tilewise.compose.graph import closure as graph
+from tilewise.compose.graph.laws import nodes_of
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.graph import closure as graph
-from tilewise.graph.laws import nodes_of
 from tilewise.interop.torch.function import follows_operators_only
 from tilewise.interop.torch.operator import moves
 from tilewise.interop.torch.slopes import slopes

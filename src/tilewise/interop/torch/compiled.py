@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import tilewise
 from tilewise.interop.torch import lowering
 from tilewise.interop.torch.buffers import is_view, lay_out, without_views
 from tilewise.interop.torch.choice import ACCOUNTS, Account, Surroundings
 from tilewise.interop.torch.constants import constant_in_traces
 from tilewise.interop.torch.routed_loss import count_loss
+from tilewise.system.version import __version__
 
 if TYPE_CHECKING:
     from torch.fx import Graph, Node
@@ -124,7 +124,7 @@ def _replace(graph: Graph, node: Node, made: Node) -> None:
 def _uuid() -> str:
     """For torch's caches of compiled graphs: what the pass does depends on nothing else."""
     told = ACTIVE[-1].when if ACTIVE else "marked"
-    return f"tilewise {tilewise.__version__} {told}"
+    return f"tilewise {__version__} {told}"
 
 
 def arrange() -> None:

@@ -15,10 +15,10 @@ from tilewise import api
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_quick_signature import wants_gradient
+from tilewise.core.options import Key
+from tilewise.dispatch.prepared import PREPARED, signature_for
 from tilewise.interop.torch.function import product
 from tilewise.interop.torch.gradients import of_sums, of_winners
-from tilewise.options import Key
-from tilewise.prepared import PREPARED, signature_for
 
 _alive = torch._C._functorch.unwrap_if_dead  # a tensor that left a transform of torch.func may still be wrapped
 

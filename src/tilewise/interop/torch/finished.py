@@ -10,7 +10,7 @@ from torch import Tensor
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
-from tilewise.epilogue import check_fits, epilogue_of
+from tilewise.core.epilogue import check_fits, epilogue_of
 
 ACTIVATIONS = {
     "relu": torch.nn.functional.relu,

@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor
 
 from tilewise.algebra.builtin import find_semiring
+from tilewise.core.options import Options
 from tilewise.errors import UsageError
 from tilewise.interop.torch.differentiated import keep_differentiated
 from tilewise.interop.torch.finished import finished
 from tilewise.interop.torch.operator import check_call, matmul
-from tilewise.options import Options
 
 
 def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:

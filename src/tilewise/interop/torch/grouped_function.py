@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from tilewise.arrays.torch_library import observed
+from tilewise.compose.groups import product as groups
+from tilewise.compose.groups import rows as by_index
 from tilewise.errors import UsageError
-from tilewise.groups import product as groups
-from tilewise.groups import rows as by_index
 from tilewise.interop.torch.function import is_plain
 from tilewise.interop.torch.words import word_of
 

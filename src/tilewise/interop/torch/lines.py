@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Layout, Problem
 from tilewise.interop.torch.vendor import COPY_SHARE, START_SECONDS
-from tilewise.machine import Machine
-from tilewise.planning import make_plan
-from tilewise.problem import Layout, Problem
+from tilewise.planning.choose import make_plan
 
 LINE_BYTES = 128
 SHORTEST = 4  # lines of a row that is worth it: no more than a quarter is then spent on room

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.recipe import Address, Launch, Recipe
+from tilewise.core.recipe import Address, Launch, Recipe
 
 KERNELS = (torch.bfloat16, torch.float16, torch.float32)
 BLOCKS = 132 * 8  # of a kernel that goes over all of a tensor
@@ -86,7 +86,7 @@ def _launch(name: str, like: Tensor, sizes: tuple[Any, ...], tensors: dict[str, 
 
 @lru_cache(maxsize=256)
 def _launcher(name: str, dtype: torch.dtype, rows: int, sizes: Any, bases: Any, device: torch.device) -> Any:
-    from tilewise.engines.cuda.launcher import Launcher
+    from tilewise.backends.cuda.launcher import Launcher
 
     return Launcher(recipe_of(name, dtype, rows, sizes, bases), f"cuda:{device.index or 0}")
 

@@ -16,13 +16,13 @@ from torch.nn import functional
 from tilewise import api
 from tilewise.arrays.torch_library import is_watched
 from tilewise.arrays.torch_signature import signature
+from tilewise.dispatch.prepared import PREPARED
 from tilewise.interop.torch.choice import Account, Choice
 from tilewise.interop.torch.function import cast, follows_operators_only
 from tilewise.interop.torch.gradients import of_sums
 from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.routed_operator import traced_linear
 from tilewise.interop.torch.shared_lines import for_both
-from tilewise.prepared import PREPARED
 
 NOTHING: dict[str, Any] = {}
 theirs, their_matmul = functional.linear, torch.matmul  # held here: `accelerate()` puts others in their places

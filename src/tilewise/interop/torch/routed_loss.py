@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise.execution import machine_of
+from tilewise.dispatch.execute import machine_of
 from tilewise.interop.torch.choice import Account, Choice
 from tilewise.interop.torch.loss_kernels import KERNELS
 from tilewise.interop.torch.row_losses import loss_of

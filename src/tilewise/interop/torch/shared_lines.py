@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.execution import machine_of
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Recipe
+from tilewise.dispatch.execute import machine_of
 from tilewise.interop.torch.choice import Account, problem_of
 from tilewise.interop.torch.gradients import lies_turned
 from tilewise.interop.torch.lines import lead_on_lines, on_lines
 from tilewise.interop.torch.vendor import COPY_SHARE, START_SECONDS
-from tilewise.planning import make_plan
-from tilewise.prepared import recipe_launcher
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Recipe
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import recipe_launcher
 
 LEAST_BYTES = 1 << 22  # of a gradient: below, a launch more costs the host what the card gains
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from tilewise.machine import Machine
-from tilewise.problem import Layout, Problem
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Layout, Problem
 
 ALIGNED_SHARE = 0.74  # of the tensor cores' peak: 790 TFLOP/s at 4096³ on an H200
 CLIFF_SHARE = 0.13  # 135 TFLOP/s at 4097³

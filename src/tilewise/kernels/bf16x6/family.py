@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bf16x6 import model
 from tilewise.kernels.bf16x6.recipe import launches
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
@@ -12,10 +16,6 @@ from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, tensor_
 from tilewise.kernels.plain.forms import behind_stacks
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class BF16x6(Family):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 PLANE_SHARE = 1.6  # of an operand's bytes, that its planes take, padding included

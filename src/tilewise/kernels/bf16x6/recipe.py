@@ -11,6 +11,9 @@ import ctypes
 import math
 from dataclasses import replace
 
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
 from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_bytes, runs_of, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.plain import recipe as plain
@@ -18,9 +21,6 @@ from tilewise.kernels.plain.forms import of_members
 from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.tensor_map import Size
-from tilewise.plans import Plan
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Argument, Launch, Scratch, structure
 
 WARPS, RESIDENT = 8, 4  # of a block that splits, and such blocks of a multiprocessor
 MEMBER_BLOCKS, STACK_BLOCKS = 256, 16 * 132  # at most, that split a member of a stack, and all of it

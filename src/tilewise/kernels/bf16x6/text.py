@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewise.kernels.bf16x6.model import DEPTH, SEGMENT, SplitTile
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 

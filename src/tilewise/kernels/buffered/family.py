@@ -8,15 +8,15 @@ from itertools import product
 from typing import Any, ClassVar
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.buffered import model
 from tilewise.kernels.buffered.recipe import launches
 from tilewise.kernels.buffered.text import render_buffered
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class Buffered(ByWays):

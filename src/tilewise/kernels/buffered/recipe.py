@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.buffered.model import KERNEL, BufferedWay, lines_of, piece, tiles_of
 from tilewise.kernels.buffered.text import render_buffered
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bulk_lines import model, search
 from tilewise.kernels.bulk_lines.recipe import launches
 from tilewise.kernels.bulk_lines.text import render_bulk_lines
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.family import limits_of, tensor_reason
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 FEW = 256  # rows or columns of single products: of more, lines are realigned in little time
 

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.bulk_lines.seconds import HALVES, TF32, Figures, expected
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.bulk_lines.model import (
     KERNEL,
     BulkWay,
@@ -20,8 +22,6 @@ from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch, structure
 
 MOST_ITEMS = 2**30
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
 from tilewise.kernels.bulk_lines.model import (
     MOST_STAGES,
     ROUNDING,
@@ -51,8 +53,6 @@ from tilewise.kernels.bulk_lines.seconds import (
     expected,
 )
 from tilewise.kernels.shared.residency import UNITS, rooms
-from tilewise.machine import Machine
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 DEPTHS, DEEPEST = 6, 1024  # of a stage that are tried: all of k, and halves of this

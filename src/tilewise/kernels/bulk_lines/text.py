@@ -5,10 +5,10 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
+from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 FILES = ("tensor_cores.cuh", "bring.cuh", "stores.cuh", "bulk_lines.cu")
 

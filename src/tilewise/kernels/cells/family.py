@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.cells import model
 from tilewise.kernels.cells.recipe import launches
 from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class Cells(Family):

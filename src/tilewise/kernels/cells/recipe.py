@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.cells.model import KERNEL, THREADS, along_columns, cut, threads_of_a_member
 from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 MOST_BLOCKS = 2**31 - 1
 

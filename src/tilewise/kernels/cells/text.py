@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.cells.model import Cut
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 
 @Written

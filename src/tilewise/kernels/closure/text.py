@@ -8,8 +8,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, literal, prelude, widened
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 SIDE = 64  # nodes that one block closes
 

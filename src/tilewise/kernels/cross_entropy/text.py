@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import BFLOAT_TO_FLOAT, FLOAT_TO_BFLOAT, FLOAT_TO_HALF, FUNCTION, HALF_TO_FLOAT, c_name
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 THREADS = 512
 WORD = 16  # bytes that are read at a time

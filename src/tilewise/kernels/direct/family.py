@@ -7,16 +7,16 @@ from itertools import product
 from typing import Any, ClassVar
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
 from tilewise.kernels.direct.text import render_direct
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 STACKED_SIDE = 200  # of a member
 

@@ -9,11 +9,11 @@ from math import sqrt
 from typing import NamedTuple
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "direct"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.direct.model import KERNEL, piece, tiles_of
 from tilewise.kernels.direct.text import render_direct
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

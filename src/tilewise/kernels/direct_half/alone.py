@@ -7,10 +7,10 @@ from functools import lru_cache
 from itertools import product
 from math import sqrt
 
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.problem import Problem
 from tilewise.kernels.direct_half.model import DEPTH, TILES, HalfTile
 from tilewise.kernels.shared.residency import busiest, padded, rooms
-from tilewise.machine import Machine, arch_number
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 MOST_BLOCKS = 8  # of a cluster

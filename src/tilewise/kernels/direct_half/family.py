@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
 from tilewise.kernels.direct_half import alone, model
 from tilewise.kernels.direct_half.recipe import launches
@@ -13,10 +17,6 @@ from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class DirectHalf(ByWays):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import contiguous_lines
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
 from tilewise.kernels.direct_half.model import KERNEL, HalfTile, Tile, tiles_of
 from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
@@ -15,8 +17,6 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.split_k import epilogue_argument
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, structure
 
 MOST_BLOCKS = 2**31 - 1
 

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
-from tilewise.calibration import applies
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import DtypeError
+from tilewise.kernels.calibration import applies
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.gemv import model
 from tilewise.kernels.gemv.recipe import launches
@@ -15,10 +19,6 @@ from tilewise.kernels.gemv.text import every_few
 from tilewise.kernels.plain.text import render_combine
 from tilewise.kernels.shared.halves import halves_on_hopper, onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 DEEP = 512  # k of a stack's members from which it competes
 FEW_HALVES = 4  # rows or columns, on Hopper

@@ -12,12 +12,12 @@ from functools import lru_cache
 from operator import itemgetter
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.plain.ways import Way, binary, step_slots
 from tilewise.kernels.shared.halves import halves_on_hopper
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few

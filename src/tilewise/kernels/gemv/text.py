@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine
 from tilewise.kernels.gemv.model import HELD, FewTile, dots_tile, few_way, room_for, rows_tile
+from tilewise.kernels.keys import Written
 from tilewise.kernels.plain.text import step_text
 from tilewise.kernels.plain.ways import binary
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.machine import Machine
-from tilewise.named_texts import Written
 
 
 def few_text(algebra: Algebra, tile: FewTile, accumulate: bool, pointers: tuple[str, ...]) -> str:

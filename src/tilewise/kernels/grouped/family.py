@@ -7,16 +7,16 @@ from dataclasses import replace
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.family import Family, own_tiles
 from tilewise.kernels.grouped import model
 from tilewise.kernels.grouped.recipe import launches
 from tilewise.kernels.grouped.text import grouped_text
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class Grouped(Family):

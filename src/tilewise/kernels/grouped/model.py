@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 KERNEL = "grouped"
 IDEA = "blocks find their group's rows on the card and make 64x64 of P from tiles in shared memory, over any algebra"

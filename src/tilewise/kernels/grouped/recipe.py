@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.grouped.model import KERNEL, SIDE, THREADS
 from tilewise.kernels.grouped.text import grouped_text
 from tilewise.kernels.shared.groups import OFFSETS, most_tiles, walk_launch
 from tilewise.kernels.shared.placed import Operands
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
+from tilewise.core.problem import Groups
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
-from tilewise.problem import Groups
 
 
 def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
 from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.half_dots import model
@@ -13,10 +17,6 @@ from tilewise.kernels.half_dots.text import render_half_dots
 from tilewise.kernels.half_dots.ways import MOST_FEW, TILES, DotsWay
 from tilewise.kernels.shared.layouts import line_alignment
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class HalfDots(ByWays):

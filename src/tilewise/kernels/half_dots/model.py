@@ -8,13 +8,13 @@ from itertools import product
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.problem import Problem
 from tilewise.kernels.half_dots import seconds as figures
 from tilewise.kernels.half_dots.seconds import expected
 from tilewise.kernels.half_dots.ways import CLUSTERS, MOST_FEW, SLICES, TILES, DotsTile, DotsWay, steps_of
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import rooms
-from tilewise.machine import Machine, arch_number
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "half_dots"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.half_dots.model import KERNEL
 from tilewise.kernels.half_dots.text import render_half_dots
 from tilewise.kernels.half_dots.ways import WARPS, DotsWay
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.split_k import epilogue_argument
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch, structure
 
 
 class _Lines(ctypes.Structure):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.kernels.half_dots.ways import WARPS, DotsTile
+from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 

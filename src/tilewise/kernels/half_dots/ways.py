@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewise.plans import Geometry
+from tilewise.core.plan import Geometry
 
 WARPS, LINES, STEP = 8, 16, 32  # of a block; of the long operand, that a warp has; of k
 SLICES = (1, 2, 4, 8)  # of k, by warps

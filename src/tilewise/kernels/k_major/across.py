@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewise.core.recipe import Address, TensorMap
 from tilewise.kernels.k_major.model import KMajorWay, lines_apart
 from tilewise.kernels.k_major.seconds import CLASSES
 from tilewise.kernels.shared.placed import Placed
-from tilewise.recipe import Address, TensorMap
 
 DEPTH = 32  # of k in a stage
 STAGED_ROWS = 16  # of P

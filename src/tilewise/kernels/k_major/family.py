@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, passes, tensor_reason
 from tilewise.kernels.k_major import model
 from tilewise.kernels.k_major.forms import texts as every_k_major
 from tilewise.kernels.k_major.recipe import launches
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class KMajor(Family):

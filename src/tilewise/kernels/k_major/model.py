@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.k_major.figures import (
     ACROSS,
     AS_IT_IS,
@@ -34,9 +37,6 @@ from tilewise.kernels.k_major.seconds import (
     expected,
     parts_of,
 )
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "k_major"

@@ -6,6 +6,8 @@ import ctypes
 import math
 from dataclasses import dataclass, replace
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.k_major import across
 from tilewise.kernels.k_major.figures import BY_CLASSES, TURNED
 from tilewise.kernels.k_major.model import (
@@ -23,8 +25,6 @@ from tilewise.kernels.plain.ways import way_of
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
 from tilewise.kernels.shared.turn import Lines, turning
-from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 
 BOX_ROWS = 64  # of P
 

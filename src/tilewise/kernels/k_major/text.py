@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewise.kernels.k_major.model import KINDS, AcrossTile, KMajorTile
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 TALL_GROUP = 8  # the same, of tiles about twice as tall

@@ -8,6 +8,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine
+from tilewise.core.plan import DEFAULT_TILE, LAUNCH_SECONDS, Geometry, Plan, assemble
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_tiles, find_rung
@@ -15,10 +19,6 @@ from tilewise.kernels.ladder.recipe import launches
 from tilewise.kernels.ladder.text import render
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import DEFAULT_TILE, LAUNCH_SECONDS, Geometry, Plan, assemble
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 ANY_SIZE = "tiled_edges"  # the notes' kernel with its boundary checks
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.errors import ShapeError, UsageError
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 COARSE = 4  # columns a thread of `coarsened` computes
 REGISTERS = 8  # rows and columns a thread of `register_tiled` computes

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.plan import GRID_Y_LIMIT, Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.ladder.text import render
 from tilewise.kernels.shared.placed import Operands, members
-from tilewise.plans import GRID_Y_LIMIT, Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
+from tilewise.core.plan import Plan
+from tilewise.kernels.keys import Written
 from tilewise.kernels.ladder.model import COARSE, register_depth
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
-from tilewise.plans import Plan
 
 
 def render(plan: Plan) -> str:

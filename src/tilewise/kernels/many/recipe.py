@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
+from tilewise.core.recipe import Launch, Recipe
 from tilewise.kernels.grouped.model import SIDE, THREADS
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
-from tilewise.recipe import Launch, Recipe
 
 JOBS = 40  # of a launch, whose parameters have 4 KiB
 SMALL = 2**23  # steps: larger products are better off by themselves, with tiles and pipelines of their own

@@ -10,11 +10,11 @@ from math import sqrt
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import busiest, padded, rooms
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 MMA, FMA = "mma_small", "fma_small"

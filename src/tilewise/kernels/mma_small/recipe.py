@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.mma_small.model import SmallWay, copies_of, piece, tiles_of
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.machine import arch_number
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
@@ -12,10 +16,6 @@ from tilewise.kernels.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_sync.recipe import launches
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class MmaSync(Family):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import product
 
 from tilewise.algebra.dtypes import DType
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.machine import Machine, arch_number
 from tilewise.kernels.mma_sync.model import in_the_set
 from tilewise.kernels.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.sums import render_add_parts, sum_of
-from tilewise.machine import Machine, arch_number
 
 
 def form_of(

@@ -14,6 +14,10 @@ from itertools import product
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
+from tilewise.core.machine import Machine, arch_number, shared_limit
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
+from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.gemv.model import lines_of_long
 from tilewise.kernels.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_sync.seconds import (
@@ -40,11 +44,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
 )
 from tilewise.kernels.shared.sums import sum_of
-from tilewise.machine import Machine, arch_number, shared_limit
-from tilewise.plans import Geometry
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Row, Rows
-from tilewise.tuning import class_of, preferred
 
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"

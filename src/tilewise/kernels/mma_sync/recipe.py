@@ -7,7 +7,10 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 
-from tilewise.epilogue import PLAIN
+from tilewise.core.epilogue import PLAIN
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.mma_sync.forms import form_of
 from tilewise.kernels.mma_sync.model import KERNEL, MmaWay
@@ -18,9 +21,6 @@ from tilewise.kernels.shared.realign import Realigned, lines_of, realign_launche
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.shared.sums import sum_of
-from tilewise.machine import arch_number
-from tilewise.plans import Plan
-from tilewise.recipe import Address, Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

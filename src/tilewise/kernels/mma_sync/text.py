@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.model import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.sums import render_numbers, sum_of
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 GROUP = 8  # rows of tiles that are walked together, so that their columns of N stay in L2
 # an element's kind and the sums' in the instruction's name, and how many k it takes

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
 from tilewise.kernels.plain.forms import texts as every_plain
 from tilewise.kernels.plain.recipe import launches
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class Plain(Family):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine, shared_limit
 from tilewise.kernels.plain.text import (
     Form,
     pack_text,
@@ -15,7 +16,6 @@ from tilewise.kernels.plain.text import (
 from tilewise.kernels.plain.tiles import GUARD_TILE, PlainTile, tiles_of
 from tilewise.kernels.plain.ways import Way, way_of
 from tilewise.kernels.shared.stacked import in_turns, stacked
-from tilewise.machine import Machine, shared_limit
 
 POINTERS = ("M", "N", "P")
 ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # of the plainest kernel

@@ -13,6 +13,9 @@ from operator import attrgetter
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
+from tilewise.core.machine import Machine, shared_limit
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.gemv.model import FEW, lines_of_long
 from tilewise.kernels.plain.seconds import (
@@ -28,9 +31,6 @@ from tilewise.kernels.plain.seconds import (
 from tilewise.kernels.plain.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
 from tilewise.kernels.plain.ways import Way, way_if_found, way_of
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
-from tilewise.machine import Machine, shared_limit
-from tilewise.plans import Geometry
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import Row
 
 KERNEL = "plain"

@@ -10,6 +10,10 @@ from itertools import zip_longest
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.core.machine import starts_early
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.plain.forms import alike, by_turns
 from tilewise.kernels.plain.model import KERNEL, Choice, Tail, k_each, whole_tiles
@@ -28,10 +32,6 @@ from tilewise.kernels.plain.ways import Way
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
-from tilewise.machine import starts_early
-from tilewise.plans import Plan
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
 
 GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
 

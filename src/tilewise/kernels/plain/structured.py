@@ -9,13 +9,13 @@ from functools import lru_cache
 
 from tilewise.algebra.program_cuda import slots, structured_prelude, value_bytes
 from tilewise.algebra.structured import StructuredAlgebra
+from tilewise.core.machine import Machine
+from tilewise.core.recipe import Address, Launch, Recipe
+from tilewise.kernels.keys import Written
 from tilewise.kernels.plain.model import KERNEL, k_each
 from tilewise.kernels.plain.text import GROUP
 from tilewise.kernels.plain.tiles import TILES, PlainTile
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.machine import Machine
-from tilewise.named_texts import Written
-from tilewise.recipe import Address, Launch, Recipe
 
 
 @dataclass(frozen=True)

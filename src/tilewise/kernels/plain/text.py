@@ -14,11 +14,11 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
+from tilewise.kernels.keys import Written
 from tilewise.kernels.plain.tiles import PlainTile
 from tilewise.kernels.plain.ways import BIT_OPERATIONS, Way, binary
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
-from tilewise.named_texts import Written
 
 GROUP = 8  # rows of tiles that are walked together
 PACK_LINES = 64  # of an operand, packed by one block

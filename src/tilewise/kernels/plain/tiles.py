@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewise.core.plan import Geometry
 from tilewise.kernels.plain.ways import Way
-from tilewise.plans import Geometry
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from tilewise.algebra.expression import Apply, Expression, Variable
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
-from tilewise.machine import Machine, arch_number
+from tilewise.core.machine import Machine, arch_number
 
 
 @dataclass(frozen=True)

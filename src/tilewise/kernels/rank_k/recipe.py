@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.rank_k.model import KERNEL, RankKWay, across, shared_bytes, threads
 from tilewise.kernels.rank_k.text import render_rank_k
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.family import Offer, limits_of, tensor_reason
 from tilewise.kernels.read_once import model
@@ -14,10 +18,6 @@ from tilewise.kernels.read_once.text import render_read_once, render_split_in_tu
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.kernels.shared.turn import render_turn
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class ReadOnce(ByWays):

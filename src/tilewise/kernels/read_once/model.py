@@ -11,6 +11,9 @@ from itertools import product
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.k_major.model import route
 from tilewise.kernels.read_once.seconds import (
     DEPTH,
@@ -25,9 +28,6 @@ from tilewise.kernels.read_once.seconds import (
 )
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import rooms
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "read_once"

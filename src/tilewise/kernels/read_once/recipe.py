@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 
-from tilewise.epilogue import PLAIN
+from tilewise.core.epilogue import PLAIN
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.bf16x6.model import LINES as PADDED
 from tilewise.kernels.bf16x6.model import plane_bytes
 from tilewise.kernels.bf16x6.recipe import RESIDENT, UNSAFE, WARPS, operand
@@ -28,9 +31,6 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.tensor_map import NO_MAP
 from tilewise.kernels.shared.turn import turning
-from tilewise.plans import Plan
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 
 BOXES = {ALONG: (DEPTH + 4, LONG // CLASSES), APART: (LONG + 4, DEPTH // CLASSES), ALIKE: (LONG + 8, DEPTH)}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewise.kernels.bf16x6.text import render_split
+from tilewise.kernels.keys import Written
 from tilewise.kernels.read_once.model import ALONG, APART, OnceTile
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Launch, Recipe, Scratch
 from tilewise.kernels.rows.text import render_add, render_link, render_take, render_weighted_take
 from tilewise.kernels.shared.groups import OFFSETS
-from tilewise.problem import Layout
-from tilewise.recipe import Address, Launch, Recipe, Scratch
 
 
 @lru_cache(maxsize=1024)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, prelude
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 CELLS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long", 16: "uint4"}
 

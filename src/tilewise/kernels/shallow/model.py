@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 
 KERNEL = "shallow"
 IDEA = "a short k: columns of N stay in shared memory, each warp makes rows of P on its own; lines start anywhere"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.shallow.model import KERNEL, ShallowWay, on_tensor_cores, shared_bytes, steps_of, strips_of
 from tilewise.kernels.shallow.text import render_shallow
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.machine import arch_number
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
+from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shallow.model import MOST_WARPS, PAD_BYTES, RESIDENT, ROUNDED, ROWS, step_of
 from tilewise.kernels.shared.sums import render_numbers, sum_of
 from tilewise.kernels.shared.text import defined, kernel_text
-from tilewise.named_texts import Written
 
 
 @Written

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilewise.machine import starts_early
-from tilewise.named_texts import Named, words
-from tilewise.recipe import Launch, Step
+from tilewise.core.machine import starts_early
+from tilewise.core.recipe import Launch, Step
+from tilewise.kernels.keys import Named, words
 
 WAITS = (
     "wait_for_the_one_before();",

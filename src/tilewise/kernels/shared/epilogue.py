@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
-from tilewise.epilogue import ACTIVATIONS, Epilogue
+from tilewise.core.epilogue import ACTIVATIONS, Epilogue
 from tilewise.kernels.shared.text import kernel_text
 
 BIAS_TYPES = {"float32": "float", "float64": "double", "bfloat16": "unsigned short", "float16": "unsigned short"}

@@ -6,10 +6,10 @@ import ctypes
 import math
 from functools import lru_cache
 
+from tilewise.core.problem import Groups, Problem
+from tilewise.core.recipe import Address, Launch, Scratch
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
-from tilewise.problem import Groups, Problem
-from tilewise.recipe import Address, Launch, Scratch
 
 OFFSETS = Address("offsets")
 PIECE_BYTES = 16  # of one tile's group, first row and end

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.machine import Machine, arch_number
-from tilewise.problem import Problem
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.problem import Problem
 
 
 def halves_on_hopper(p: Problem, machine: Machine) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewise.problem import Layout
+from tilewise.core.problem import Layout
 
 AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"  # how an operand is taken
 DEINTERLEAVED = "deinterleaved"  # the same, of an M beside an N that is taken by classes

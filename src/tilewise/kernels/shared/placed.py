@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.problem import Layout, Problem, row_major
-from tilewise.recipe import Address, Scratch
+from tilewise.core.problem import Layout, Problem, row_major
+from tilewise.core.recipe import Address, Scratch
 
 
 @dataclass(frozen=True)

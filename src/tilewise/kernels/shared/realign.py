@@ -6,13 +6,13 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.problem import Layout, row_major
+from tilewise.core.recipe import Address, Argument, Launch, structure
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
-from tilewise.problem import Layout, row_major
-from tilewise.recipe import Address, Argument, Launch, structure
 
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
 SEGMENT = 1024  # elements of a line that a warp realigns at a time

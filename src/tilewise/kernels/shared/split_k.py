@@ -6,10 +6,10 @@ import ctypes
 import math
 from functools import lru_cache
 
-from tilewise.epilogue import Epilogue
+from tilewise.core.epilogue import Epilogue
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.shared.sums import render_add_parts
-from tilewise.problem import Problem
-from tilewise.recipe import Address, Argument, Launch, structure
 
 
 def add_parts(

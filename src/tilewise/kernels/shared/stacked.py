@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import mul
 
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.placed import members
-from tilewise.named_texts import Written
 
 GRID_LIMIT = 65535  # of blocks along y and z; longer runs come in several launches
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
 
 
 def sum_of(dtype: DType) -> DType:

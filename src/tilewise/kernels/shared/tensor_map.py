@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.recipe import Address, Argument, TensorMap
 from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.kernels.shared.placed import Placed
-from tilewise.recipe import Address, Argument, TensorMap
 
 HALF_BOX = 64  # 2-byte elements of a box row: one 128-byte row of the swizzled tile
 NO_MAP = Argument(bytes(128))

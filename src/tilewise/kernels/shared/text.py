@@ -14,8 +14,8 @@ from tilewise.algebra.to_cuda import (
     HALF_TO_FLOAT,
     c_name,
 )
-from tilewise.named_texts import Written
-from tilewise.shipped import shipped
+from tilewise.kernels.keys import Written
+from tilewise.system.resources import shipped
 
 
 @lru_cache(maxsize=64)

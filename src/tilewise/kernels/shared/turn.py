@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.recipe import Address, Argument, Launch, structure
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.named_texts import Written
-from tilewise.recipe import Address, Argument, Launch, structure
 
 TURN_LINES, TURN_BYTES = 64, 128  # of a block, as the kernel has it
 ROUNDED = (  # float32, to the nearest tf32 on the way

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.direct_half.recipe import launches_of
 from tilewise.kernels.family import tensor_reason
@@ -14,10 +18,6 @@ from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shifted_half import model
 from tilewise.kernels.shifted_half.text import render_shifted_half
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class ShiftedHalf(ByWays):

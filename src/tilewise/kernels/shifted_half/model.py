@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import contiguous_lines
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 KERNEL = "shifted_half"
 IDEA = "warps load lines that start anywhere and shift them into place, warpgroups multiply: ragged stacks and groups"

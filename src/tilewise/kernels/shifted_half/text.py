@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.epilogue import PLAIN
+from tilewise.core.epilogue import PLAIN
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.shifted_half.model import ShiftedTile
 from tilewise.kernels.wgmma_half.text import KINDS, SUM, conversions, product_of_tiles
-from tilewise.named_texts import Written
 
 
 @Written

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
@@ -12,10 +16,6 @@ from tilewise.kernels.shared.turn import render_turn
 from tilewise.kernels.short_k import model, seconds
 from tilewise.kernels.short_k.recipe import launches
 from tilewise.kernels.short_k.text import render_short_k
-from tilewise.machine import Machine
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class ShortK(ByWays):

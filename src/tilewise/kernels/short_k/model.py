@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 
 KERNEL = "short_k"
 IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, whatever its stride; lines start anywhere"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.turn import Lines, turning
 from tilewise.kernels.short_k import model
 from tilewise.kernels.short_k.model import KERNEL, ShortWay
 from tilewise.kernels.short_k.text import render_short_k
-from tilewise.plans import Plan
-from tilewise.problem import Layout
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

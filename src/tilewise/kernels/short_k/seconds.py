@@ -6,10 +6,10 @@ from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
 from tilewise.kernels.short_k import model
 from tilewise.kernels.short_k.model import HELD, READ_BYTES, ROWS, SECTOR, WARPS, WAVES, ShortWay
-from tilewise.machine import Machine
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 APART = 1.6  # times as long loads of M take where its rows lie side by side, and those of a class apart

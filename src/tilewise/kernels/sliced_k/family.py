@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.sliced_k import model
 from tilewise.kernels.sliced_k.recipe import launches
 from tilewise.kernels.sliced_k.text import render_sliced
-from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry, Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class SlicedK(ByWays):

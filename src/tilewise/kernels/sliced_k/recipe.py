@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.sliced_k.model import (
@@ -17,9 +20,6 @@ from tilewise.kernels.sliced_k.model import (
     teams_across,
 )
 from tilewise.kernels.sliced_k.text import render_sliced
-from tilewise.machine import arch_number
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
+from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.sliced_k.model import MOST_WARPS, SlicedTile
-from tilewise.named_texts import Written
 
 
 @Written

@@ -9,10 +9,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
 from tilewise.kernels.plain.ways import step_slots
-from tilewise.machine import Machine
-from tilewise.plans import Geometry
-from tilewise.problem import Problem
 
 KERNEL = "swept"
 IDEA = "few rows: a block sweeps once over lines of N as they lie, however short, and keeps all rows' sums"

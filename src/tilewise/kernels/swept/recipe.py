@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.swept.model import KERNEL, SweptWay, threads
 from tilewise.kernels.swept.text import render_swept
-from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

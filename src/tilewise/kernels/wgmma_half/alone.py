@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from math import log2, sqrt
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.residency import HELD, UNITS
 from tilewise.kernels.wgmma_half.tiles import CARRIED_PHASES, CARRIED_WAVES, CLASSES, DEPTH, FULLER, LEAST_PHASES
-from tilewise.machine import Machine
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 TENSOR_SHARE = 0.928  # of the peak at the highest clock, while nothing else holds a phase up,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model, search
@@ -12,10 +16,6 @@ from tilewise.kernels.wgmma_half.forms import grouped_texts
 from tilewise.kernels.wgmma_half.forms import texts as every_wgmma_half
 from tilewise.kernels.wgmma_half.recipe import launches
 from tilewise.kernels.wgmma_half.seconds import waves_of
-from tilewise.machine import Machine
-from tilewise.plans import Plan
-from tilewise.problem import Problem
-from tilewise.recipe import Scratch, Step
 
 
 class WgmmaHalf(Family):

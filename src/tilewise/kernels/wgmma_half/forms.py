@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.problem import Groups
 from tilewise.kernels.shared.groups import as_written, render_walk
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.lags import IN_STACKS, LAGGED
@@ -28,7 +29,6 @@ from tilewise.kernels.wgmma_half.tiles import (
     TURNED_ROWS,
     TensorTile,
 )
-from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
 

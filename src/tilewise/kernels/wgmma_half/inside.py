@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import product
 from math import sqrt
 
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.kernels.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
 from tilewise.kernels.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorTile, TensorWay
-from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import math
 
+from tilewise.core.problem import Layout, Problem, row_major
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, array, structure
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns, contiguous_lines
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.tensor_map import half_map
 from tilewise.kernels.wgmma_half.text import render_deinterleave
 from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorTile, TensorWay
-from tilewise.problem import Layout, Problem, row_major
-from tilewise.recipe import Address, Argument, Launch, Scratch, array, structure
 
 # Of the tiles those that do not spill where sums move, and whose last columns are not many of all.
 LAGGED = tuple(tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192)

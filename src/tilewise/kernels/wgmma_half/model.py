@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
+from tilewise.core.tuning import class_of
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.alone import turned_columns
@@ -23,9 +26,6 @@ from tilewise.kernels.wgmma_half.tiles import (
     TensorWay,
     worthwhile,
 )
-from tilewise.machine import Machine
-from tilewise.problem import Problem
-from tilewise.tuning import class_of
 
 __all__ = [
     "CLASSES",

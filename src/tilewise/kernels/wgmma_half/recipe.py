@@ -6,7 +6,9 @@ import ctypes
 import math
 from dataclasses import replace
 
-from tilewise.epilogue import PLAIN
+from tilewise.core.epilogue import PLAIN
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.shared.groups import OFFSETS, as_written, most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
@@ -20,8 +22,6 @@ from tilewise.kernels.wgmma_half.seconds import phases_of, waves_of
 from tilewise.kernels.wgmma_half.text import render_gather, render_wgmma_half
 from tilewise.kernels.wgmma_half.thin_edges import NO_EDGES, ThinEdges
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
-from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 
 MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
 

@@ -11,6 +11,7 @@ import math
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import (
     AS_IT_IS,
     BY_CLASSES,
@@ -22,7 +23,6 @@ from tilewise.kernels.shared.layouts import (
 )
 from tilewise.kernels.shared.realign import realigned_bytes
 from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH
-from tilewise.problem import Layout, Problem
 
 
 def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> str:

@@ -12,6 +12,9 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
+from tilewise.core.tuning import CLOSE, preferred
 from tilewise.kernels.shared.layouts import AS_IT_IS
 from tilewise.kernels.wgmma_half import alone, inside, lags, table
 from tilewise.kernels.wgmma_half.model import KERNEL, expected, tuning_class, turned_ways, ways
@@ -42,9 +45,6 @@ from tilewise.kernels.wgmma_half.tiles import (
     takes_boxes,
     worthwhile,
 )
-from tilewise.machine import Machine
-from tilewise.problem import Problem
-from tilewise.tuning import CLOSE, preferred
 
 EACH = 16  # numbers of a tile's ways
 

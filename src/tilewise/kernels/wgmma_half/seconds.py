@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
-from tilewise.machine import Machine
-from tilewise.problem import Problem
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
 TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load

@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
 from tilewise.kernels.wgmma_half import alone, inside
 from tilewise.kernels.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TURNED, WHOLE
@@ -23,8 +25,6 @@ from tilewise.kernels.wgmma_half.tiles import (
     TensorWay,
     takes_boxes,
 )
-from tilewise.machine import Machine
-from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Least, Row, Rows
 
 MOVED = (REALIGNED, PACKED)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.problem import Groups
+from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.wgmma_half.tiles import CUTS, NARROWED, TensorTile
-from tilewise.named_texts import Written
-from tilewise.problem import Groups
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 SUM = "typedef float Sum;\n"

@@ -11,12 +11,12 @@ import ctypes
 import math
 from dataclasses import dataclass
 
+from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.shared.layouts import REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.realign import NO_LINES, Realigned, lines_of
 from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
 from tilewise.kernels.wgmma_half.tiles import TensorWay
-from tilewise.recipe import Address, Argument, Launch, structure
 
 
 class EdgeCopy(ctypes.Structure):

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import rooms
-from tilewise.plans import Geometry
-from tilewise.problem import Layout
 from tilewise.system.once import once
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile

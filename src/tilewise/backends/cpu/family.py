@@ -1,0 +1,114 @@
+"""A family: one way to multiply on a CPU, with everything that planner, compiler and runner ask about it.
+
+Each is a folder in `kernels/`: `model.py` says what it takes, when it is the best, how it cuts a product and deals out
+tasks; `text.py` writes its LLVM. A kernel never meets a product that its own `takes` has refused, chosen or pinned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
+from tilewise.core.blocking import Blocking, RegisterTile, is_heavy
+from tilewise.core.problem import Problem
+
+WAY, WAYS = 2**14, 4  # bytes of one way of a first cache, and how many ways it has
+PAGE = 2**12  # bytes of one way of x86's first caches
+COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
+
+
+@dataclass(frozen=True)
+class View:
+    """The product as a kernel would see it, straight or swapped; an extent of 1 counts as side by side."""
+
+    m: int
+    k: int
+    n: int
+    m_along_k: bool  # M's elements lie side by side along k
+    n_along_k: bool
+    n_along_n: bool  # N's lie side by side along its columns
+    p_along_n: bool
+    swapped: bool
+    preferred: bool  # of the two, by how P lies: for kernels that take any strides
+
+
+def views(problem: Problem) -> tuple[View, View]:
+    """P = M ⊗ N, and Pᵀ = Nᵀ ⊗ Mᵀ."""
+    m, k, n = problem.m, problem.k, problem.n
+    M, N, P = problem.layout_m, problem.layout_n, problem.layout_p
+    m_rows, m_cols = M.row == 1 or m == 1, M.col == 1 or k == 1
+    n_rows, n_cols = N.row == 1 or k == 1, N.col == 1 or n == 1
+    p_rows, p_cols = P.row == 1 or m == 1, P.col == 1 or n == 1
+    turned = p_rows and not p_cols
+    return (
+        View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not turned),
+        View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, turned),
+    )
+
+
+def is_dot(view: View) -> bool:
+    """Whether P is one cell: the dot product of two vectors."""
+    return view.m == view.n == 1
+
+
+def in_place(problem: Problem) -> bool:
+    """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg to keep."""
+    partial = problem.algebra.partial
+    same = problem.dtype_m == problem.dtype_n == partial == problem.result
+    return same and partial.kind in "iuf" and not problem.return_arg
+
+
+def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
+    read: widths of 512, 1024, 4096 (NEON, whose first caches have 16 KB a way; of x86 see `whole_pages_apart`)."""
+    apart = _rows_of_n(problem, view)
+    period = math.gcd(abs(apart) * problem.dtype.itemsize, WAY)
+    return tile.neon and apart != 0 and period >= COLLIDING and view.k > WAYS * WAY // period
+
+
+def whole_pages_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether all rows of N fall onto the same sets of a first cache with 4 KB a way (AVX-512's: 48 KB, 12 ways)."""
+    apart = _rows_of_n(problem, view) * problem.dtype.itemsize
+    return tile.vector_bytes == 64 and apart != 0 and apart % PAGE == 0
+
+
+def _rows_of_n(problem: Problem, view: View) -> int:
+    """Elements from one row to the next."""
+    return problem.layout_m.col if view.swapped else problem.layout_n.row
+
+
+def halves(problem: Problem) -> bool:
+    """Half precision on both sides, which kernels widen as they load; sums are float32."""
+    half = problem.dtype_m.name in ("float16", "bfloat16") and problem.algebra.partial.name == "float32"
+    return half and problem.dtype_n == problem.dtype_m and not problem.return_arg
+
+
+def light(problem: Problem) -> bool:
+    """In place, by steps that are a few instructions."""
+    return in_place(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul)
+
+
+def light_or_halves(problem: Problem) -> bool:
+    return light(problem) or (halves(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul))
+
+
+@dataclass(frozen=True)
+class Family:
+    """`suits` says in a sentence why it is the best, or nothing."""
+
+    name: str
+    idea: str
+    takes: Callable[[Problem, View, RegisterTile], bool]
+    suits: Callable[[Problem, View, RegisterTile], str]
+    KC: Callable[[Problem], int]
+    tasks: Callable[[Arithmetic, Blocking, Extents], Tasks]
+    text: Callable[[Arithmetic], str]
+    entries: Callable[[Arithmetic], tuple[str, ...]]
+    columns: int = 1  # of P that a lane holds
+    deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
+    MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
+    group: int = 8  # panels of packed N that are walked before the next panel of M
+    keeps_gil: bool = False  # it is over before another thread would have been let in

@@ -1,0 +1,108 @@
+"""`axpy` of half precision with a k so short that registers hold all of it: P is the cost, and is written once.
+
+N is widened first, row by row. A tile has a few rows of M in registers, four k of a row in each, of which one lane
+multiplies; it walks along the columns, two vectors at a time, and stores what it rounds as one.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.to_llvm import Value, vector
+from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
+from tilewise.backends.cpu.kernels.packed_n.text import widen_function
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load, narrow
+from tilewise.backends.cpu.kernels.shared.ir import Function, Table
+
+HEIGHT = 4  # rows of a tile
+PARAMS = [
+    ("ptr", "M"), ("i64", "row_m"), ("i64", "col_m"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "P"), ("i64", "row_p"),
+    ("i64", "cols"),
+]  # fmt: skip
+
+
+def rounding_functions(a: Arithmetic) -> list[Function | Table]:
+    """Tiles whose k is all there is: of HEIGHT rows, and of one for those that are left."""
+    parts: list[Function | Table] = [widen_function(a)]
+    for rows in (HEIGHT, 1):
+        tiles = [_Rounded(a, rows, deep).function() for deep in range(1, HALF_DEPTH + 1)]
+        parts += [*tiles, Table(f"rounded{rows}", [tile.name for tile in tiles])]
+    return [*parts, _rounded(a)]
+
+
+class _Rounded:
+    """So many rows of P, all columns and all of k: N is wide already, a row after the other. Sums of half precision are
+    rounded into P, two vectors at a time."""
+
+    def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
+        self.a, self.rows, self.deep = a, rows, deep
+        self.f = f = Function(f"rounded{rows}x{deep}", PARAMS)
+        self.render = a.renderer(f, a.lanes)
+        self.elements = [self.row_of_M(row) for row in range(rows)]
+        self.lines_n = [f.op(f"freeze ptr {f.at(a.kind, '%N', f.mul('%row_n', k))}") for k in range(deep)]
+        self.lines_p = [f.op(f"freeze ptr {f.at(a.element_p, '%P', f.mul('%row_p', row))}") for row in range(rows)]
+
+    def row_of_M(self, row: int) -> list[str]:
+        """Its elements, each in every lane: lanes of as few vectors as hold them, of which one multiplies."""
+        a, f, picked = self.a, self.f, list[str]()
+        for first in range(0, self.deep, a.lanes):
+            held, count = "poison", min(a.lanes, self.deep - first)
+            for lane in range(count):
+                place = f.at(a.element_m, "%M", f.mul("%row_m", row), f.mul("%col_m", first + lane))
+                (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
+                held = f.op(f"insertelement {a.vector} {held}, {a.kind} {one}, i32 {lane}")
+            for lane in range(count):
+                picks = ", ".join([f"i32 {lane}"] * a.lanes)
+                picked.append(f.op(f"shufflevector {a.vector} {held}, {a.vector} poison, <{a.lanes} x i32> <{picks}>"))
+        return picked
+
+    def function(self) -> Function:
+        a, f, start = self.a, self.f, "0"
+        for vectors in (2, 1):
+            stop = f.op(f"and i64 %cols, {-vectors * a.lanes}")
+            with f.loop(start, stop, vectors * a.lanes) as j:
+                self.cells(j.index, vectors)
+            start = stop
+        with f.when(f.test("slt", start, "%cols")):
+            self.cells(f.sub("%cols", a.lanes), 1)
+        return f
+
+    def cells(self, j: str, vectors: int) -> None:
+        a, f, lanes = self.a, self.f, vectors * self.a.lanes
+        sums = [self.sums(f.add(j, v * a.lanes)) for v in range(vectors)]
+        for row in range(self.rows):
+            total = sums[0][row]
+            if vectors == 2:
+                picks = ", ".join(f"i32 {lane}" for lane in range(lanes))
+                total = f.op(f"shufflevector {a.vector} {total}, {a.vector} {sums[1][row]}, <{lanes} x i32> <{picks}>")
+            value = narrow(f, a.target, a.partial, a.result, total, lanes, clear=a.fused)
+            place = f.at(a.element_p, self.lines_p[row], j)
+            f.do(f"store {vector(a.element_p, lanes)} {value}, ptr {place}, align {a.result.itemsize}")
+
+    def sums(self, j: str) -> list[str]:
+        """A vector of each row. The first product is what the others are added to, which takes no zeros."""
+        a, f, totals = self.a, self.f, list[Value]()
+        for k, line in enumerate(self.lines_n):
+            found = (f.op(f"load {a.vector}, ptr {f.at(a.kind, line, j)}, align {a.bytes}"),)
+            if k == 0:
+                totals = [self.render.value(a.mul, (row[0],), found) for row in self.elements]
+                continue
+            totals = [
+                self.render.accumulate(a.add, a.mul, total, (row[k],), found)
+                for row, total in zip(self.elements, totals, strict=True)
+            ]
+        return [total for (total,) in totals]
+
+
+def _rounded(a: Arithmetic) -> Function:
+    """A task's rows, all columns and all of k: no more than HALF_DEPTH of it, and at least a vector of columns. N is
+    widened first, to `wide`."""
+    f = Function("rounded", [*PARAMS, ("i64", "rows"), ("i64", "k"), ("ptr", "wide")])
+    f.do("call void @widen(ptr %N, i64 %row_n, i64 %k, i64 %cols, ptr %wide, i64 %cols)")
+    whole = f.op(f"and i64 %rows, {-HEIGHT}")
+    for rows, start, stop in ((HEIGHT, "0", whole), (1, whole, "%rows")):
+        tile = f.op(f"load ptr, ptr {f.at('ptr', f'@rounded{rows}', f.sub('%k', 1))}")
+        with f.loop(start, stop, rows) as i:
+            M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
+            operands = f"ptr {M}, i64 %row_m, i64 %col_m, ptr %wide, i64 %cols"
+            f.do(f"call void {tile}({operands}, ptr {P}, i64 %row_p, i64 %cols)")
+    return f

@@ -1,0 +1,37 @@
+"""`bits`: or of ands over truth values, whatever + and × are called, and whatever the strides."""
+
+from __future__ import annotations
+
+from tilewise.algebra.expression import Apply, Variable
+from tilewise.backends.cpu.family import View, is_dot
+from tilewise.backends.cpu.kernels.packed.model import tasks
+from tilewise.core.blocking import RegisterTile
+from tilewise.core.problem import Problem
+
+IDEA = "truth values, eight columns to a byte"
+
+__all__ = ["IDEA", "KC", "suits", "takes", "tasks"]
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return is_or_and(problem) and not problem.return_arg
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    return "or and and over truth values work on bits" if view.preferred and not is_dot(view) else ""
+
+
+def KC(problem: Problem) -> int:
+    return 256
+
+
+def is_or_and(problem: Problem) -> bool:
+    add, mul, both = problem.semiring.add, problem.semiring.mul, {Variable("x"), Variable("y")}
+    return (
+        problem.algebra.partial.kind == "b"
+        and isinstance(add, Apply)
+        and isinstance(mul, Apply)
+        and add.op in ("or", "add", "max")
+        and mul.op in ("and", "mul", "min")
+        and set(add.args) == set(mul.args) == both
+    )

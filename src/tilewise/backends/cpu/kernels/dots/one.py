@@ -1,0 +1,142 @@
+"""One dot product: of any dtypes, and of elements that lie side by side or apart.
+
+Elements are converted as they are loaded. Sums are kept lane by lane, several vectors of them, so that an addition need
+not wait for the one before; every BLOCK steps they are added to totals and start again from zero, so that the rounding
+error grows with the number of blocks and not with k. What is left of k is added element by element.
+
+Complex numbers that are multiplied and added stay as they lie: one sum is of products of parts that lie in the same
+lanes, another of products with N's neighbours exchanged. At the end the first has the real part, its odd lanes
+subtracted, and the second the imaginary one.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import Renderer, Value, part, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load, store
+from tilewise.backends.cpu.kernels.shared.ir import Function
+
+# `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
+# comes so many behind the real one
+PARAMS = [
+    ("i64", "k"), ("ptr", "M"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"), ("i64", "plane"),
+    ("i64", "onto"),
+]  # fmt: skip
+AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose result is there after four
+BLOCK = 256  # steps of so many vectors
+
+
+def one_function(a: Arithmetic, name: str, lanes: int) -> Function:
+    """With lanes of a vector both operands lie side by side; with one lane they lie anyhow."""
+    return _One(a, name, lanes).function()
+
+
+class _One:
+    def __init__(self, a: Arithmetic, name: str, lanes: int) -> None:
+        self.a, self.lanes, self.f = a, lanes, Function(name, PARAMS)
+        self.at_once = 1 if a.heavy else AT_ONCE
+        self.paired = lanes > 1 and a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
+        self.each = lanes // 2 if self.paired else lanes  # k of a vector
+        self.quiets = a.quiets and a.target.min_number  # as in a tile: once a vector
+
+    def function(self) -> Function:
+        a, f, lanes = self.a, self.f, self.lanes
+        step = self.at_once * self.each
+        bulk = f.mul(f.div("%k", step), step)
+        zeros = [(vector(a.kind, lanes), zero) for zero in a.zeros(lanes)]
+        with f.loop(0, bulk, BLOCK * step, zeros) as block:
+            end = f.lower(f.add(block.index, BLOCK * step), bulk)
+            with f.loop(block.index, end, step, zeros * self.at_once) as loop:
+                loop.next = self.steps(loop.index, loop.values, lanes)
+            block.next = list(self.added(tuple(block.values), self.together(self.parted(loop.values))))
+        total = self.across(tuple(block.values))
+        with f.loop(bulk, "%k", 1, [(a.kind, x) for x in total]) as rest:
+            rest.next = self.steps(rest.index, rest.values, 1)
+        self.keep(tuple(rest.values))
+        return f
+
+    def parted(self, registers: list[str]) -> list[Value]:
+        parts = self.a.parts
+        return [tuple(registers[i : i + parts]) for i in range(0, len(registers), parts)]
+
+    def steps(self, index: str, sums: list[str], lanes: int) -> list[str]:
+        """The sums with the products from k = `index` on, one vector (or element) for each."""
+        a, f = self.a, self.f
+        render = a.renderer(f, lanes, quiet=self.quiets)
+        following: list[str] = []
+        for u, total in enumerate(self.parted(sums)):
+            at = f.add(index, u * self.each)
+            if self.paired and lanes > 1:
+                following += self.pairs(total, at)
+                continue
+            x, y = self.fetched(a.source_m, "M", at, lanes), self.fetched(a.source_n, "N", at, lanes)
+            following += render.accumulate(a.add, a.mul, total, x, y)
+        return following
+
+    def pairs(self, total: Value, at: str) -> list[str]:
+        """Both sums with a vector of complex numbers, real and imaginary parts side by side."""
+        a, f, real = self.a, self.f, part(self.a.partial)
+        places = [f.at(f"[{a.partial.itemsize} x i8]", name, at) for name in ("%M", "%N")]
+        x, y = (f.op(f"load {a.vector}, ptr {place}, align {real.itemsize}") for place in places)
+        picks = ", ".join(f"i32 {lane ^ 1}" for lane in range(a.lanes))
+        turned = f.op(f"shufflevector {a.vector} {y}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+        render = Renderer(f, real, a.lanes)
+        return [
+            render.accumulate(a.add, a.mul, (sum_,), (x,), (other,))[0]
+            for sum_, other in zip(total, (y, turned), strict=True)
+        ]
+
+    def fetched(self, source: DType, name: str, at: str, lanes: int) -> Value:
+        a, f = self.a, self.f
+        at = at if self.lanes > 1 else f.mul(at, f"%step_{name.lower()}")
+        place = f.at(f"[{source.itemsize} x i8]", f"%{name}", at)
+        found = load(f, a.target, source, a.partial, place, lanes)
+        return tuple(a.quiet(f, x, lanes) for x in found) if self.quiets else found
+
+    def added(self, one: Value, other: Value) -> Value:
+        return self.a.renderer(self.f, self.lanes).value(self.a.add, one, other)
+
+    def together(self, sums: list[Value]) -> Value:
+        """All vectors of sums."""
+        while len(sums) > 1:
+            sums = [self.added(one, other) for one, other in zip(sums[::2], sums[1::2], strict=True)]
+        return sums[0]
+
+    def across(self, total: Value) -> Value:
+        """The lanes of what they come to."""
+        a, f, lanes = self.a, self.f, self.lanes
+        while lanes > 1:
+            halves = [tuple(self.half(x, lanes, half) for x in total) for half in (0, 1)]
+            lanes //= 2
+            if self.paired and lanes == 1:
+                halves[1] = (f.op(f"fneg {a.kind} {halves[1][0]}"), halves[1][1])
+            total = a.renderer(f, lanes).value(a.add, halves[0], halves[1])
+        return total
+
+    def half(self, x: str, lanes: int, half: int) -> str:
+        whole, first = vector(self.a.kind, lanes), half * lanes // 2
+        if lanes == 2:
+            return self.f.op(f"extractelement {whole} {x}, i32 {half}")
+        picks = ", ".join(f"i32 {lane}" for lane in range(first, first + lanes // 2))
+        return self.f.op(f"shufflevector {whole} {x}, {whole} poison, <{lanes // 2} x i32> <{picks}>")
+
+    def keep(self, total: Value) -> None:
+        """Into P or onto what it holds; or unrounded, into a place of its own."""
+        a, f = self.a, self.f
+
+        def write(value: Value) -> None:
+            store(f, a.target, a.partial, a.result, value, "%P", 1)
+
+        def onto() -> None:
+            write(a.renderer(f, 1).value(a.add, load(f, a.target, a.result, a.partial, "%P", 1), total))
+
+        def apart() -> None:
+            for i, x in enumerate(total):
+                place = f.at(a.kind, "%P", f.mul("%plane", i))
+                f.do(f"store {a.kind} {x}, ptr {place}, align {part(a.partial).itemsize}")
+
+        def rounded() -> None:
+            f.either(f.test("eq", "%onto", 0), lambda: write(total), onto)
+
+        f.either(f.test("eq", "%plane", 0), rounded, apart)

@@ -1,0 +1,385 @@
+"""`dots`: M times a few columns, with k side by side in both: dot products, a few rows and columns at a time.
+
+Sums are kept lane by lane along k and added across the lanes at the end; lanes past the end of k are left as they were.
+Where a tile of P has fewer columns than half a vector, that is sooner done than an element of M in every lane. A single
+cell of P, and cells of what no tile takes (complex numbers, two dtypes, steps that call the C library), are made one by
+one (`one`). A long k is cut into stretches, whose sums `reduce` adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import part, scalar_kind, vector
+from tilewise.backends.cpu.kernels.dots.model import tiled
+from tilewise.backends.cpu.kernels.dots.one import one_function
+from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
+from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
+from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
+from tilewise.backends.cpu.runtime.address import data_field
+
+More = Callable[[str, str | None, str, list[str]], list[str]]
+
+ROWS = 4  # at most at a time
+# bytes of M from which one row of it at a time, by so many vectors, is better than four, of one column (NEON): from no
+# cache 1387 rows of 185 float64 took 0.22 ms by four and 0.13, 2515 of 1283 float32 1.04 and 0.76; from the second one
+# four are up to a tenth faster. And bytes of the column, which every row reads again; by how far M is
+FAR, STREAM = 3 * 2**18, 4
+FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
+TURNED = 4  # elements of a column of N that are copied at a time
+PARAMS = [
+    ("i64", "k"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "column"), ("ptr", "P"), ("i64", "row_p"),
+    ("i64", "col_p"), ("i64", "onto"),
+]  # fmt: skip
+
+
+def widest(a: Arithmetic) -> int:
+    """Columns at a time: their sums and their vectors of N stay in registers."""
+    return 4 if a.target.registers >= 32 else 2
+
+
+def columns_of(a: Arithmetic) -> tuple[str, DType]:
+    """What is read of N's columns: halves are widened for tiles, elements of other kinds are bits until then."""
+    if a.same_storage:
+        return a.element_n, a.source_n
+    return (a.kind, a.partial) if tiled(a) else (f"i{8 * a.source_n.itemsize}", a.source_n)
+
+
+def dots_module(a: Arithmetic) -> str:
+    parts: list[Function | Table] = [one_function(a, "one", a.lanes), one_function(a, "one_apart", 1), _cells(a)]
+    if tiled(a):
+        columns = range(1, widest(a) + 1)
+        dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
+        parts += [*dots, Table("dots", [dot.name for dot in dots]), _rows(a)]
+        parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
+    entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
+    return module([*parts, _turned(a), *entries])
+
+
+def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> Function:
+    """rows × columns dot products of length k; N's columns are `column` elements apart."""
+    f = Function(f"dot{rows}x{columns}" + "_far" * bool(vectors_at_once), PARAMS)
+    kind_n, dtype_n = columns_of(a)
+    quiets = a.quiets and a.target.min_number  # a signalling NaN is made quiet once a vector, not once a step
+    wide = a.renderer(f, a.lanes, quiet=quiets)
+    cells = [(row, col) for row in range(rows) for col in range(columns)]
+    unroll = vectors_at_once or (2 if len(cells) < 8 else 1)  # enough chains of sums to hide an addition's time
+    ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
+    ns = [f.at(kind_n, "%N", f.mul("%column", col)) for col in range(columns)]
+
+    def vectors(at: str, mask: str | None) -> tuple[list[str], list[str]]:
+        def fetch(source: DType, start: str) -> str:
+            place = f.at(scalar_kind(source), start, at)
+            if mask:
+                found = masked_source(f, a, source, place, mask)
+            else:
+                found = load(f, a.target, source, a.partial, place, a.lanes)[0]
+            return a.quiet(f, found, a.lanes) if quiets else found
+
+        return [fetch(a.source_m, m) for m in ms], [fetch(dtype_n, n) for n in ns]
+
+    step = unroll * a.lanes
+    bulk = f.mul(f.div("%k", step), step)
+    with f.loop(0, bulk, step, [(a.vector, a.zeros(a.lanes)[0])] * (len(cells) * unroll)) as loop:
+        sums = list(loop.values)
+        for u in range(unroll):
+            x, y = vectors(f.add(loop.index, u * a.lanes), None)
+            for i, (row, col) in enumerate(cells):
+                at = i * unroll + u
+                sums[at] = wide.accumulate(a.add, a.mul, (sums[at],), (x[row],), (y[col],))[0]
+        loop.next = sums
+    totals = list(loop.values)
+    while len(totals) > len(cells):
+        pairs = zip(totals[::2], totals[1::2], strict=True)
+        totals = [wide.value(a.add, (one,), (other,))[0] for one, other in pairs]
+
+    def more(at: str, loaded: str | None, counted: str, totals: list[str]) -> list[str]:
+        """The vectors at k = `at`, those lanes of them that are `counted`."""
+        x, y = vectors(at, loaded)
+        following = []
+        for total, (row, col) in zip(totals, cells, strict=True):
+            new = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
+            following.append(f.op(f"select <{a.lanes} x i1> {counted}, {a.vector} {new}, {a.vector} {total}"))
+        return following
+
+    totals = _to_the_end(f, a, bulk, totals, more)
+
+    def place(row: int, col: int) -> str:
+        return f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col))
+
+    if a.same_storage and not a.target.masks and columns % a.lanes == 0:
+        _keep_rows(f, a, totals, [place(*cell) for cell in cells])
+    elif a.same_storage:
+        for total, cell in zip(across(f, a, totals), cells, strict=True):
+            keep(f, a, total, place(*cell))
+    else:
+        _keep_rounded(f, a, totals, [place(*cell) for cell in cells])
+    return f
+
+
+def _to_the_end(f: Function, a: Arithmetic, bulk: str, totals: list[str], more: More) -> list[str]:
+    """The sums with what is left of k from `bulk` on, in lanes that are counted."""
+    start = bulk
+    if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
+        start = f.op(f"select i1 {f.test('sge', '%k', a.lanes)}, i64 %k, i64 {bulk}")
+        with f.loop(bulk, start, a.lanes, [(a.vector, total) for total in totals]) as last:
+            back = f.lower(last.index, f.sub("%k", a.lanes))
+            before = mask_below(f, f.sub(last.index, back), a.lanes)
+            counted = f.op(f"xor <{a.lanes} x i1> {before}, splat (i1 true)")
+            last.next = more(back, None, counted, list(last.values))
+        totals = list(last.values)
+    with f.loop(start, "%k", a.lanes, [(a.vector, total) for total in totals]) as tail:
+        mask = mask_below(f, f.sub("%k", tail.index), a.lanes)
+        tail.next = more(tail.index, mask, mask, list(tail.values))
+    return list(tail.values)
+
+
+def _keep_rows(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+    """Cells of whole vectors, a vector at a time where they lie side by side."""
+    left, lanes = added_up(f, a, totals)
+
+    def one_by_one() -> None:
+        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+            keep(f, a, total, place)
+
+    def rows() -> None:
+        for total, place in zip(left, places[::lanes], strict=True):
+            f.do(f"store {vector(a.kind, lanes)} {total}, ptr {place}, align {a.bytes}")
+
+    fresh = f.op(f"and i1 {f.test('eq', '%onto', 0)}, {f.test('eq', '%col_p', 1)}")
+    f.either(fresh, rows, one_by_one)
+
+
+def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+    """The same of half precision: what is new is rounded a vector at a time, before its cells part."""
+    left, lanes = added_up(f, a, totals)
+
+    def onto() -> None:
+        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+            old = load(f, a.target, a.result, a.partial, place, 1)
+            store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
+
+    def fresh() -> None:
+        rounded = [narrow(f, a.target, a.partial, a.result, x, lanes, clear=a.fused) for x in left]
+        for cell, place in zip(_apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
+            f.do(f"store {a.element_p} {cell}, ptr {place}, align {a.result.itemsize}")
+
+    f.either(f.test("ne", "%onto", 0), onto, fresh)
+
+
+def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
+    """Into P, or onto what it holds."""
+    with f.when(f.test("ne", "%onto", 0)):
+        old = load(f, a.target, a.result, a.partial, place, 1)
+        store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
+    with f.when(f.test("eq", "%onto", 0)):
+        store(f, a.target, a.partial, a.result, (total,), place, 1)
+
+
+def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
+    """The sum over each vector's lanes."""
+    left, lanes = added_up(f, a, totals)
+    return _apart(f, a.kind, left, lanes, len(totals))
+
+
+def added_up(f: Function, a: Arithmetic, totals: list[str]) -> tuple[list[str], int]:
+    """Those sums, one after the other in vectors of so many lanes. Two vectors are halved together: one's halves are
+    added in the low half of a third, the other's in its high half; so their number halves with every round, and not
+    only their lanes."""
+    lanes, sums, left = a.lanes, 1, list(totals)  # a vector holds what is still to be added of `sums` sums
+    while lanes > sums:
+        pairs: list[tuple[str, str | None]] = [(left[0], None)]
+        if len(left) > 1:
+            pairs = list(zip(left[::2], [*left[1::2], left[-1]], strict=False))
+        halves = [tuple(_picked(f, a, pair, (lanes, sums), half) for half in (0, 1)) for pair in pairs]
+        lanes, sums = (lanes, 2 * sums) if len(left) > 1 else (lanes // 2, sums)
+        left = [a.renderer(f, lanes).value(a.add, (low,), (high,))[0] for low, high in halves]
+    return left, lanes
+
+
+def _apart(f: Function, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
+    """The first `count` lanes of some vectors, each by itself."""
+    if lanes == 1:
+        return registers
+    cells = [(register, lane) for register in registers for lane in range(lanes)]
+    whole = vector(kind, lanes)
+    return [f.op(f"extractelement {whole} {register}, i32 {lane}") for register, lane in cells[:count]]
+
+
+def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
+    """One half of what each sum in x has lanes for, and then of each in y."""
+    (x, y), (lanes, sums) = pair, size
+    each, kind = lanes // sums, f"<{lanes} x {a.kind}>"
+    chosen = [sum_ * each + half * (each // 2) + i for sum_ in range(sums) for i in range(each // 2)]
+    chosen += [lanes + lane for lane in chosen] if y else []
+    if len(chosen) == 1:
+        return f.op(f"extractelement {kind} {x}, i32 {chosen[0]}")
+    picks = ", ".join(f"i32 {lane}" for lane in chosen)
+    return f.op(f"shufflevector {kind} {x}, {kind} {y or 'poison'}, <{len(chosen)} x i32> <{picks}>")
+
+
+def _rows(a: Arithmetic) -> Function:
+    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow."""
+    f = Function("rows", [*PARAMS, ("i64", "rows"), ("i64", "columns")])
+    most = widest(a)
+    with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
+        height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
+        M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
+        N = f.at(columns_of(a)[0], "%N", f.mul(j.index, "%column"))
+        P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
+        place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
+        f.do(
+            f"call void {f.op(f'load ptr, ptr {place}')}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, ptr {P}, "
+            "i64 %row_p, i64 %col_p, i64 %onto)"
+        )
+    return f
+
+
+def _stream(a: Arithmetic) -> Function:
+    """Some rows of one column of P, one after the other: M comes from afar, as one stream."""
+    f = Function("stream", [*PARAMS, ("i64", "rows")])
+    with f.loop(0, "%rows") as i:
+        M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
+        f.do(
+            f"call void @dot1x1_far(i64 %k, ptr {M}, i64 %row_m, ptr %N, i64 %column, ptr {P}, i64 %row_p, i64 %col_p, "
+            "i64 %onto)"
+        )
+    return f
+
+
+def _cells(a: Arithmetic) -> Function:
+    """Some rows of P, all columns, a cell at a time; N's elements are `row_n` and its columns `column` apart."""
+    names = ("k", "row_m", "col_m", "row_n", "column", "row_p", "col_p", "plane", "onto", "rows", "columns")
+    f = Function("cells", [("ptr", "M"), ("ptr", "N"), ("ptr", "P"), *(("i64", name) for name in names)])
+    side_by_side = f.op(f"and i1 {f.test('eq', '%col_m', 1)}, {f.test('eq', '%row_n', 1)}")
+    size_m, size_n = (f"[{source.itemsize} x i8]" for source in (a.source_m, a.source_n))
+    size_p = f.op(f"select i1 {f.test('eq', '%plane', 0)}, i64 {a.result.itemsize}, i64 {a.bytes}")
+    with f.loop(0, "%rows") as i, f.loop(0, "%columns") as j:
+        M, N = f.at(size_m, "%M", f.mul(i.index, "%row_m")), f.at(size_n, "%N", f.mul(j.index, "%column"))
+        P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
+        operands = f"i64 %k, ptr {M}, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %plane, i64 %onto"
+        name = f.op(f"select i1 {side_by_side}, ptr @one, ptr @one_apart")
+        f.do(f"call void {name}({operands})")
+    return f
+
+
+def _turned(a: Arithmetic) -> Function:
+    """N's columns, each copied to lie side by side along k; half precision is widened."""
+    f = Function(
+        "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
+    )
+    bulk, (kind, dtype) = f.op(f"and i64 %k, {-TURNED}"), columns_of(a)
+    element = a.element_n if tiled(a) else kind
+    align = part(a.source_n).itemsize
+    with f.loop(0, "%n") as j:
+        source, place = f.at(element, "%N", f.mul(j.index, "%col_n")), f.at(kind, "%to", f.mul(j.index, "%k"))
+        for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
+            with f.loop(start, stop, count) as i:
+                rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
+                places = [f.at(element, source, f.mul(row, "%row_n")) for row in rows]
+                found = [f.op(f"load {element}, ptr {x}, align {align}") for x in places]
+                if tiled(a):
+                    found = [widen(f, a.target, a.source_n, dtype, x, 1)[0] for x in found]
+                for row, x in zip(rows, found, strict=True):
+                    f.do(f"store {kind} {x}, ptr {f.at(kind, place, row)}, align {align}")
+    return f
+
+
+def _run(a: Arithmetic) -> Function:
+    """One task: a range of rows, and all of k; or all rows of one member, and a stretch of k."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    tasks_k, task_k, m, col_m = job.words("tasks_k", "task_k", "m", "col_m")
+    stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
+    t = rows_task(f, a, task)
+    shared, k0 = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
+    size = f.mul(m, t.n)
+    apart = f.mul(f.add(f.mul(task, tasks_k), stretch), f.mul(size, a.parts))
+    apart = f.at(a.kind, job.pointer("sums"), apart)
+
+    def chosen(kind: str, one: str, other: str) -> str:
+        return f.op(f"select i1 {shared}, {kind} {one}, {kind} {other}")
+
+    k, k0 = chosen("i64", f.lower(f.sub(t.k, k0), task_k), t.k), chosen("i64", k0, "0")
+    M = f.at(f"[{a.source_m.itemsize} x i8]", t.M, f.mul(k0, col_m))
+    N = f.at(f"[{a.source_n.itemsize} x i8]", t.N, f.mul(k0, t.row_n))
+    P, row_p, col_p = chosen("ptr", apart, t.P), chosen("i64", t.n, t.row_p), chosen("i64", "1", t.col_p)
+    plane, onto = chosen("i64", size, "0"), chosen("i64", "0", t.onto)
+    f.do(
+        f"call void @piece(ptr %job, i64 {t.rows}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, "
+        f"i64 {plane}, i64 {onto}, ptr {t.workspace})"
+    )
+    return f
+
+
+def _enter(data_field: int) -> Function:
+    """The short way in: a product that is one task and needs no workspace, whose operands come as array objects."""
+    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
+    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P"))
+    m, k, row_p, col_p, onto = JobReader(f).words("m", "k", "row_p", "col_p", "onto")
+    f.do(
+        f"call void @piece(ptr %job, i64 {m}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, i64 0, "
+        f"i64 {onto}, ptr null)"
+    )
+    return f
+
+
+def _piece(a: Arithmetic) -> Function:
+    """Some rows of P and k elements of each. N's columns are copied first where their elements do not lie side by side
+    (unless there is one row, or one cell, to read them), or are to be widened: once, and not for every tile of rows."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "k"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
+        ("i64", "col_p"), ("i64", "plane"), ("i64", "onto"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("piece", params)
+    job = JobReader(f)
+    m, n, row_m, col_m, row_n, col_n = job.words("m", "n", "row_m", "col_m", "row_n", "col_n")
+
+    def cells(N: str, row_n: str, column: str) -> None:
+        f.do(
+            f"call void @cells(ptr %M, ptr {N}, ptr %P, i64 %k, i64 {row_m}, i64 {col_m}, i64 {row_n}, i64 {column}, "
+            f"i64 %row_p, i64 %col_p, i64 %plane, i64 %onto, i64 %rows, i64 {n})"
+        )
+
+    def several() -> None:
+        apart = "true" if tiled(a) and not a.same_storage else f.test("ne", row_n, 1)
+        with f.when(apart):
+            f.do(f"call void @turned(ptr %N, i64 {row_n}, i64 {col_n}, i64 %k, i64 {n}, ptr %space)")
+        columns = f.op(f"select i1 {apart}, ptr %space, ptr %N")
+        column = f.op(f"select i1 {apart}, i64 %k, i64 {col_n}")
+        if tiled(a):
+            _tiles(f, a, (m, n, row_m), columns, column)
+        else:
+            cells(columns, "1", column)
+
+    lone = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
+    f.either(lone, lambda: cells("%N", row_n, col_n), several)
+    return f
+
+
+def _tiles(f: Function, a: Arithmetic, extents: tuple[str, str, str], columns: str, column: str) -> None:
+    """A piece by tiles of a few rows and columns, or row by row where M comes from afar (NEON)."""
+    m, n, row_m = extents
+    operands = (
+        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %onto, "
+        "i64 %rows"
+    )
+
+    def some() -> None:
+        f.do(f"call void @rows({operands}, i64 {n})")
+
+    if not a.target.by_lane:
+        some()
+        return
+    # by all of M, whoever shares it: no bit of P may depend on how many threads there are
+    length = f.mul(JobReader(f).word("k"), a.source_m.itemsize)
+    whole = f.mul(m, length)
+    most = f.op(f"select i1 {f.test('sge', whole, FARTHER)}, i64 {NEAR}, i64 {NEARER}")
+    far, near = f.test("sge", whole, FAR), f.test("sle", length, most)
+    alone = f.op(f"and i1 {f.op(f'and i1 {far}, {near}')}, {f.test('eq', n, 1)}")
+    f.either(alone, lambda: f.do(f"call void @stream({operands})"), some)

@@ -1,0 +1,77 @@
+"""A product of sparse matrices by all threads: cells of P are counted, then filled; a small one is filled at once."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
+from tilewise.backends.cpu.kernels.shared.job import WORDS
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.pool import num_threads, run_tasks
+from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.system.memory import check_room
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Cells = tuple[Array, Array, Array]  # starts, columns, values
+LINE = 64
+PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread
+MANY = 1 << 22  # cells; before fewer nobody is asked whether there is room
+AT_ONCE = 256  # tasks between two chances to be interrupted
+
+
+@lru_cache(maxsize=256)
+def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
+    return compile.load(gustavson_module(algebra, deep), host_target(), ("count", "fill", "once"))
+
+
+def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algebra) -> Cells:
+    """P by its rows, columns in order. `pairs`: how many cells meet; values are of the algebra's partial dtype."""
+    m, kind = len(M[0]) - 1, algebra.partial.numpy
+    starts = np.zeros(m + 1, np.int64)
+    if not pairs:
+        return starts, np.zeros(0, np.int32), np.zeros(0, kind)
+    functions = _compiled(algebra, columns / 32 > pairs / m)
+    words = -(-columns // 64)
+    deep_at = -(-8 * words // LINE) * LINE
+    sums_at = deep_at + -(-8 * -(-words // 64) // LINE) * LINE
+    room = -(-(sums_at + columns * kind.itemsize) // LINE) * LINE
+    threads = num_threads() if pairs > PAIRS else 1
+    spaces = np.zeros((threads, room), np.uint8)
+    spaces[:, sums_at : sums_at + columns * kind.itemsize].view(kind)[...] = algebra.zero
+    rows = max(1, min(-(-m // (4 * threads)), PAIRS * m // pairs))
+    dtypes: list[Any] = [np.int64, np.int32, kind] * 2
+    operands = [np.ascontiguousarray(x, dtype) for x, dtype in zip((*M, *N), dtypes, strict=True)]
+    names = ("M", "row_m", "col_m", "N", "row_n", "col_n")
+    values = {name: x.ctypes.data for name, x in zip(names, operands, strict=True)} | {
+        "P": starts.ctypes.data, "m": m, "n": columns, "task_m": rows, "workspace": spaces.ctypes.data,
+        "workspace_bytes": room, "strip": deep_at, "sums_at": sums_at,
+    }  # fmt: skip
+    if pairs <= PAIRS:
+        made, data = np.empty(pairs, np.int32), np.empty(pairs, kind)
+        values |= {"row_p": made.ctypes.data, "col_p": data.ctypes.data, "task_m": m}
+        _run(functions["once"], values, 1, 1)
+        return starts, made[: starts[-1]], data[: starts[-1]]
+    _run(functions["count"], values, -(-m // rows), threads)
+    np.cumsum(starts, out=starts)
+    cells = int(starts[-1])
+    if cells > MANY:
+        check_room(cells * (4 + kind.itemsize), f"a sparse product of {cells:,} cells")
+    made, data = np.empty(cells, np.int32), np.empty(cells, kind)
+    values |= {"row_p": made.ctypes.data, "col_p": data.ctypes.data}
+    _run(functions["fill"], values, -(-m // rows), threads)
+    return starts, made, data
+
+
+def _run(function: int, values: dict[str, int], tasks: int, threads: int) -> None:
+    job = (ctypes.c_int64 * len(WORDS))()
+    for name, value in values.items():
+        job[WORDS.index(name)] = value
+    for first in range(0, tasks, AT_ONCE):
+        job[WORDS.index("tasks_m")] = first
+        count = min(AT_ONCE, tasks - first)
+        run_tasks(function, ctypes.addressof(job), count, min(threads, count))

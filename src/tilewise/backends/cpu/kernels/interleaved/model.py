@@ -1,0 +1,48 @@
+"""`interleaved`: sums of products of integers of one and two bytes, any strides, where the machine adds several k at
+once."""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.family import View, is_dot, light
+from tilewise.backends.cpu.kernels.packed.model import tasks
+from tilewise.core.blocking import RegisterTile, multiplies
+from tilewise.core.problem import Problem
+
+IDEA = "integers of one and two bytes: several k side by side, multiplied and added at once"
+DEPTH = 1024  # k of a packed strip
+SOME = 24  # rows or columns to which the larger operand is better read where it lies, by `short_rows` or `short_dots`
+STEPS = 2**14  # from which packing costs less than it brings
+
+__all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
+
+
+def deep(problem: Problem, tile: RegisterTile) -> int:
+    """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction makes what is asked."""
+    partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
+    if not multiplies(problem) or problem.return_arg or partial.kind not in "iu" or partial.itemsize > 4:
+        return 1
+    if any(x.kind not in "iu" or x.itemsize > min(2, partial.itemsize) for x in sources):
+        return 1
+    kinds, wide = {x.kind for x in sources}, max(x.itemsize for x in sources)
+    if tile.neon:
+        alike = partial.itemsize == 1 or len(kinds) == 1
+        return 4 if tile.byte_dots and wide == 1 and alike else 1
+    if wide == 2:  # as signed numbers; of two bytes of a sum all the same
+        return 1 if partial.itemsize == 4 and any(x.name == "uint16" for x in sources) else 2
+    return 4 if tile.byte_dots and (partial.itemsize == 1 or kinds != {"u"}) else 2
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return deep(problem, tile) > 1
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    words = deep(problem, tile)
+    thin = light(problem) and min(view.m, view.n) <= 16 // words  # packing costs more than the product
+    pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
+    return f"{words} k at a time, multiplied and added by one instruction" if pays else ""
+
+
+def KC(problem: Problem) -> int:
+    """Strips of k alike, near DEPTH."""
+    return -(-problem.k // (8 * max(1, round(problem.k / DEPTH)))) * 8

@@ -1,0 +1,279 @@
+"""Packing with several k in a word: dst[panel][word of k][lane], each word the `deep` elements of one lane along k.
+
+`flips`: bytes are packed 128 higher, as unsigned ones. `sums`: a panel begins with a row of −128 · the sum of its bytes
+for each lane, which is what that makes too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import scalar_kind, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.ir import Function, Operand
+from tilewise.backends.cpu.kernels.shared.masks import mask_below
+from tilewise.backends.cpu.kernels.shared.pack import PARAMS, SQUARE, turned
+
+HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
+CHUNK = 16  # lanes that are woven at a time
+AHEAD = 8  # words of k that are asked for before they are read: a panel is a narrow piece of each row
+
+
+def interleave_function(
+    a: Arithmetic, name: str, width: int, source: DType, *, flips: bool = False, sums: bool = False
+) -> Function:
+    """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
+    return _Interleave(a, name, width, source, flips, sums).function()
+
+
+class _Interleave:
+    def __init__(self, a: Arithmetic, name: str, width: int, source: DType, flips: bool, sums: bool) -> None:
+        self.a, self.width, self.source, self.flips, self.sums = a, width, source, flips, sums
+        self.f = Function(name, PARAMS)
+        self.deep, self.kind, self.size = a.deep, scalar_kind(source), f"[{source.itemsize} x i8]"
+        self.cell = f"i{32 // a.deep}"
+        even = width & -width
+        self.chunk = min(even, CHUNK if a.deep == 2 else a.lanes)
+        self.square = min(even, SQUARE, a.lanes)
+        self.inside: str | None = None  # the lanes that there are, at an edge
+
+    def function(self) -> Function:
+        f = self.f
+        self.whole = f.div("%kc", self.deep)  # words that are full
+        self.words = self.a.emit_groups(f, "%kc")
+        self.left = f.sub("%kc", f.mul(self.whole, self.deep))  # elements of the one that is not
+        self.panel = f.mul(f.add(self.words, int(self.sums)), self.width)  # words of a panel
+        self.panels = f.div(f.add("%lanes", self.width - 1), self.width)
+
+        def not_lanes() -> None:
+            f.either(f.test("eq", "%step", 1), self.along_k, self.any_strides)
+
+        f.either(f.test("eq", "%lane", 1), self.along_lanes, not_lanes)
+        return f
+
+    # places ---------------------------------------------------------------------------------------------------
+
+    def source_at(self, lane: Operand, k: Operand) -> str:
+        f = self.f
+        return f.at(self.size, "%src", f.mul(lane, "%lane"), f.mul(k, "%step"))
+
+    def head(self, panel: str) -> str:
+        return self.f.at("i32", "%dst", self.f.mul(panel, self.panel))
+
+    def word_at(self, panel: str, word: Operand) -> str:
+        f = self.f
+        return f.at("i32", self.head(panel), f.mul(f.add(word, int(self.sums)), self.width))
+
+    # words ----------------------------------------------------------------------------------------------------
+
+    def cells(self, raw: str, count: int) -> str:
+        """Elements as they are packed: bytes as they are, or 16 bits each."""
+        kind, cell = vector(self.kind, count), vector(self.cell, count)
+        if kind == cell:
+            return raw
+        return self.f.op(f"{'sext' if self.source.kind == 'i' else 'zext'} {kind} {raw} to {cell}")
+
+    def store(self, words: str, place: str, count: int) -> None:
+        f, kind = self.f, vector("i32", count)
+        if self.flips:
+            words = f.op(f"xor {kind} {words}, {self.number(HIGH_BITS, count)}")
+        f.do(f"store {kind} {words}, ptr {place}, align 4")
+
+    def number(self, value: int, count: int) -> str:
+        return str(value) if count == 1 else f"splat (i32 {value})"
+
+    def add_up(self, totals: list[str], words: list[str], count: int) -> list[str]:
+        """128 times the sum of the bytes of each word, added on."""
+        f, kind = self.f, vector("i32", count)
+        if not self.sums:
+            return totals
+        if 4 <= count <= self.a.lanes:
+            high = (kind, self.number(HIGH_BITS, count))
+            name = f"llvm.x86.avx512.vpdpbusd.{32 * count}"
+            pairs = zip(totals, words, strict=True)
+            return [f.call(kind, name, [(kind, total), high, (kind, word)]) for total, word in pairs]
+        result = []
+        for total, word in zip(totals, words, strict=True):
+            for byte in range(4):
+                moved = f.op(f"shl {kind} {word}, {self.number(24 - 8 * byte, count)}")
+                times = f.op(f"ashr {kind} {moved}, {self.number(17, count)}")
+                total = f.op(f"add {kind} {total}, {f.op(f'and {kind} {times}, {self.number(-128, count)}')}")
+            result.append(total)
+        return result
+
+    def start(self, count: int, many: int) -> list[tuple[str, str]]:
+        return [(vector("i32", count), self.number(0, count))] * (many if self.sums else 0)
+
+    def keep_sums(self, totals: list[str], panel: str, lane: Operand, count: int) -> None:
+        f, kind = self.f, vector("i32", count)
+        for i, total in enumerate(totals):
+            place = f.at("i32", self.head(panel), lane, i * count)
+            f.do(f"store {kind} {f.op(f'sub {kind} {self.number(0, count)}, {total}')}, ptr {place}, align 4")
+
+    # ways to walk ---------------------------------------------------------------------------------------------
+
+    def along_lanes(self) -> None:
+        """Lanes side by side: `deep` rows at a time, woven into words, panel by panel. At the edge: vectors as far as
+        they go, then the rest under a mask, or lane by lane to the end of a vector."""
+        f, count = self.f, self.chunk
+        whole = f.div("%lanes", self.width)
+        with f.loop(0, whole) as p:
+            self.woven(p.index, "0", self.width // count)
+        with f.loop(whole, self.panels) as p:
+            left = f.sub("%lanes", f.mul(whole, self.width))
+            vectors = f.mul(f.div(left, count), count)
+            with f.loop(0, vectors, count) as c:
+                self.woven(p.index, c.index, 1)
+            lanes = self.a.lanes
+            end = f.lower(f.mul(f.div(f.add(left, lanes - 1), lanes), lanes), self.width)
+            with f.when(f.test("slt", vectors, left)):
+                self.edge(p.index, vectors, left, end)
+
+    def edge(self, panel: str, vectors: str, left: str, end: str) -> None:
+        """The last lanes of the last panel, fewer than a vector has."""
+        f, count = self.f, self.chunk
+        if self.a.target.cheap_masks:
+            with f.loop(vectors, end, count) as c:
+                self.inside = mask_below(f, f.sub(left, c.index), count)
+                self.woven(panel, c.index, 1)
+            return
+        if self.sums:
+            self.one_by_one(panel, vectors, end)
+            return
+        # whole vectors reach into the rows behind, as long as there are rows behind, and lanes past the edge are free
+        back = f.add(f.div(count, f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 %step, i64 1")), 1)
+        safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.deep)
+        safe = f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 {safe}, i64 0")
+        with f.loop(vectors, end, count) as c:
+            self.woven(panel, c.index, 1, safe)
+        self.one_by_one(panel, vectors, end, safe)
+
+    def woven(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
+        """Some vectors of a panel, from a lane on; all words, or those before `stop`, which are full."""
+        f, count = self.f, self.chunk
+        first = f.add(f.mul(panel, self.width), lane)
+        with f.loop(0, stop or self.whole, 1, self.start(count, vectors)) as w:
+            rows = [self.source_at(first, f.add(f.mul(w.index, self.deep), d)) for d in range(self.deep)]
+            for row in rows:
+                ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.deep))
+                f.call("void", "llvm.prefetch.p0", [("ptr", ahead), ("i32", 0), ("i32", 3), ("i32", 1)])
+            words = self.weave(rows, [True] * self.deep, panel, w.index, lane, vectors)
+            w.next = self.add_up(list(w.values), words, count)
+        if stop is not None:
+            return
+        with f.loop(
+            self.whole,
+            self.words,
+            1,
+            [(kind, x) for (kind, _), x in zip(self.start(count, vectors), w.values, strict=True)],
+        ) as w:
+            k, last = f.mul(w.index, self.deep), f.sub("%kc", 1)
+            rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.deep)]
+            there: list[str | bool] = [f.test("slt", d, self.left) for d in range(self.deep)]
+            words = self.weave(rows, there, panel, w.index, lane, vectors)
+            w.next = self.add_up(list(w.values), words, count)
+        self.keep_sums(w.values, panel, lane, count)
+
+    def weave(
+        self, rows: list[str], there: Sequence[str | bool], panel: str, word: str, lane: str, vectors: int
+    ) -> list[str]:
+        """`deep` rows of vectors, element by element side by side; a row that is not there is zeros."""
+        f, count = self.f, self.chunk
+        result = []
+        for v in range(vectors):
+            cells = []
+            for row, real in zip(rows, there, strict=True):
+                place = f.at(self.size, row, v * count)
+                found = self.cells(self.loaded(place), count)
+                cell = vector(self.cell, count)
+                if real is not True:
+                    found = f.op(f"select i1 {real}, {cell} {found}, {cell} zeroinitializer")
+                cells.append(found)
+            words = self.side_by_side(cells)
+            self.store(words, f.at("i32", self.word_at(panel, word), lane, v * count), count)
+            result.append(words)
+        return result
+
+    def loaded(self, place: str) -> str:
+        f, kind = self.f, vector(self.kind, self.chunk)
+        if self.inside is None:
+            return f.op(f"load {kind}, ptr {place}, align 1")
+        args: list[tuple[str, str | int]] = [("ptr", place), ("i32", 1), (vector("i1", self.chunk), self.inside)]
+        return f.call(kind, f"llvm.masked.load.v{self.chunk}{self.kind}.p0", [*args, (kind, "zeroinitializer")])
+
+    def side_by_side(self, cells: list[str]) -> str:
+        f, count, cell, kind = self.f, self.chunk, vector(self.cell, self.chunk), vector("i32", self.chunk)
+        if self.deep == 2:
+            picks = ", ".join(f"i32 {lane}, i32 {lane + count}" for lane in range(count))
+            both = f.op(f"shufflevector {cell} {cells[0]}, {cell} {cells[1]}, <{2 * count} x i32> <{picks}>")
+            return f.op(f"bitcast {vector(self.cell, 2 * count)} {both} to {kind}")
+        total = ""
+        for d, found in enumerate(cells):
+            wide = f.op(f"zext {cell} {found} to {kind}")
+            wide = f.op(f"shl {kind} {wide}, {self.number(8 * d, count)}") if d else wide
+            total = f.op(f"or {kind} {total}, {wide}") if total else wide
+        return total
+
+    def along_k(self) -> None:
+        """k side by side: a load is several words of a lane; squares of words are turned in registers."""
+        f, side = self.f, self.square
+        last, bulk = f.sub("%lanes", 1), f.mul(f.div(self.whole, side), side)
+        with f.loop(0, self.panels) as p, f.loop(0, self.width, side) as r:
+            first = f.add(f.mul(p.index, self.width), r.index)
+            lanes = [self.source_at(f.lower(f.add(first, i), last), 0) for i in range(side)]
+            with f.loop(0, bulk, side, self.start(side, 1)) as w:
+                loaded = [self.words_along_k(lane, w.index, side) for lane in lanes]
+                totals = list(w.values)
+                for i, words in enumerate(turned(f, "i32", loaded)):
+                    self.store(words, f.at("i32", self.word_at(p.index, f.add(w.index, i)), r.index), side)
+                    totals = self.add_up(totals, [words], side)
+                w.next = totals
+            self.keep_sums(w.values, p.index, r.index, side)
+            for i, lane in enumerate(lanes):
+                at = f.add(r.index, i)
+                with f.loop(bulk, self.whole, 1, self.start(1, 1)) as w:
+                    word = self.words_along_k(lane, w.index, 1)
+                    self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
+                    w.next = self.add_up(list(w.values), [word], 1)
+                with f.loop(self.whole, self.words, 1, [("i32", x) for x in w.values]) as w:
+                    word = self.word_of(lane, "1", f.mul(w.index, self.deep), self.left)
+                    self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
+                    w.next = self.add_up(list(w.values), [word], 1)
+                for total in w.values:
+                    place = f.at("i32", self.head(p.index), at)
+                    old = f.op(f"load i32, ptr {place}, align 4")
+                    f.do(f"store i32 {f.op(f'sub i32 {old}, {total}')}, ptr {place}, align 4")
+
+    def words_along_k(self, lane: str, word: str, count: int) -> str:
+        f, elements = self.f, count * self.deep
+        raw = f.op(f"load {vector(self.kind, elements)}, ptr {f.at(self.size, lane, f.mul(word, self.deep))}, align 1")
+        return f.op(f"bitcast {vector(self.cell, elements)} {self.cells(raw, elements)} to {vector('i32', count)}")
+
+    def any_strides(self) -> None:
+        with self.f.loop(0, self.panels) as p:
+            self.one_by_one(p.index, "0", str(self.width))
+
+    def one_by_one(self, panel: str, lane: str, lanes: str, start: str = "0") -> None:
+        """Some lanes of a panel from a word on, element by element. Lanes past the edge are the last one again."""
+        f = self.f
+        first, last = f.mul(panel, self.width), f.sub("%lanes", 1)
+        with f.loop(lane, lanes) as c:
+            place = self.source_at(f.lower(f.add(first, c.index), last), 0)
+            with f.loop(start, self.words, 1, self.start(1, 1)) as w:
+                k = f.mul(w.index, self.deep)
+                word = self.word_of(place, "%step", k, f.lower(self.deep, f.sub("%kc", k)))
+                self.store(word, f.at("i32", self.word_at(panel, w.index), c.index), 1)
+                w.next = self.add_up(list(w.values), [word], 1)
+            self.keep_sums(w.values, panel, c.index, 1)
+
+    def word_of(self, lane: str, step: str, k: str, count: str) -> str:
+        """The first `count` elements of a word, which may be all; the others are zeros."""
+        f, most, total = self.f, self.f.sub(count, 1), ""
+        for d in range(self.deep):
+            place = f.at(self.size, lane, f.mul(f.add(k, f.lower(d, most)), step))
+            wide = f.op(f"zext {self.cell} {self.cells(f.op(f'load {self.kind}, ptr {place}, align 1'), 1)} to i32")
+            there = f.op(f"select i1 {f.test('slt', d, count)}, i32 {wide}, i32 0")
+            moved = f.op(f"shl i32 {there}, {32 // self.deep * d}")
+            total = f.op(f"or i32 {total}, {moved}") if total else moved
+        return total

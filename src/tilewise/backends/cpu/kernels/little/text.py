@@ -1,0 +1,141 @@
+"""`little`: everything lies in the caches, so packing would cost more than it brings.
+
+Tiles take M and N where they lie, and are as high and as wide as rows and columns divide evenly. A strip of KC rows of
+N is walked along its columns; the tiles below each other find the same piece of it in the first cache. It is touched
+along its rows before, in case it lies in no cache: where it was not among the last few. A long k of a small P is cut
+into stretches, whose sums `reduce` adds up.
+"""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.kernels.little.model import N_NEAR, P_NEAR
+from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
+from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
+from tilewise.backends.cpu.kernels.shared.ir import Function, Numbers, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.runtime.address import data_field
+
+LINE = 64  # bytes
+PLACES = 8  # of N that are remembered: about as many as the second cache holds
+SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
+
+
+def little_module(a: Arithmetic) -> str:
+    grids = (part for form in forms(a) for part in grid_functions(a, form))
+    places = Numbers("places", PLACES)
+    sums = [write_function(a), reduce_function(a)]
+    return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(data_field()), *sums])
+
+
+def forms(a: Arithmetic) -> list[ExactForm]:
+    """M with any strides; and along k, where a machine takes one lane of a vector (NEON)."""
+    return [ExactForm(1, 1), ExactForm(1, 1, along_k=True)] if a.target.by_lane and a.fused else [ExactForm(1, 1)]
+
+
+def _is_new() -> Function:
+    """Whether an N was not among the last few: then it may lie in no cache. It is remembered from here on."""
+    f = Function("is_new", [("ptr", "N")], result="i1")
+    key = f.op("ptrtoint ptr %N to i64")
+    spread = f.op(f"mul i64 {key}, {SPREAD}")
+    place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - PLACES.bit_length()}"))
+    last = f.op(f"load atomic i64, ptr {place} monotonic, align 8")
+    f.do(f"store atomic i64 {key}, ptr {place} monotonic, align 8")
+    f.do(f"ret i1 {f.test('ne', last, key)}")
+    return f
+
+
+def _touch(a: Arithmetic) -> Function:
+    """A byte of every line of a strip of N, along its rows: what comes from memory comes in one stream, which a machine
+    foresees, where tiles take a piece of each row. Neoverse-N1 drops prefetches that wait for memory, so these are
+    loads. Rows that follow each other are one."""
+    f = Function("touch", [("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "kc")])
+    joined = f.test("eq", "%row_n", "%cols")
+    rows = f.op(f"select i1 {joined}, i64 1, i64 %kc")
+    length = f.mul(f.op(f"select i1 {joined}, i64 {f.mul('%cols', '%kc')}, i64 %cols"), a.bytes)
+    bulk = f.op(f"and i64 {length}, {-4 * LINE}")
+    with f.loop(0, rows) as row:
+        line = f.at(a.kind, "%N", f.mul(row.index, "%row_n"))
+        for start, stop, lines in (("0", bulk, 4), (bulk, length, 1)):
+            with f.loop(start, stop, lines * LINE) as at:
+                for u in range(lines):
+                    f.op(f"load volatile i8, ptr {f.at('i8', line, f.add(at.index, u * LINE))}")
+    return f
+
+
+def _run(a: Arithmetic) -> Function:
+    """One task: a piece of one member's P, or all of it and a stretch of k, whose sums are left apart."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    tasks_m, tasks_n, tasks_k, task_k = job.words("tasks_m", "tasks_n", "tasks_k", "task_k")
+    stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
+    rest = f.div(task, tasks_m)
+    member = f.div(rest, tasks_n)
+    M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member, a.bytes) for name in ("M", "N", "P"))
+    i0 = f.mul(f.rem(task, tasks_m), job.word("task_m"))
+    j0 = f.mul(f.rem(rest, tasks_n), job.word("task_n"))
+    k, n, row_p, onto = job.words("k", "n", "row_p", "onto")
+    size = f.mul(job.word("m"), n)
+    apart = f.at(a.kind, job.pointer("sums"), f.mul(f.add(f.mul(member, tasks_k), stretch), size))
+    shared, begin = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
+    first, end, row_p, onto = (
+        f.op(f"select i1 {shared}, i64 {one}, i64 {other}")
+        for one, other in ((begin, 0), (f.lower(k, f.add(begin, task_k)), k), (n, row_p), (0, onto))
+    )
+    P = f.op(f"select i1 {shared}, ptr {apart}, ptr {P}")
+    f.do(
+        f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {i0}, i64 {j0}, i64 {first}, i64 {end}, "
+        f"i64 {row_p}, i64 {onto})"
+    )
+    return f
+
+
+def _enter(data_field: int) -> Function:
+    """The short way in: a product that is one task, whose operands come as array objects."""
+    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
+    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P"))
+    k, row_p, onto = JobReader(f).words("k", "row_p", "onto")
+    f.do(
+        f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 0, i64 0, i64 0, i64 {k}, i64 {row_p}, i64 {onto})"
+    )
+    return f
+
+
+def _piece(a: Arithmetic) -> Function:
+    """task_m rows of P from i0, task_n columns from j0: k from `begin` to `end`."""
+    numbers = [("i64", name) for name in ("i0", "j0", "begin", "end", "row_p", "onto")]
+    f = Function("piece", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), *numbers])
+    job = JobReader(f)
+    m, k, n, task_m, task_n, KC = job.words("m", "k", "n", "task_m", "task_n", "KC")
+    row_m, col_m, row_n = job.words("row_m", "col_m", "row_n")
+    fresh = f.test("eq", "%onto", 0)
+    rows, cols = f.lower(f.sub(m, "%i0"), task_m), f.lower(f.sub(n, "%j0"), task_n)
+    M, N = f.at(a.kind, "%M", f.mul("%i0", row_m)), f.at(a.kind, "%N", "%j0")
+    P = f.at(a.kind, "%P", f.mul("%i0", "%row_p"), "%j0")
+    far_n, near_p = (
+        f.test("sgt", f.mul(k, f.mul(n, a.bytes)), N_NEAR),
+        f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
+    )
+    down = f.op(f"and i1 {far_n}, {near_p}")
+    new = f.op(f"call i1 @is_new(ptr {N})")
+    with f.loop("%begin", "%end", KC) as p:
+        kc = f.lower(f.sub("%end", p.index), KC)
+        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, '%begin')}")
+        strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
+        strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
+        with f.when(new):
+            f.do(f"call void @touch(ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {kc})")
+
+        def tiles(form: ExactForm) -> None:
+            f.do(
+                f"call void @{grid_name(form)}(i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 {col_m}, ptr {strip_n}, "
+                f"i64 {row_n}, ptr {P}, i64 %row_p, i64 {rows}, i64 {cols}, i1 {first}, i1 {down})"
+            )
+
+        anyhow, *along_k = forms(a)
+        if along_k:
+            f.either(f.test("eq", col_m, 1), lambda: tiles(along_k[0]), lambda: tiles(anyhow))
+        else:
+            tiles(anyhow)
+    return f

@@ -1,0 +1,56 @@
+"""float64 to float32 for few numbers: NumPy takes longer to be told not to warn of overflow than to convert them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.address import data_field
+from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.system.builtin_call import builtin
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FEW = 4096  # numbers
+
+
+def narrowing_module(data_field: int) -> str:
+    """`narrow(count, X, Y)` of array objects whose numbers lie side by side."""
+    f = Function("narrow", [("i64", "count"), ("ptr", "X"), ("ptr", "Y")], public=True)
+    X, Y = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in "XY")
+    with f.loop(0, "%count") as i:
+        wide = f.op(f"load double, ptr {f.at('double', X, i.index)}")
+        narrow = f.op(f"fptrunc double {wide} to float")
+        f.do(f"store float {narrow}, ptr {f.at('float', Y, i.index)}")
+    return module([f])
+
+
+@lru_cache(maxsize=1)
+def _narrow() -> Callable[..., int]:
+    address = compile.load(narrowing_module(data_field()), host_target(), ("narrow",))["narrow"]
+    return builtin(address, "woo", answers=False, keeps_gil=True)
+
+
+def narrowing_of(like: Array, wanted: np.dtype[Any]) -> Callable[[Array], Array]:
+    """How arrays that lie as `like` does are taken to a dtype: fresh memory in rows."""
+    few = like.dtype == np.float64 and wanted == np.float32 and 0 < like.size <= FEW
+    if few and like.flags.c_contiguous and data_field() and find_spec("llvmlite") is not None:
+        narrow, count, shape, empty = _narrow(), like.size, like.shape, np.empty
+
+        def quickly(X: Array) -> Array:
+            Y = empty(shape, wanted)
+            narrow(count, X, Y)
+            return Y
+
+        return quickly
+
+    def as_numpy_does(X: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return X.astype(wanted, order="C")
+
+    return as_numpy_does

@@ -1,0 +1,46 @@
+"""`packed`: takes every product that the cpu engine has a kernel for: any strides, dtypes and extents, and args too."""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.family import View
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips, stretches
+from tilewise.core.blocking import Blocking, RegisterTile, even_strips
+from tilewise.core.problem import Problem
+
+IDEA = "panels of M and N packed first: for any strides and dtypes"
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return True
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    return "large enough for packed panels to pay" if view.preferred else ""
+
+
+def KC(problem: Problem) -> int:
+    return even_strips(problem.k)
+
+
+def writes_apart(a: Arithmetic) -> bool:
+    """Whether P's cells are never what the tile makes, so that every task makes its piece apart."""
+    return a.result != a.partial or a.parts > 1 or a.tracks_arg or a.bits
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    m, k, n = x.m, x.k, x.n
+    own = writes_apart(a) or not x.rows_of_P
+    tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else stretches(m, k, n, cut.KC)
+    if x.workers > 1 and x.members == 1 and tasks_k == 1 and not own:
+        return shared_strips(a, cut, x)
+    own = own and tasks_k == 1
+    task_m, task_n = pieces(m, n, max(1, x.workers // (x.members * tasks_k)), cut, own)
+    tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
+    depth = min(cut.KC, task_k)
+    packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * a.rows_n(depth) * a.parts * a.bytes
+    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * a.groups(depth) * a.parts * a.packed_m_bytes
+    block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
+    sums = x.members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
+    count, each = x.members * tasks_m * tasks_n * tasks_k, pages(packed_n + packed_m + block)
+    return Tasks(count, tasks_m, tasks_n, tasks_k, task_m, task_n, task_k, each, sums)

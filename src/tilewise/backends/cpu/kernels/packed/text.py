@@ -1,0 +1,328 @@
+"""`packed`: BLIS's loops around the tile, for everything large.
+
+For a strip of NC columns and KC of k, N is packed once; for each MC rows M is packed; then tile after tile, along the
+columns of a group that fits the second cache, so that P is walked along its rows. Each task owns a piece of P.
+Where P is not rows of `partial` (half precision, complex numbers, columns apart, args wanted) a task makes its piece in
+a block of its own and writes it out at the end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewise.algebra.to_llvm import Value
+from tilewise.backends.cpu.kernels.packed.model import writes_apart
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load, store
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
+from tilewise.backends.cpu.kernels.shared.merge import merge_function
+from tilewise.backends.cpu.kernels.shared.pack import pack_function, pack_m_function
+from tilewise.backends.cpu.kernels.shared.strips import strip_functions
+from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
+
+REDUCED = 8  # stretches of k that are added up before their sum is
+
+
+def packed_module(a: Arithmetic) -> str:
+    pack_n = pack_function(a, "pack_n", a.width, a.source_n)
+    return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
+
+
+def entries(a: Arithmetic) -> tuple[str, ...]:
+    return ("run", "reduce") if writes_apart(a) else ("run", "reduce", "run_strips")
+
+
+def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Function) -> str:
+    """The module with its own way to pack M and N, and from a task's block to P."""
+    rows, vectors = a.tile
+    forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
+    functions = [
+        pack_m,
+        pack_n,
+        merge_function(a),
+        *(tile_function(a, form) for form in forms),
+        block_function(a, forms),
+        multiply_function(a),
+        write,
+        run_function(a),
+        reduce_function(a),
+        *([] if writes_apart(a) else [_against_strip(a), *strip_functions(a)]),
+    ]
+    return module(functions)
+
+
+def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
+    """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group. `kc` counts rows
+    of a panel, which may hold several k each."""
+    params = [
+        ("i64", "mc"), ("i64", "nc"), ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
+        ("i64", "plane"), ("i1", "first"), ("i64", "k0"), ("i64", "group"),
+    ]  # fmt: skip
+    f = Function("block", params)
+    panel_m, rows_n = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
+    with f.loop(0, "%nc", "%group") as g:
+        stop = f.lower(f.add(g.index, "%group"), "%nc")
+        with f.loop(0, "%mc", a.MR) as i:
+            rows = f.lower(f.sub("%mc", i.index), a.MR)
+            M = f.at("i8", "%M", f.mul(f.div(i.index, a.MR), panel_m))
+            with f.loop(g.index, stop, a.NR) as j:
+                cols = f.lower(f.sub(stop, j.index), a.NR)
+                N = f.at(a.kind, "%N", f.mul(f.div(j.index, a.columns), f.mul(rows_n, a.parts)))
+                at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
+                plane = plane_at(f, a, "%plane", at)
+                cols = f.div(f.add(cols, a.columns - 1), a.columns)
+                _choose_width(f, a, forms, (rows, cols, M, N, f.at(a.kind, "%P", at), plane))
+    return f
+
+
+def plane_at(f: Function, a: Arithmetic, plane: str, at: str) -> str:
+    """The way from a cell to its arg (8 bytes each) grows with the cell's number, where cells are narrower."""
+    return f.add(plane, f.mul(at, 8 - a.bytes)) if a.tracks_arg and a.bytes < 8 else plane
+
+
+def _choose_width(f: Function, a: Arithmetic, forms: list[TileForm], place: tuple[str, ...]) -> None:
+    """The narrowest tile that covers the columns left; the packed panel of N keeps its full width."""
+    rows, cols, M, N, P, plane = place
+    for form in reversed(forms):
+        call = (
+            f"call void @{form.name}(i64 %kc, ptr {M}, ptr {N}, ptr {P}, i64 %row_p, i64 {plane}, i64 {rows}, "
+            f"i64 {cols}, i1 %first, i64 %k0)"
+        )
+        if form.vectors == len(forms):
+            with f.when(f.test("sgt", cols, (form.vectors - 1) * a.lanes)):
+                f.do(call)
+            continue
+        above = f.test("sgt", cols, (form.vectors - 1) * a.lanes)
+        below = f.test("sle", cols, form.vectors * a.lanes)
+        with f.when(f.op(f"and i1 {above}, {below}")):
+            f.do(call)
+
+
+def multiply_function(a: Arithmetic) -> Function:
+    """One task's product: the loops over columns, k and rows, with packing where each strip begins."""
+    params = [
+        ("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"), ("i64", "plane"), ("i64", "m"),
+        ("i64", "k"), ("i64", "n"), ("i1", "fresh"), ("i64", "k0"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("multiply", params)
+    job = JobReader(f)
+    row_m, col_m, row_n, col_n = job.words("row_m", "col_m", "row_n", "col_n")
+    KC, MC, NC, group = job.words("KC", "MC", "NC", "group")
+    size_m, size_n = (f"[{d.itemsize} x i8]" for d in (a.source_m, a.source_n))
+    depth = a.emit_rows_n(f, a.emit_groups(f, f.lower(KC, "%k")))
+    panels = f.mul(f.div(f.add(f.lower(NC, "%n"), a.NR - 1), a.NR), a.width * a.parts)
+    packed_m = f.at(a.kind, "%space", f.mul(panels, depth))
+    with f.loop(0, "%n", NC) as j:
+        nc = f.lower(f.sub("%n", j.index), NC)
+        with f.loop(0, "%k", KC) as p:
+            kc = f.lower(f.sub("%k", p.index), KC)
+            groups = a.emit_groups(f, kc)
+            first = f.op(f"and i1 %fresh, {f.test('eq', p.index, 0)}")
+            N = f.at(size_n, "%N", f.mul(p.index, row_n), f.mul(j.index, col_n))
+            f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {nc}, i64 {kc}, ptr %space)")
+            with f.loop(0, "%m", MC) as i:
+                mc = f.lower(f.sub("%m", i.index), MC)
+                M = f.at(size_m, "%M", f.mul(i.index, row_m), f.mul(p.index, col_m))
+                f.do(f"call void @pack_m(ptr {M}, i64 {row_m}, i64 {col_m}, i64 {mc}, i64 {kc}, ptr {packed_m})")
+                at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
+                P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
+                f.do(
+                    f"call void @block(i64 {mc}, i64 {nc}, i64 {groups}, ptr {packed_m}, ptr %space, ptr {P}, "
+                    f"i64 %row_p, i64 {plane}, i1 {first}, i64 {f.add(p.index, '%k0')}, i64 {group})"
+                )
+    return f
+
+
+def _against_strip(a: Arithmetic) -> Function:
+    """`rows` of P against a strip of N that lies packed; their M is packed first."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
+        ("i1", "first"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("against_strip", params)
+    row_m, col_m, row_p, group = JobReader(f).words("row_m", "col_m", "row_p", "group")
+    f.do(f"call void @pack_m(ptr %M, i64 {row_m}, i64 {col_m}, i64 %rows, i64 %kc, ptr %space)")
+    f.do(
+        f"call void @block(i64 %rows, i64 %cols, i64 {a.emit_groups(f, '%kc')}, ptr %space, ptr %panels, ptr %P, "
+        f"i64 {row_p}, i64 0, "
+        f"i1 %first, i64 0, i64 {group})"
+    )
+    return f
+
+
+def run_function(a: Arithmetic) -> Function:
+    """One task: find its member of the stack, its piece of P and its stretch of k, and multiply."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    tasks_m, tasks_n, tasks_k = job.words("tasks_m", "tasks_n", "tasks_k")
+    task_m, task_n, task_k = job.words("task_m", "task_n", "task_k")
+    m, k, n = job.words("m", "k", "n")
+    stretch, rest = f.rem("%task", tasks_k), f.div("%task", tasks_k)
+    i = f.mul(f.rem(rest, tasks_m), task_m)
+    rest = f.div(rest, tasks_m)
+    j, member = f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
+    k0 = f.mul(stretch, task_k)
+    rows, cols, depth = (f.lower(f.sub(a_, b), c) for a_, b, c in ((m, i, task_m), (n, j, task_n), (k, k0, task_k)))
+    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
+    N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
+    P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
+    row_m, col_m, row_n, col_n, row_p, col_p = job.words("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
+    M = f.at(f"[{a.source_m.itemsize} x i8]", M, f.mul(i, row_m), f.mul(k0, col_m))
+    N = f.at(f"[{a.source_n.itemsize} x i8]", N, f.mul(k0, row_n), f.mul(j, col_n))
+    P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(i, row_p), f.mul(j, col_p))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    onto, sums = job.word("onto"), job.pointer("sums")
+    fresh = f.test("eq", onto, 0)
+
+    def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
+        f.do(
+            f"call void @multiply(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {plane}, i64 {rows}, "
+            f"i64 {depth}, i64 {cols}, i1 {fresh}, i64 {k0}, ptr {space})"
+        )
+
+    def own_block() -> None:
+        """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
+        row_b = f.div(task_n, a.columns)
+        plane, behind = _behind_block(f, a, space, f.mul(task_m, row_b))
+        call(space, row_b, plane, "true", behind)
+        place, row_a, col_a = _place_of_arg(f, job, a, member, i, j)
+        f.do(
+            f"call void @write(ptr {space}, i64 {row_b}, i64 {plane}, ptr {P}, i64 {row_p}, i64 {col_p}, ptr {place}, "
+            f"i64 {row_a}, i64 {col_a}, i64 {rows}, i64 {cols}, i64 {onto})"
+        )
+
+    def shared_cells() -> None:
+        """Several stretches of k make the same cells: each leaves its sums apart, and `reduce` adds them in order."""
+        size = f.mul(m, n)
+        at = f.mul(f.add(f.mul(member, tasks_k), stretch), f.mul(size, a.parts))
+        call(f.at(a.kind, sums, at, f.mul(i, n), j), n, size, "true", space)
+
+    def alone() -> None:
+        if not writes_apart(a):
+            f.either(f.test("eq", col_p, 1), lambda: call(P, row_p, "0", fresh, space), own_block)
+        else:
+            own_block()
+
+    if a.tracks_arg:
+        alone()
+    else:
+        f.either(f.test("sgt", tasks_k, 1), shared_cells, alone)
+    return f
+
+
+def _behind_block(f: Function, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
+    """How far apart the planes of a block in the workspace are, and what is free behind it, on 64 bytes."""
+    after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
+    if a.tracks_arg:
+        plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args behind the cells, in bytes
+        after = f.at("i64", f.at("i8", space, plane), size)
+    aligned = f.op(f"and i64 {f.add(f.op(f'ptrtoint ptr {after} to i64'), 63)}, -64")
+    return plane, f.op(f"inttoptr i64 {aligned} to ptr")
+
+
+def _place_of_arg(f: Function, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
+    """Where the k that won cell (i, j) goes, and the strides from there."""
+    arg, row_a, col_a = job.words("arg", "row_a", "col_a")
+    at = f.op(f"load i64, ptr {f.at('i64', job.pointer('at_a'), member)}") if a.tracks_arg else "0"
+    place = f.op(f"inttoptr i64 {arg} to ptr")
+    return f.at("i64", place, at, f.mul(i, row_a), f.mul(j, col_a)), row_a, col_a
+
+
+def write_function(a: Arithmetic) -> Function:
+    """From a row-major block of `partial` to P: any strides, P's dtype, onto what is there if asked; and the args."""
+    params = [
+        ("ptr", "block"), ("i64", "row_b"), ("i64", "plane"), ("ptr", "P"), ("i64", "row_p"), ("i64", "col_p"),
+        ("ptr", "arg"), ("i64", "row_a"), ("i64", "col_a"), ("i64", "rows"), ("i64", "cols"), ("i64", "onto"),
+    ]  # fmt: skip
+    f = Function("write", params)
+    element = f"[{a.result.itemsize} x i8]"
+
+    def cells(row: str, start: str, stop: str, lanes: int) -> None:
+        with f.loop(start, stop, lanes) as col:
+            real = f.at(a.kind, "%block", f.mul(row, "%row_b"), col.index)
+            places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+            kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
+            new: Value = tuple(f.op(f"load {kind}, ptr {place}, align {a.bytes}") for place in places)
+            place = f.at(element, "%P", f.mul(row, "%row_p"), f.mul(col.index, "%col_p"))
+
+            def keep(value: Value) -> None:
+                store(f, a.target, a.partial, a.result, value, place, lanes)
+
+            def onto() -> None:
+                old = load(f, a.target, a.result, a.partial, place, lanes)
+                keep(a.renderer(f, lanes).value(a.add, old, new))
+
+            f.either(f.test("eq", "%onto", 0), lambda: keep(new), onto)
+            if a.tracks_arg:
+                args = f.op("getelementptr i8, ptr %block, i64 %plane")
+                k = f.op(f"load i64, ptr {f.at('i64', args, f.mul(row, '%row_b'), col.index)}")
+                f.do(f"store i64 {k}, ptr {f.at('i64', '%arg', f.mul(row, '%row_a'), f.mul(col.index, '%col_a'))}")
+
+    def under_mask(row: str, start: str) -> None:
+        """The last columns of a row, fewer than a vector has lanes."""
+        mask = mask_below(f, f.sub("%cols", start), a.lanes)
+        new = masked_load(f, a, f.at(a.kind, "%block", f.mul(row, "%row_b"), start), mask)
+        place = f.at(element, "%P", f.mul(row, "%row_p"), start)
+
+        def onto() -> None:
+            old = masked_source(f, a, a.result, place, mask)
+            masked_result(f, a, a.renderer(f, a.lanes).value(a.add, (old,), (new,))[0], place, mask)
+
+        f.either(f.test("eq", "%onto", 0), lambda: masked_result(f, a, new, place, mask), onto)
+
+    lanes = 1 if a.tracks_arg else a.lanes
+    side_by_side = f.test("eq", "%col_p", 1)
+    bulk = f.mul(f.div("%cols", lanes), lanes)
+    bulk = f.op(f"select i1 {side_by_side}, i64 {bulk}, i64 0")
+    with f.loop(0, "%rows") as row:
+        if lanes > 1:
+            cells(row.index, "0", bulk, lanes)
+        one_by_one = partial(cells, row.index, bulk if lanes > 1 else "0", "%cols", 1)
+        if lanes > 1 and a.target.cheap_masks and a.parts == 1 and a.columns == 1:
+            f.either(side_by_side, lambda row=row: under_mask(row.index, bulk), one_by_one)  # type: ignore[misc]
+        else:
+            one_by_one()
+    return f
+
+
+def reduce_function(a: Arithmetic) -> Function:
+    """Task `row`: one row of P from the sums that stretches of k left apart, added in the order of k: a group of them
+    at a time, and then the groups, which is rounded less often than one long chain."""
+    f = Function("reduce", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, n, tasks_k = job.words("m", "n", "tasks_k")
+    row, member = f.rem("%task", m), f.div("%task", m)
+    size = f.mul(m, n)
+    whole = f.mul(size, a.parts)
+    base = f.at(a.kind, job.pointer("sums"), f.mul(member, f.mul(tasks_k, whole)), f.mul(row, n))
+
+    def cells(start: str, stop: str, lanes: int) -> None:
+        kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
+        with f.loop(start, stop, lanes) as col:
+
+            def part(stretch: str) -> list[str]:
+                real = f.at(a.kind, base, f.mul(stretch, whole), col.index)
+                return [real] if a.parts == 1 else [real, f.at(a.kind, real, size)]
+
+            render, zeros = a.renderer(f, lanes), [(kind, zero) for zero in a.zeros(lanes)]
+            with f.loop(0, tasks_k, REDUCED, zeros) as g:
+                with f.loop(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), 1, zeros) as s:
+                    more = tuple(f.op(f"load {kind}, ptr {p}, align {a.bytes}") for p in part(s.index))
+                    s.next = list(render.value(a.add, tuple(s.values), more))
+                g.next = list(render.value(a.add, tuple(g.values), tuple(s.values)))
+            for value, p in zip(g.values, part("0"), strict=True):
+                f.do(f"store {kind} {value}, ptr {p}, align {a.bytes}")
+
+    bulk = f.mul(f.div(n, a.lanes), a.lanes)
+    cells("0", bulk, a.lanes)
+    cells(bulk, n, 1)
+    P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
+    row_p, col_p, onto = job.words("row_p", "col_p", "onto")
+    P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(row, row_p))
+    f.do(
+        f"call void @write(ptr {base}, i64 {n}, i64 {size}, ptr {P}, i64 {row_p}, i64 {col_p}, ptr null, i64 0, i64 0, "
+        f"i64 1, i64 {n}, i64 {onto})"
+    )
+    return f

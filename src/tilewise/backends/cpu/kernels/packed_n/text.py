@@ -1,0 +1,279 @@
+"""`packed_n`: M is read where it lies, its k side by side; N is packed, a group of columns at a time.
+
+For each strip of KC and each group of columns that fits the second cache, N is packed along its rows; then tile after
+tile along the group, so that P is walked along its rows and M's few lie in the first cache. Tiles are as high as the
+rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
+for too many groups.
+
+Half precision is widened on the way: N as it is packed, as deep as the second cache holds it, M a few rows at a time,
+into a buffer of their own. Where one strip is all of k, tiles round their sums and write P themselves; else sums are
+made in a block apart and rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.to_llvm import vector
+from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.packed_n.model import CHUNK
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load
+from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params, rounds_of_k
+from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.pack import pack_function
+from tilewise.backends.cpu.kernels.shared.strips import strip_functions
+
+WIDENED = 4  # vectors at a time
+FETCHES = (32, 64)  # bytes of a vector of machines that multiply while they bring it (Neoverse-N1: at 0.7 of its speed)
+FETCHED = 256  # rows up to which that pays: beside more, packing is little
+ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
+
+
+def form(a: Arithmetic) -> ExactForm:
+    fetches = a.same_storage and a.fused and a.target.vector_bytes in FETCHES
+    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage, fetches=fetches)
+
+
+def packed_n_module(a: Arithmetic) -> str:
+    tiles = [
+        pack_function(a, "pack_n", a.width, a.source_n),
+        *tile_functions(a, form(a), "group", a.tile[1]),
+        group_function(a, form(a)),
+    ]
+    if not a.same_storage:
+        return module([*tiles, write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_apart(a)])
+    return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
+
+
+def entries(a: Arithmetic) -> tuple[str, ...]:
+    return ("run", "run_strips") if a.same_storage else ("run",)
+
+
+def group_function(a: Arithmetic, form: ExactForm) -> Function:
+    """All rows of a task against one group of columns, which lies packed, and one strip of k."""
+    element_m = a.element_m if form.widens else a.kind
+    params = [
+        ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "panels"),
+        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"),
+    ]  # fmt: skip
+    f = Function("group", [*params, *more_params(form)])
+    parts = split_evenly(f, "%rows", tallest(a, form))
+    whole = f.mul(f.div("%cols", a.NR), a.NR)
+    left = f.sub("%cols", whole)
+    vectors = f.div(f.add(left, a.lanes - 1), a.lanes)
+    with f.loop(0, parts.count, 1, [("i64", "0")]) as i:
+        (row,) = i.values
+        rows = f.sub(parts.larger, f.op(f"zext i1 {f.test('sge', i.index, parts.larger_ones)} to i64"))
+        M, P = f.at(element_m, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
+        out = "" if a.same_storage else f.at(a.element_p, "%out", f.mul(row, "%row_out"))
+
+        fetching = ""
+        if form.fetches:  # the first few tiles of a panel share its rows among them
+            asks = f.test("slt", i.index, rounds_of_k(a))
+            later = f.at(a.kind, "%later", f.mul(i.index, "%step_later"))
+            later = f.op(f"select i1 {asks}, ptr {later}, ptr %panels")
+            step = f.op(f"select i1 {asks}, i64 {f.mul('%step_later', rounds_of_k(a))}, i64 0")
+            fetching = f", ptr {later}, i64 {step}"
+
+        def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
+            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else fetching
+            with f.when(f.test("sgt", count, 0)):
+                tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
+                steps = f"i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR}{more}"
+                f.do(
+                    f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 1, ptr {panel}, i64 {a.NR}, ptr {P}, "
+                    f"i64 %row_p, i64 {cols}, i1 %first, {steps})"
+                )
+
+        tiles(str(a.tile[1]), "%panels", P, str(a.NR), f.div("%cols", a.NR))
+        more = f.op(f"zext i1 {f.test('sgt', left, 0)} to i64")
+        out = out and f.at(a.element_p, out, whole)
+        tiles(vectors, f.at(a.kind, "%panels", f.mul(whole, "%kc")), f.at(a.kind, P, whole), left, more)
+        i.next = [f.add(row, rows)]
+    return f
+
+
+def _run(a: Arithmetic) -> Function:
+    """One task: a piece of one member's P."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, k, n, KC, group = job.words("m", "k", "n", "KC", "group")
+    tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
+    row_m, row_n, row_p = job.words("row_m", "row_n", "row_p")
+    rest = f.div("%task", tasks_m)
+    i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
+    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
+    M = f.at(a.kind, job.member_of_stack("M", "at_m", member, a.bytes), f.mul(i0, row_m))
+    N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
+    P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p), j0)
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    fresh = f.test("eq", job.word("onto"), 0)
+    with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
+        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
+        wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
+        strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
+        f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {wide}, i64 {kc}, ptr {space})")
+        fetching = ""
+        if form(a).fetches:  # the next group's columns, or the next strip's first ones
+            beside = f.add(g.index, group)
+            last = f.test("sge", beside, cols)
+            below = f.at(a.kind, N, f.mul(f.add(p.index, KC), row_n))
+            later = f.op(f"select i1 {last}, ptr {below}, ptr {f.at(a.kind, N, f.mul(p.index, row_n), beside)}")
+            pays = f.test("sle", rows, FETCHED)
+            later = f.op(f"select i1 {pays}, ptr {later}, ptr {space}")
+            fetching = f", ptr {later}, i64 {f.op(f'select i1 {pays}, i64 {row_n}, i64 0')}"
+        f.do(
+            f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
+            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first}{fetching})"
+        )
+    return f
+
+
+def widen_function(a: Arithmetic) -> Function:
+    """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before. `axpy`
+    has it widen rows of N, whose dtype is the same."""
+    f = Function(
+        "widen", [("ptr", "M"), ("i64", "row_m"), ("i64", "rows"), ("i64", "kc"), ("ptr", "to"), ("i64", "row")]
+    )
+    last = f.sub("%kc", a.lanes)
+    bulk = f.mul(f.div("%kc", WIDENED * a.lanes), WIDENED * a.lanes)
+
+    def copy(source: str, to: str, k: str, lanes: int) -> None:
+        value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, source, k), lanes)[0]
+        f.do(f"store {vector(a.kind, lanes)} {value}, ptr {f.at(a.kind, to, k)}, align {a.bytes}")
+
+    with f.loop(0, "%rows") as i:
+        source, to = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.kind, "%to", f.mul(i.index, "%row"))
+        with f.loop(0, bulk, WIDENED * a.lanes) as k:
+            for v in range(WIDENED):
+                copy(source, to, f.add(k.index, v * a.lanes), a.lanes)
+
+        def vectors(source: str = source, to: str = to) -> None:
+            with f.loop(bulk, "%kc", a.lanes) as k:
+                copy(source, to, f.lower(k.index, last), a.lanes)
+
+        def one_by_one(source: str = source, to: str = to) -> None:
+            with f.loop(0, "%kc") as k:
+                copy(source, to, k.index, 1)
+
+        f.either(f.test("sge", last, 0), vectors, one_by_one)
+    return f
+
+
+def _chunk(f: Function, rows: str) -> str:
+    """Rows of M that are widened at a time: CHUNK, or one or two fewer, so that the last of them is not alone
+    (`tasks.no_row_alone`)."""
+    chunk = str(CHUNK - 2)
+    for fewer in (CHUNK - 1, CHUNK):
+        chunk = f.op(f"select i1 {f.test('ne', f.rem(rows, fewer), 1)}, i64 {fewer}, i64 {chunk}")
+    return chunk
+
+
+def _run_apart(a: Arithmetic) -> Function:
+    """One task of half precision: a piece of one member's P. Its workspace is a block of sums, CHUNK rows of M, and N
+    packed as deep as the second cache holds it (`task_k`); where that is all of k, the block has CHUNK rows as well."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, k, n, deep = job.words("m", "k", "n", "task_k")
+    tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
+    row_m, row_n, row_p = job.words("row_m", "row_n", "row_p")
+    rest = f.div("%task", tasks_m)
+    i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
+    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
+    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
+    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
+    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
+    wide = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    panels = f.at(a.kind, wide, f.mul(CHUNK, deep))
+    block = f.at(a.kind, panels, f.mul(task_n, deep))
+    chunk = _chunk(f, rows)
+    with f.loop(0, k, deep) as p:
+        depth = f.lower(f.sub(k, p.index), deep)
+        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
+        f.do(f"call void @pack_strips(ptr %job, ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {depth}, ptr {panels})")
+        with f.loop(0, rows, chunk) as i:
+            some = f.lower(f.sub(rows, i.index), chunk)
+            strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
+            f.do(
+                f"call void @rows(ptr %job, ptr {strip_m}, ptr {wide}, ptr {panels}, ptr {block}, "
+                f"ptr {f.at(a.element_p, P, f.mul(i.index, row_p))}, i64 {some}, i64 {cols}, i64 {p.index}, "
+                f"i64 {depth}, i64 {i.index})"
+            )
+    return f
+
+
+def _pack_strips(a: Arithmetic) -> Function:
+    """`depth` rows of N, packed in strips of KC one behind the other."""
+    params = [("ptr", "job"), ("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "depth"), ("ptr", "to")]
+    f = Function("pack_strips", params)
+    KC, task_n = JobReader(f).words("KC", "task_n")
+    with f.loop(0, "%depth", KC) as q:
+        kc = f.lower(f.sub("%depth", q.index), KC)
+        source, to = f.at(a.element_n, "%N", f.mul(q.index, "%row_n")), f.at(a.kind, "%to", f.mul(q.index, task_n))
+        f.do(f"call void @pack_n(ptr {source}, i64 1, i64 %row_n, i64 %cols, i64 {kc}, ptr {to})")
+    return f
+
+
+def _rows(a: Arithmetic) -> Function:
+    """Some rows of a task, no more than CHUNK: widened, multiplied with what is packed of N, and rounded at the end
+    of k; a few panels at a time, so that their sums stay in the first cache."""
+    params = [
+        ("ptr", "job"), ("ptr", "M"), ("ptr", "wide"), ("ptr", "panels"), ("ptr", "block"), ("ptr", "P"),
+        ("i64", "rows"), ("i64", "cols"), ("i64", "p"), ("i64", "depth"), ("i64", "i"),
+    ]  # fmt: skip
+    f = Function("rows", params)
+    job = JobReader(f)
+    k, KC, deep, task_n, row_m, row_p, onto = job.words("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
+    with f.loop(0, "%depth", KC) as q:
+        kc = f.lower(f.sub("%depth", q.index), KC)
+        source, to = f.at(a.element_m, "%M", q.index), f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
+        lines, length = _joined(f, "%rows", kc, row_m, kc)
+        f.do(f"call void @widen(ptr {source}, i64 {row_m}, i64 {lines}, i64 {length}, ptr {to}, i64 {kc})")
+    alone, few = f.test("sle", k, deep), f.lower(task_n, ROUNDED * a.NR)
+    row_s = f.op(f"select i1 {alone}, i64 {few}, i64 {task_n}")
+    whole = f.op(f"and i1 {f.test('sle', k, KC)}, {f.test('eq', onto, 0)}")
+    with f.loop(0, "%cols", few) as j:
+        some = f.lower(f.sub("%cols", j.index), few)
+        apart = f.at(a.kind, "%block", f.mul("%i", task_n), j.index)
+        sums = f.op(f"select i1 {alone}, ptr %block, ptr {apart}")
+        to = f.at(a.element_p, "%P", j.index)
+        with f.loop(0, "%depth", KC) as q:
+            kc = f.lower(f.sub("%depth", q.index), KC)
+            panels = f.at(a.kind, "%panels", f.mul(q.index, task_n), f.mul(j.index, kc))
+            strip_m = f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
+            f.do(
+                f"call void @group(i64 %rows, i64 {some}, i64 {kc}, ptr {strip_m}, i64 {kc}, ptr {panels}, ptr {sums}, "
+                f"i64 {row_s}, i1 {f.test('eq', f.add('%p', q.index), 0)}, ptr {to}, i64 {row_p}, i1 {whole})"
+            )
+        ends = f.test("sge", f.add("%p", "%depth"), k)
+        with f.when(f.op(f"and i1 {ends}, {f.op(f'xor i1 {whole}, true')}")):
+            f.do(
+                f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
+                f"i64 0, i64 0, i64 %rows, i64 {some}, i64 {onto})"
+            )
+    return f
+
+
+def _joined(f: Function, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
+    """Rows and their length; one long row where there is nothing between them here nor there."""
+    whole = f.op(f"and i1 {f.test('eq', row, length)}, {f.test('eq', other, length)}")
+    lines = f.op(f"select i1 {whole}, i64 1, i64 {rows}")
+    return lines, f.op(f"select i1 {whole}, i64 {f.mul(rows, length)}, i64 {length}")
+
+
+def _against_strip(a: Arithmetic) -> Function:
+    """`rows` of P against a strip of N that lies packed, group by group."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
+        ("i1", "first"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("against_strip", params)
+    row_m, row_p, group = JobReader(f).words("row_m", "row_p", "group")
+    with f.loop(0, "%cols", group) as g:
+        f.do(
+            f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
+            f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, "
+            f"i1 %first{', ptr %panels, i64 0' if form(a).fetches else ''})"
+        )
+    return f

@@ -1,0 +1,231 @@
+"""What a kernel computes, apart from how: the semiring's two trees, the dtypes at both ends, the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.expression import Apply, Expression, Number, Variable
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_llvm import (
+    KINDS,
+    Renderer,
+    Value,
+    commutes,
+    constant,
+    exchanged,
+    never_signals,
+    part,
+    scalar_kind,
+    vector,
+)
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.runtime.target import Target
+from tilewise.core.blocking import is_heavy, is_plain, register_tile
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """P = M ⊗ N in `partial`, from elements of `source_m` and `source_n` to elements of `result`."""
+
+    add: Expression
+    mul: Expression
+    zero: Number
+    partial: DType
+    source_m: DType
+    source_n: DType
+    result: DType
+    target: Target
+    tracks_arg: bool = False
+    bits: bool = False  # a lane is a byte that holds eight columns of truth values
+    deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
+
+    @cached_property
+    def columns(self) -> int:
+        """Columns of P that a lane holds."""
+        return 8 if self.bits else 1
+
+    @cached_property
+    def width(self) -> int:
+        """Lanes of a panel of N."""
+        return self.tile[1] * self.lanes
+
+    @cached_property
+    def lanes(self) -> int:
+        return self.target.lanes(self.partial)
+
+    @cached_property
+    def parts(self) -> int:
+        """Registers a value takes: two for complex numbers."""
+        return 2 if self.partial.kind == "c" else 1
+
+    @cached_property
+    def kind(self) -> str:
+        return scalar_kind(self.partial)
+
+    @cached_property
+    def vector(self) -> str:
+        return vector(self.kind, self.lanes)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of one part in a packed panel."""
+        return part(self.partial).itemsize
+
+    @cached_property
+    def heavy(self) -> bool:
+        """Whether a step calls the C library."""
+        return is_heavy(self.add, self.mul)
+
+    @cached_property
+    def tile(self) -> tuple[int, int]:
+        """Rows and vectors of the register tile."""
+        machine = self.target.vector_bytes, self.target.registers
+        return register_tile(*machine, self.partial, self.add, self.mul, tracks_arg=self.tracks_arg)
+
+    @cached_property
+    def MR(self) -> int:
+        return self.tile[0]
+
+    @cached_property
+    def NR(self) -> int:
+        return self.width * self.columns
+
+    @cached_property
+    def spread(self) -> int:
+        """How often a packed element of M is repeated: narrow integers fill 32 bits, which broadcast for free."""
+        return 4 // self.bytes if self.bytes < 4 else 1
+
+    @cached_property
+    def fused(self) -> bool:
+        """Whether a step is one fused multiply-add."""
+        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and (self.partial.kind in "fc" or self.deep > 1)
+
+    @cached_property
+    def flips(self) -> bool:
+        """Whether M is packed 128 higher: vpdpbusd takes one operand unsigned. Sums start that much of N lower."""
+        both = self.source_m.kind == self.source_n.kind == "i"
+        return self.deep == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
+
+    def groups(self, k: int) -> int:
+        """Rows of a packed panel of M for so many k."""
+        return -(-k // self.deep)
+
+    def rows_n(self, k: int) -> int:
+        """Rows of a packed panel of N for so many k; the first may be what sums start from."""
+        return self.groups(k) + self.flips
+
+    def emit_groups(self, f: Function, k: str) -> str:
+        return k if self.deep == 1 else f.div(f.add(k, self.deep - 1), self.deep)
+
+    def emit_rows_n(self, f: Function, groups: str) -> str:
+        return f.add(groups, 1) if self.flips else groups
+
+    @cached_property
+    def repeats(self) -> int:
+        """How often an element is repeated in a packed M: once a lane, where a broadcast would take a vector port."""
+        wide = self.target.by_lane and self.bytes >= 4 and not (self.fused or self.heavy or self.tracks_arg)
+        return self.lanes if wide else 1
+
+    @cached_property
+    def resumes(self) -> bool:
+        """Whether a packed tile's sums begin with what P holds, so that nothing but stores follows its last step."""
+        return self.repeats > 1 and (is_plain(self.add, "min") or is_plain(self.add, "max"))
+
+    @cached_property
+    def packed_m_bytes(self) -> int:
+        """Bytes of one part of one element in a packed panel of M."""
+        return 4 if self.spread > 1 else self.bytes * self.repeats
+
+    @cached_property
+    def packed_m_kind(self) -> str:
+        """The type of that size."""
+        return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
+
+    @cached_property
+    def same_storage(self) -> bool:
+        """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
+        same = self.source_m == self.source_n == self.result == self.partial
+        return same and self.partial.kind in "iuf" and self.partial.name in KINDS
+
+    @cached_property
+    def element_m(self) -> str:
+        """The type of M's elements where they lie; and N's, and P's."""
+        return scalar_kind(self.source_m)
+
+    @cached_property
+    def element_n(self) -> str:
+        return scalar_kind(self.source_n)
+
+    @cached_property
+    def element_p(self) -> str:
+        return scalar_kind(self.result)
+
+    @cached_property
+    def quiets(self) -> bool:
+        """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
+        has_one = self.target.min_number or self.target.ranges
+        return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
+
+    def quiet(self, f: Function, register: str, lanes: int) -> str:
+        kind = vector(self.kind, lanes)
+        suffix = ("" if lanes == 1 else f"v{lanes}") + f"f{8 * self.bytes}"
+        return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
+
+    def renderer(self, f: Function, lanes: int, quiet: bool = False) -> Renderer:
+        """`quiet`: what it multiplies holds no signalling NaN."""
+        return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether a round of a tile's loop makes several k of integers, kept in order. On AVX2 they are so short that a
+        loop's own instructions would take their ports; elsewhere LLVM spills even so."""
+        plain = any(is_plain(self.mul, op) for op in ("add", "min", "max"))
+        selects = is_plain(self.add, "min") or is_plain(self.add, "max")
+        word = self.partial.kind in "iu" and self.bytes == 4 and self.target.vector_bytes == 32
+        return word and selects and plain and not (self.tracks_arg or self.bits)
+
+    def kept_in_order(self, f: Function, registers: list[str]) -> list[str]:
+        """The registers as they are, by no instruction: LLVM adds up chains of integers in another order, and loads
+        what the next k needs ahead of this one's sums; both cost more registers than there are."""
+        any_register = "w" if self.target.by_lane else "v" if self.target.registers >= 32 else "x"
+        f.do('call void asm sideeffect "", "~{memory}"()')
+        return [f.op(f'call {self.vector} asm "", "={any_register},0"({self.vector} {x})') for x in registers]
+
+    def zeros(self, lanes: int) -> Value:
+        return constant(self.zero, self.partial, lanes)
+
+    def better(self, f: Function, new: str, old: str, lanes: int) -> str:
+        """Which lanes of `new` win over `old` in a min or max; a tie and a NaN lose."""
+        assert isinstance(self.add, Apply)
+        less = self.add.op == "min"
+        kind = vector(self.kind, lanes)
+        if self.partial.kind == "f":
+            return f.op(f"fcmp {'olt' if less else 'ogt'} {kind} {new}, {old}")
+        sign = "s" if self.partial.kind == "i" else "u"
+        return f.op(f"icmp {sign}{'lt' if less else 'gt'} {kind} {new}, {old}")
+
+
+def arithmetic(
+    algebra: Algebra,
+    source_m: DType,
+    source_n: DType,
+    target: Target,
+    *,
+    swapped: bool = False,
+    arg: bool = False,
+    bits: bool = False,
+    deep: int = 1,
+) -> Arithmetic:
+    """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
+    mul = algebra.semiring.mul
+    if swapped:
+        source_m, source_n = source_n, source_m
+        mul = mul if commutes(mul) else exchanged(mul)
+    add = algebra.semiring.add
+    if bits:  # whatever + and × are called over bool, they are or and and
+        x, y = Variable("x"), Variable("y")
+        add, mul = Apply("or", (x, y)), Apply("and", (x, y))
+    partial = DTYPES["int32"] if deep > 1 else algebra.partial
+    return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, deep)

@@ -1,0 +1,38 @@
+"""Several k in one instruction: a lane holds four bytes, or two numbers of 16 bits, whose products are added to a sum
+of 32 bits. Nothing is rounded and nothing saturates: sums wrap, as NumPy's do.
+
+x86's vpdpbusd takes one operand as unsigned bytes, the other as signed ones. Where only the lowest byte of a sum is
+wanted that is all the same; where both are signed, M comes packed 128 higher (`Arithmetic.flips`).
+"""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.ir import Function
+
+
+def one_instruction(a: Arithmetic) -> bool:
+    """Whether the sum is made by the instruction that multiplies, and no addition is left to be reassociated."""
+    return a.deep > 1 and a.target.byte_dots
+
+
+def dot(f: Function, a: Arithmetic, total: str, m: str, n: str) -> str:
+    """The sums, with what every lane of m and n makes."""
+    if a.target.by_lane:
+        sign = "u" if a.source_m.kind == a.source_n.kind == "u" else "s"
+        kind = f"<{4 * a.lanes} x i8>"
+        bytes_m, bytes_n = (f.op(f"bitcast {a.vector} {x} to {kind}") for x in (m, n))
+        name = f"llvm.aarch64.neon.{sign}dot.v{a.lanes}i32.v{4 * a.lanes}i8"
+        return f.call(a.vector, name, [(a.vector, total), (kind, bytes_n), (kind, bytes_m)])
+    bits = 8 * a.target.vector_bytes
+    if a.deep == 4:
+        swapped = a.source_n.kind == "u" and a.source_m.kind == "i"
+        unsigned, signed = (n, m) if swapped else (m, n)
+        operands = [(a.vector, total), (a.vector, unsigned), (a.vector, signed)]
+        return f.call(a.vector, f"llvm.x86.avx512.vpdpbusd.{bits}", operands)
+    if a.target.byte_dots:
+        return f.call(a.vector, f"llvm.x86.avx512.vpdpwssd.{bits}", [(a.vector, x) for x in (total, m, n)])
+    kind = f"<{2 * a.lanes} x i16>"
+    halves = [(kind, f.op(f"bitcast {a.vector} {x} to {kind}")) for x in (m, n)]
+    name = {64: "avx512.pmaddw.d.512", 32: "avx2.pmadd.wd", 16: "sse2.pmadd.wd"}[a.target.vector_bytes]
+    return f.op(f"add {a.vector} {total}, {f.call(a.vector, f'llvm.x86.{name}', halves)}")

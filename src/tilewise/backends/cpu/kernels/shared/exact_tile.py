@@ -1,0 +1,385 @@
+"""A tile of P of any height and width, as many rows and columns as there are, and M's rows where they lie.
+
+M may be packed, and so may N: then its rows are a panel's width apart. P is written straight, its last vector under a
+mask, or overlapping the one before where the machine has no cheap masks: the columns they share are made twice, alike.
+A tile with few sums keeps several of each, for every other k, so that an addition need not wait for the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.algebra.to_llvm import vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load, narrow
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.masks import (
+    everywhere,
+    load_lanes,
+    mask_below,
+    masked_source,
+    store_lanes,
+    store_rounded,
+)
+
+# `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
+PARAMS = [
+    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
+    ("i64", "row_p"), ("i64", "cols"), ("i1", "first"), ("i64", "count"), ("i64", "next_m"), ("i64", "next_n"),
+    ("i64", "next_p"),
+]  # fmt: skip
+# of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
+ROUNDING = [("ptr", "out"), ("i64", "row_out"), ("i1", "whole")]
+# of a form that `fetches`: what of N will be packed next, and elements from what one round of a tile's loop asks for to
+# what the next one does
+FETCHING = [("ptr", "later"), ("i64", "step_later")]
+SHALLOW = 32  # k up to which P is the cost of a product
+AT_ONCE = 4  # k of a vector that was widened
+AHEAD = 4  # vectors of a row of N that are asked for before they are read
+# rows of an N that is not packed, by bytes of a vector: it may come from far, a line of each row at a time. 32 took
+# AVX-512 an eighth longer where N is near
+BELOW = {16: 16, 32: 32, 64: 16}
+
+
+@dataclass(frozen=True)
+class ExactForm:
+    """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
+    `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
+    `asks`: N comes from memory, and is asked for ahead. `ways`: sets of sums, each of every so many k. `rounds`: sums
+    of all of k go straight to P, in its dtype. `widens`: M is widened by the tile, a vector of each row at a time; kc
+    is no shorter than one. `fetches`: a panel of N that will be packed next is asked for on the way, into the second
+    cache: some lines of it by each tile."""
+
+    rows: int
+    vectors: int
+    narrow: bool = False
+    panel_m: int = 0
+    panel: int = 0
+    along_k: bool = False
+    asks: bool = False
+    ways: int = 1
+    rounds: bool = False
+    widens: bool = False
+    fetches: bool = False
+
+    @property
+    def name(self) -> str:
+        origin = "packed" if self.panel_m else "direct"
+        origin += "_packed" if self.panel else "_direct"
+        return f"tile_{origin}_{self.rows}x{self.vectors}" + "_k" * self.along_k + "_narrow" * self.narrow
+
+
+def by_lane(a: Arithmetic, form: ExactForm) -> bool:
+    """Whether M's rows come by whole vectors along k: NEON multiplies by one lane of a vector."""
+    return form.along_k and a.target.by_lane and a.fused
+
+
+def more_params(form: ExactForm) -> list[tuple[str, str]]:
+    """What tiles of a form take beyond PARAMS."""
+    return [*(ROUNDING if form.rounds else []), *(FETCHING if form.fetches else [])]
+
+
+def rounds_of_k(a: Arithmetic) -> int:
+    """k that a round of a large tile's loop makes."""
+    return a.lanes if a.target.by_lane else 4
+
+
+def exact_tile_function(a: Arithmetic, form: ExactForm) -> Function:
+    return _ExactTile(a, form).function()
+
+
+class _ExactTile:
+    def __init__(self, a: Arithmetic, form: ExactForm) -> None:
+        self.a, self.form = a, form
+        self.f = Function(form.name, [*PARAMS, *more_params(form)])
+        self.quiets = a.quiets and a.target.min_number
+        self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
+        self.cells = form.rows * form.vectors
+        self.masked = form.narrow or a.target.cheap_masks
+        self.by_lane = by_lane(a, form)
+        self.element_m = a.element_m if form.widens else a.kind
+        self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
+        near = form.panel or form.asks or form.narrow or (form.along_k and not a.target.by_lane)
+        self.falls = not near
+        self.ways = form.ways
+        # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
+        high = form.rows > a.MR // 2 if form.fetches else form.rows >= a.MR - 1
+        large = form.panel and high and form.vectors == a.tile[1] and (a.fused or a.in_order)
+        self.unroll = max(self.ways, a.lanes if self.by_lane else rounds_of_k(a) if large else 1)
+        self.fetches = form.fetches and self.unroll == rounds_of_k(a) and form.vectors == a.tile[1]
+
+    def function(self) -> Function:
+        a, f, form = self.a, self.f, self.form
+        before = (form.vectors - 1) * a.lanes
+        self.wide = f.op(f"alloca [{form.rows} x {a.vector}], align {a.target.vector_bytes}") if form.widens else ""
+        self.inside = mask_below(f, f.sub("%cols", before), a.lanes) if self.masked and a.target.masks else None
+        self.last = str(before) if self.masked else f.sub("%cols", a.lanes)
+        out = [("ptr", "%out")] if form.rounds else []
+        later = [("ptr", "%later")] if self.fetches else []
+        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P"), *out, *later]) as tile:
+            self.M, self.N, self.P, *self.out = tile.values[: 3 + len(out)]
+            self.later = tile.values[-1]
+            self.one()
+            size_m = a.packed_m_kind if form.panel_m else self.element_m
+            tile.next = [
+                f.at(size_m, self.M, "%next_m"),
+                f.at(self.element_n, self.N, "%next_n"),
+                f.at(a.kind, self.P, "%next_p"),
+                *(f.at(a.element_p, out, "%next_p") for out in self.out),
+                *(f.at(a.kind, self.later, "%next_p") for _ in later),
+            ]
+        return f
+
+    def one(self) -> None:
+        """The tile at M, N and P."""
+        a, f, form = self.a, self.f, self.form
+        rows = range(form.rows) if not form.panel_m else []
+        # a register each: left to itself, LLVM would go from row to row by additions in the loop
+        self.rows = [f.op(f"freeze ptr {f.at(self.element_m, self.M, f.mul('%row_m', row))}") for row in rows]
+        if form.rounds:
+            self.ask_for_P(self.out[0], "%row_out", a.result.itemsize)
+        elif form.panel:
+            self.ask_for_P(self.P)
+        elif not form.panel_m:
+            with f.when(f.test("sle", "%kc", SHALLOW)):
+                self.ask_for_P(f.at(a.kind, self.P, "%next_p"))
+        sums = self.widened_sums() if form.widens else self.sums()
+        if form.rounds:
+            f.either("%whole", lambda: self.round(sums), lambda: self.write(sums))
+        else:
+            self.write(sums)
+
+    def sums(self) -> list[str]:
+        a, f = self.a, self.f
+        zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.ways)
+        bulk = f.op(f"and i64 %kc, {-self.unroll}")
+        later = [("ptr", self.later)] if self.fetches else []
+        with f.loop(0, bulk, self.unroll, [*zeros, *later]) as loop:
+            sums = self.steps(loop.index, list(loop.values[: len(zeros)]))
+            loop.next = [*sums, *(self.fetch(place) for place in loop.values[len(zeros) :])]
+        sums = self.together(loop.values[: len(zeros)])
+        if self.unroll > 1:
+            with f.loop(bulk, "%kc", 1, [(a.vector, value) for value in sums]) as tail:
+                tail.next = self.step(tail.index, list(tail.values), [])
+            sums = tail.values
+        return sums
+
+    def fetch(self, place: str) -> str:
+        """A row of a panel of N that lies where it lies, asked for; and the next round's."""
+        a, f = self.a, self.f
+        for byte in range(0, self.form.panel * a.bytes, 64):
+            self.prefetch(f.at("i8", place, byte), 2)
+        return f.at(a.kind, place, "%step_later")
+
+    def widened_sums(self) -> list[str]:
+        """As many k as a vector has lanes at a time: M's are widened first, and lie in the first cache. The last ones
+        reach back into those before."""
+        a, f = self.a, self.f
+        bulk = f.op(f"and i64 %kc, {-a.lanes}")
+        # sums of one vector would wait for each other; by its width, which here is that of P and no choice
+        ways = 2 if self.form.vectors == 1 else 1
+        carry = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * ways)
+        with f.loop(0, bulk, a.lanes, carry) as loop:
+            self.widen(loop.index)
+            with f.loop(0, a.lanes, AT_ONCE, [(a.vector, value) for value in loop.values]) as inner:
+                values = list(inner.values)
+                for u in range(AT_ONCE):
+                    self.inner = f.add(inner.index, u)
+                    way = slice(u % ways * self.cells, (u % ways + 1) * self.cells)
+                    values[way] = self.step(f.add(loop.index, self.inner), values[way], [])
+                inner.next = values
+            loop.next = list(inner.values)
+        sums = self.together(loop.values)
+        with f.loop(bulk, "%kc", a.lanes, [(a.vector, value) for value in sums]) as rest:
+            last = f.sub("%kc", a.lanes)
+            self.widen(last)
+            with f.loop(f.sub(bulk, last), a.lanes, 1, [(a.vector, value) for value in rest.values]) as inner:
+                self.inner = inner.index
+                inner.next = self.step(f.add(last, inner.index), list(inner.values), [])
+            rest.next = list(inner.values)
+        return rest.values
+
+    def widen(self, k: str) -> None:
+        """A vector of each row of M, from k on."""
+        a, f = self.a, self.f
+        for row, start in enumerate(self.rows):
+            value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, start, k), a.lanes)[0]
+            f.do(f"store {a.vector} {value}, ptr {f.at(a.vector, self.wide, row)}, align {a.target.vector_bytes}")
+
+    def ask_for_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
+        """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
+        f, a = self.f, self.a
+        kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
+        for row in range(self.form.rows):
+            line = f.at(kind, P, f.mul(row_p, row))
+            for v in range(0, self.form.vectors, max(1, 64 // (a.lanes * each))):
+                self.prefetch(f.at(kind, line, v * a.lanes))
+            if a.target.by_lane and self.form.panel:  # three short vectors may end in the next line
+                self.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
+
+    def prefetch(self, address: str, hint: int = 3) -> None:
+        """Into the first cache, or (with 2) no nearer than the second."""
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
+
+    def steps(self, k: str, values: list[str]) -> list[str]:
+        """`unroll` steps of k, each with its own of the `ways` sets of sums."""
+        f, a = self.f, self.a
+        along: list[str] = []
+        for u in range(self.unroll):
+            at = k if u == 0 else f.add(k, u)
+            if self.by_lane and u % a.lanes == 0:
+                along = [f.op(f"load {a.vector}, ptr {f.at(a.kind, row, at)}, align {a.bytes}") for row in self.rows]
+            way = slice(u % self.ways * self.cells, (u % self.ways + 1) * self.cells)
+            values[way] = self.step(at, values[way], [self.lane(x, u % a.lanes) for x in along])
+            if a.in_order and u + 1 < self.unroll:
+                values[way] = a.kept_in_order(f, values[way])
+        return values
+
+    def lane(self, x: str, number: int) -> str:
+        a = self.a
+        picks = ", ".join([f"i32 {number}"] * a.lanes)
+        return self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+
+    def together(self, values: list[str]) -> list[str]:
+        """The sums of every other k, added up."""
+        a, ways = self.a, [values[i : i + self.cells] for i in range(0, len(values), self.cells)]
+        while len(ways) > 1:
+            half = len(ways) // 2
+            ways = [
+                [self.render.value(a.add, (x,), (y,))[0] for x, y in zip(low, high, strict=True)]
+                for low, high in zip(ways[:half], ways[half:], strict=True)
+            ]
+        return ways[0]
+
+    def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
+        """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
+        a, f, form = self.a, self.f, self.form
+        lanes = lanes or self.rows_of_panel(k)
+        row_n, ns, result = f.at(self.element_n, self.N, f.mul(k, form.panel or "%step_n")), [], []
+        far = a.target.by_lane and form.rows <= 2  # a vector of 16 bytes is a quarter of a line; lines further ahead
+        for v in range(form.vectors):
+            place = f.at(self.element_n, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
+            ns.append(self.load_N(place, v))
+            if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
+                ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
+                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
+        if self.falls:
+            below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW[a.target.vector_bytes]), "%step_n"))
+            for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
+                self.prefetch(f.at(self.element_n, below, v * a.lanes))
+            self.prefetch(f.at(self.element_n, below, self.last))
+        for row in range(form.rows):
+            element = lanes[row] if lanes else self.element_of_M(k, row)
+            for v in range(form.vectors):
+                total = sums[row * form.vectors + v]
+                result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
+            if a.resumes and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
+                result[-2 * form.vectors :] = a.kept_in_order(f, result[-2 * form.vectors :])
+        return result
+
+    def rows_of_panel(self, k: str) -> list[str]:
+        """A packed M's elements at k, each in every lane, from the vectors that hold them, where one lane multiplies;
+        the last of these may reach beyond the tile's rows, into memory that is there. Nothing elsewhere."""
+        a, f, form = self.a, self.f, self.form
+        if not (form.panel_m and a.target.by_lane and a.fused):
+            return []
+        base = f.at(a.kind, self.M, f.mul(k, form.panel_m))
+        found = [
+            f.op(f"load {a.vector}, ptr {f.at(a.kind, base, row)}, align {a.bytes}")
+            for row in range(0, form.rows, a.lanes)
+        ]
+        return [self.lane(found[row // a.lanes], row % a.lanes) for row in range(form.rows)]
+
+    def load_N(self, place: str, v: int) -> str:
+        a, f = self.a, self.f
+        if v < self.form.vectors - 1 or not self.masked:
+            loaded = load(f, a.target, self.source_n, a.partial, place, a.lanes)[0]
+        elif self.inside is not None:
+            loaded = masked_source(f, a, self.source_n, place, self.inside)
+        else:  # lanes past the edge are the last column again
+            loaded, right = "poison", f.sub("%cols", 1)
+            for lane in range(a.lanes):
+                at = f.at(self.element_n, place, f.lower(lane, right))
+                one = load(f, a.target, self.source_n, a.partial, at, 1)[0]
+                loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
+        return a.quiet(f, loaded, a.lanes) if self.quiets else loaded
+
+    def element_of_M(self, k: str, row: int) -> str:
+        """M[row, k] in every lane."""
+        a, f, form = self.a, self.f, self.form
+        if form.widens:
+            place = f.at(a.kind, f.at(a.vector, self.wide, row), self.inner)
+            return everywhere(f, a, f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.lanes)
+        if not form.panel_m:
+            place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
+            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+            return everywhere(f, a, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
+        place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
+        if a.spread > 1:
+            lanes = a.lanes // a.spread
+            wide = f.op(f"load i32, ptr {place}, align 4")
+            one = f.op(f"insertelement {vector('i32', lanes)} poison, i32 {wide}, i32 0")
+            zero = f"<{lanes} x i32> zeroinitializer"
+            every = f.op(f"shufflevector {vector('i32', lanes)} {one}, {vector('i32', lanes)} poison, {zero}")
+            return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
+        if a.repeats > 1:
+            return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+        return everywhere(f, a, element, a.lanes)
+
+    def write(self, sums: list[str]) -> None:
+        """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""
+        a, f, form = self.a, self.f, self.form
+        places = []
+        for cell in range(self.cells):
+            row, v = divmod(cell, form.vectors)
+            line = f.at(a.kind, self.P, f.mul("%row_p", row))
+            places.append(f.at(a.kind, line, self.last if v == form.vectors - 1 else v * a.lanes))
+        if self.masked and self.inside is None:
+            self.write_one_by_one(sums, places)
+            return
+        masks = [self.inside if cell % form.vectors == form.vectors - 1 else None for cell in range(self.cells)]
+
+        def keep(values: list[str]) -> None:
+            for value, place, mask in zip(values, places, masks, strict=True):
+                store_lanes(f, a, value, place, a.lanes, mask)
+
+        def onto() -> None:
+            olds = [load_lanes(f, a, place, a.lanes, mask) for place, mask in zip(places, masks, strict=True)]
+            keep([self.render.value(a.add, (x,), (y,))[0] for x, y in zip(olds, sums, strict=True)])
+
+        f.either("%first", lambda: keep(sums), onto)
+
+    def round(self, sums: list[str]) -> None:
+        """Straight into P, in its dtype."""
+        a, f, form = self.a, self.f, self.form
+        kind = vector(a.element_p, a.lanes)
+        for cell, total in enumerate(sums):
+            row, v = divmod(cell, form.vectors)
+            line = f.at(a.element_p, self.out[0], f.mul("%row_out", row))
+            place = f.at(a.element_p, line, self.last if v == form.vectors - 1 else v * a.lanes)
+            rounded = narrow(f, a.target, a.partial, a.result, total, a.lanes, clear=a.fused)
+            if not self.masked or v < form.vectors - 1:
+                f.do(f"store {kind} {rounded}, ptr {place}, align {a.result.itemsize}")
+            elif a.target.cheap_masks:
+                store_rounded(f, a, rounded, place, self.inside or "")
+            else:
+                for lane in range(a.lanes - 1):
+                    with f.when(f.test("sgt", "%cols", lane)):
+                        one = f.op(f"extractelement {kind} {rounded}, i32 {lane}")
+                        f.do(f"store {a.element_p} {one}, ptr {f.at(a.element_p, place, lane)}")
+
+    def write_one_by_one(self, sums: list[str], places: list[str]) -> None:
+        """A narrow tile where there are no masks."""
+        a, f = self.a, self.f
+        single = a.renderer(f, 1)
+        for total, place in zip(sums, places, strict=True):
+            for lane in range(a.lanes - 1):
+                with f.when(f.test("sgt", "%cols", lane)):
+                    value, cell = f.op(f"extractelement {a.vector} {total}, i32 {lane}"), f.at(a.kind, place, lane)
+
+                    def onto(value: str = value, cell: str = cell) -> None:
+                        old = f.op(f"load {a.kind}, ptr {cell}, align {a.bytes}")
+                        f.do(f"store {a.kind} {single.value(a.add, (old,), (value,))[0]}, ptr {cell}")
+
+                    f.either("%first", lambda value=value, cell=cell: f.do(f"store {a.kind} {value}, ptr {cell}"), onto)  # type: ignore[misc]

@@ -1,0 +1,92 @@
+"""Some lanes of a vector: by masks where the machine has them, else whole vectors and what is left one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import scalar_kind, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import narrow, widen
+from tilewise.backends.cpu.kernels.shared.ir import Function
+
+
+def along(f: Function, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:
+    """body(index, lanes, mask) for elements from 0 to `count`: masked vectors, or bare vectors and then single ones."""
+    if a.target.masks:
+        with f.loop(0, count, a.lanes) as i:
+            body(i.index, a.lanes, mask_below(f, f.sub(count, i.index), a.lanes))
+        return
+    whole = f.mul(f.div(count, a.lanes), a.lanes)
+    with f.loop(0, whole, a.lanes) as i:
+        body(i.index, a.lanes, None)
+    with f.loop(whole, count) as i:
+        body(i.index, 1, None)
+
+
+def load_lanes(f: Function, a: Arithmetic, place: str, lanes: int, mask: str | None) -> str:
+    if mask is not None:
+        return masked_load(f, a, place, mask)
+    return f.op(f"load {vector(a.kind, lanes)}, ptr {place}, align {a.bytes}")
+
+
+def store_lanes(f: Function, a: Arithmetic, value: str, place: str, lanes: int, mask: str | None) -> None:
+    if mask is not None:
+        masked_store(f, a, value, place, mask)
+    else:
+        f.do(f"store {vector(a.kind, lanes)} {value}, ptr {place}, align {a.bytes}")
+
+
+def everywhere(f: Function, a: Arithmetic, element: str, lanes: int) -> str:
+    """One element in every lane."""
+    if lanes == 1:
+        return element
+    one = f.op(f"insertelement {a.vector} poison, {a.kind} {element}, i32 0")
+    return f.op(f"shufflevector {a.vector} {one}, {a.vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def mask_below(f: Function, count: str, lanes: int) -> str:
+    """Which lanes are below `count`."""
+    ints = vector("i32", lanes)
+    one = f.op(f"insertelement {ints} poison, i32 {f.op(f'trunc i64 {count} to i32')}, i32 0")
+    limit = f.op(f"shufflevector {ints} {one}, {ints} poison, <{lanes} x i32> zeroinitializer")
+    counting = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    return f.op(f"icmp slt {ints} <{counting}>, {limit}")
+
+
+def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:
+    """The lanes under the mask; the others are 0 and their memory is not touched."""
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
+    return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
+
+
+def masked_source(f: Function, a: Arithmetic, source: DType, place: str, mask: str) -> str:
+    """The same of elements as they lie, in what sums are kept in."""
+    if source == a.partial:
+        return masked_load(f, a, place, mask)
+    kind, align = vector(scalar_kind(source), a.lanes), source.itemsize
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", align), (vector("i1", a.lanes), mask)]
+    name = f"llvm.masked.load.v{a.lanes}{scalar_kind(source)}.p0"
+    return widen(f, a.target, source, a.partial, f.call(kind, name, [*to, (kind, "zeroinitializer")]), a.lanes)[0]
+
+
+def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
+    f.call("void", f"llvm.masked.store.{vector_suffix(a)}.p0", [(a.vector, value), *to])
+
+
+def masked_result(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+    """The lanes under the mask, as P's elements."""
+    store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes), place, mask)
+
+
+def store_rounded(f: Function, a: Arithmetic, raw: str, place: str, mask: str) -> None:
+    """The lanes under the mask, which are P's elements already."""
+    kind = vector(a.element_p, a.lanes)
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.result.itemsize), (vector("i1", a.lanes), mask)]
+    suffix = {"float": "f32", "double": "f64"}.get(a.element_p, a.element_p)
+    f.call("void", f"llvm.masked.store.v{a.lanes}{suffix}.p0", [(kind, raw), *to])
+
+
+def vector_suffix(a: Arithmetic) -> str:
+    return f"v{a.lanes}" + {"float": "f32", "double": "f64"}.get(a.kind, a.kind)

@@ -1,0 +1,71 @@
+"""From a tile's sums on the stack to the cells of P that exist: the edges, and whatever also wants its arg."""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.to_llvm import constant, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.tile import index_kind
+
+PARAMS = [
+    ("ptr", "sums"), ("ptr", "counts"), ("i64", "width"), ("i64", "size"), ("ptr", "P"), ("i64", "row_p"),
+    ("i64", "plane"), ("i64", "rows"), ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
+]  # fmt: skip
+
+
+def merge_function(a: Arithmetic) -> Function:
+    return _with_args(a) if a.tracks_arg else _masked(a)
+
+
+def _masked(a: Arithmetic) -> Function:
+    """Row by row, a vector at a time; lanes past P's edge are neither read nor written."""
+    f = Function("merge", PARAMS)
+    with f.loop(0, "%rows") as row:
+        line, cells = f.at(a.kind, "%P", f.mul(row.index, "%row_p")), f.mul(row.index, "%width")
+
+        def columns(col: str, lanes: int, mask: str | None) -> None:
+            real = f.at(a.kind, line, col)
+            places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+            cell = f.at(a.kind, "%sums", cells, col)
+            sums = tuple(
+                f.op(f"load {vector(a.kind, lanes)}, ptr {f.at(a.kind, cell, f.mul('%size', number))}, align {a.bytes}")
+                for number in range(a.parts)
+            )
+
+            def fresh() -> None:
+                for value, place in zip(sums, places, strict=True):
+                    store_lanes(f, a, value, place, lanes, mask)
+
+            def onto() -> None:
+                old = tuple(load_lanes(f, a, place, lanes, mask) for place in places)
+                for value, place in zip(a.renderer(f, lanes).value(a.add, old, sums), places, strict=True):
+                    store_lanes(f, a, value, place, lanes, mask)
+
+            f.either("%first", fresh, onto)
+
+        along(f, a, "%cols", columns)
+    return f
+
+
+def _with_args(a: Arithmetic) -> Function:
+    """Cell by cell: the new sum wins if it is better than what earlier strips of k left; then its k is the arg."""
+    f = Function("merge", PARAMS)
+    zero, none = a.zeros(1)[0], constant(-1, DTYPES["int64"], 1)[0]
+    args = f.op("getelementptr i8, ptr %P, i64 %plane")
+    with f.loop(0, "%rows") as row, f.loop(0, "%cols") as col:
+        at = f.add(f.mul(row.index, "%row_p"), col.index)
+        cell, arg = f.at(a.kind, "%P", at), f.at("i64", args, at)
+        inside = f.add(f.mul(row.index, "%width"), col.index)
+        new = f.op(f"load {a.kind}, ptr {f.at(a.kind, '%sums', inside)}")
+        count = f.op(f"load {index_kind(a)}, ptr {f.at(index_kind(a), '%counts', inside)}")
+        count = count if a.bytes == 8 else f.op(f"sext {index_kind(a)} {count} to i64")
+        with f.when("%first"):
+            f.do(f"store {a.kind} {zero}, ptr {cell}")
+            f.do(f"store i64 {none}, ptr {arg}")
+        old = f.op(f"load {a.kind}, ptr {cell}")
+        with f.when(a.better(f, new, old, 1)):
+            f.do(f"store {a.kind} {new}, ptr {cell}")
+            f.do(f"store i64 {f.add(count, '%k0')}, ptr {arg}")
+    return f

@@ -1,0 +1,293 @@
+"""Packing: a strip of M or N, whatever its strides and dtype, as panels the tile reads straight through.
+
+A panel holds `width` lanes (rows of M, columns of N) for every k: dst[panel][k][lane]; complex parts follow each other.
+Lanes past the edge repeat the last one or are 0: what they make is never stored. Every k is a real one.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import Value, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import load
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
+
+PARAMS = [("ptr", "src"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("i64", "kc"), ("ptr", "dst")]
+SQUARE = 8  # the side of the squares that are transposed in registers
+# k of a panel that are copied at a time on NEON, whole lines of it, and how far ahead their rows are asked for: a
+# panel's row is less than a line there, and panels fall onto the same sets (1000 columns of float32 0.50 ns each; 0.27)
+TOGETHER, AHEAD = 4, 8
+
+
+def pack_function(a: Arithmetic, name: str, width: int, source: DType) -> Function:
+    """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
+    return _Pack(a, name, width, source).function()
+
+
+def pack_m_function(a: Arithmetic, width: int) -> Function:
+    """Panels of M, whose elements may be repeated: over 32 bits, or once a lane of the tile's vectors."""
+    return _Pack(a, "pack_m", width, a.source_m, a.spread, a.repeats).function()
+
+
+class _Pack:
+    def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1) -> None:
+        self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
+        self.f = Function(name, PARAMS)
+        self.kind = "i32" if spread > 1 else a.kind
+        self.place = vector(self.kind, repeats)  # what an element takes in the panel
+        self.bytes = 4 if spread > 1 else a.bytes
+        self.row = width * a.parts  # elements of one k in a panel
+        even = width & -width
+        self.chunk = min(even, a.target.vector_bytes // self.bytes)
+        self.square = min(even, SQUARE)
+        plain = a.parts == 1 and not a.bits and spread == repeats == 1 and source.kind != "c" and self.chunk == a.lanes
+        self.together = TOGETHER if a.target.by_lane else 1
+        self.reaches = plain and a.target.by_lane  # the last vector of a row reaches back into the one before
+        self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
+
+    def function(self) -> Function:
+        f = self.f
+        lane_by_lane, k_by_k = f.test("eq", "%lane", 1), f.test("eq", "%step", 1)
+        whole = f.div("%lanes", self.width)
+        panels = f.div(f.add("%lanes", self.width - 1), self.width)
+
+        def copied() -> None:
+            if self.reaches:  # first: of fewer lanes than a vector it reaches into the panel before
+                f.either(f.test("slt", "%lanes", self.chunk), lambda: self.copy_edge(whole, panels), self.reach_back)
+            self.copy_lanes(whole)
+            if not self.reaches:
+                self.copy_edge(whole, panels)
+
+        def turned() -> None:
+            turn = self.repeat if self.repeats > 1 else self.transpose
+            f.either(k_by_k, lambda: turn(panels), lambda: self.one_by_one("0", panels))
+
+        f.either(lane_by_lane, copied, turned)
+        return f
+
+    def fetch(self, address: str, lanes: int) -> Value:
+        value = load(self.f, self.a.target, self.source, self.a.partial, address, lanes)
+        if self.a.quiets or self.spread == 1:
+            return self.quieted(value, lanes)
+        narrow, wide = vector(self.a.kind, lanes), vector("i32", lanes)
+        times = "-1" if self.a.bits else "16843009" if self.a.bytes == 1 else "65537"
+        times = times if lanes == 1 else f"splat (i32 {times})"
+        return (self.f.op(f"mul {wide} {self.f.op(f'zext {narrow} {value[0]} to {wide}')}, {times}"),)
+
+    def quieted(self, value: Value, lanes: int) -> Value:
+        return (self.a.quiet(self.f, value[0], lanes),) if self.a.quiets else value
+
+    def size(self, count: int = 1) -> str:
+        """The type whose size is `count` source elements."""
+        return f"[{count * self.source.itemsize} x i8]"
+
+    def keep(self, value: Value, address: str, lanes: int) -> None:
+        for number, register in enumerate(value):
+            place = self.f.at(self.place, address, number * self.width)
+            if self.repeats == 1:
+                self.f.do(f"store {vector(self.kind, lanes)} {register}, ptr {place}, align {self.bytes}")
+                continue
+            for lane in range(lanes):
+                repeated = self.repeated(register, lane, lanes)
+                self.f.do(
+                    f"store {self.place} {repeated}, ptr {self.f.at(self.place, place, lane)}, align {self.bytes}"
+                )
+
+    def repeated(self, register: str, lane: int, lanes: int) -> str:
+        """One lane of a register, in every lane of a vector."""
+        kind = vector(self.kind, lanes)
+        if lanes == 1:
+            kind, lane = self.place, 0
+            register = self.f.op(f"insertelement {kind} poison, {self.kind} {register}, i32 0")
+        picks = ", ".join([f"i32 {lane}"] * self.repeats)
+        return self.f.op(f"shufflevector {kind} {register}, {kind} poison, <{self.repeats} x i32> <{picks}>")
+
+    def prefetch(self, address: str) -> None:
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
+
+    def copy_lanes(self, whole: str) -> None:
+        """Lanes side by side: straight copies, k by k, so that the source is read along its rows."""
+        f = self.f
+        together = self.together
+        bulk = f.op(f"and i64 %kc, {-together}") if together > 1 else "0"
+        if together > 1:
+            self.copy_some(whole, "0", bulk, together)
+        self.copy_some(whole, bulk, "%kc", 1)
+
+    def copy_some(self, whole: str, first: str, stop: str, together: int) -> None:
+        """So many k at a time."""
+        f = self.f
+        panel = f.mul("%kc", self.row)
+        with f.loop(first, stop, together) as k:
+            src = f.at(self.size(), "%src", f.mul(k.index, "%step"))
+            dst = f.at(self.place, "%dst", f.mul(k.index, self.row))
+            with f.loop(0, whole) as p:
+                start = f.at(self.size(self.width), src, p.index)
+                to = f.at(self.place, dst, f.mul(p.index, panel))
+                for u in range(together):
+                    row = f.at(self.size(), start, f.mul("%step", u)) if u else start
+                    for c in range(0, self.width, self.chunk):
+                        place = f.at(self.size(), row, c)
+                        if self.together == 1 or (together > 1 and c == 0):
+                            ahead = AHEAD if together > 1 else 2
+                            self.prefetch(f.at(self.size(), place, f.mul("%step", ahead)))
+                        value = self.fetch(place, self.chunk)
+                        self.keep(value, f.at(self.place, to, u * self.row + c), self.chunk)
+
+    def reach_back(self) -> None:
+        """The last panel by whole vectors, down all k each; what lies beyond the last lane stays as it was."""
+        f, whole = self.f, self.f.div("%lanes", self.width)
+        to = f.at(self.place, "%dst", f.mul(whole, f.mul("%kc", self.row)))
+        first = f.mul(whole, self.width)
+        left = f.sub("%lanes", first)
+        with f.loop(0, left, self.chunk) as c:
+            lane = f.lower(c.index, f.sub(left, self.chunk))
+            start, place = f.at(self.size(), "%src", f.add(first, lane)), f.at(self.place, to, lane)
+            with f.loop(0, "%kc") as k:
+                value = self.fetch(f.at(self.size(), start, f.mul(k.index, "%step")), self.chunk)
+                self.keep(value, f.at(self.place, place, f.mul(k.index, self.row)), self.chunk)
+
+    def copy_edge(self, whole: str, panels: str) -> None:
+        """The last panel, when it is not whole: vectors as far as they go, then the rest under a mask, or one by
+        one to the end of a vector."""
+        f = self.f
+        left = f.sub("%lanes", f.mul(whole, self.width))
+        vectors = f.mul(f.div(left, self.chunk), self.chunk)
+        end = f.lower(f.mul(f.div(f.add(left, self.a.lanes - 1), self.a.lanes), self.a.lanes), self.width)
+        last = f.sub(left, 1)
+        with f.loop(whole, panels) as p:
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            start = f.at(self.size(self.width), "%src", p.index)
+            with f.loop(0, "%kc") as k:
+                src = f.at(self.size(), start, f.mul(k.index, "%step"))
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                with f.loop(0, vectors, self.chunk) as c:
+                    value = self.fetch(f.at(self.size(), src, c.index), self.chunk)
+                    self.keep(value, f.at(self.place, place, c.index), self.chunk)
+                with f.loop(vectors, end, self.chunk if self.masked else 1) as c:
+                    to_edge = f.at(self.place, place, c.index)
+                    if self.masked:
+                        some = mask_below(f, f.sub(left, c.index), self.chunk)
+                        found = masked_source(f, self.a, self.source, f.at(self.size(), src, c.index), some)
+                        self.keep(self.quieted((found,), self.chunk), to_edge, self.chunk)
+                    else:
+                        self.keep(self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1), to_edge, 1)
+
+    def transpose(self, panels: str) -> None:
+        """k side by side: squares are loaded along k and turned in registers."""
+        f, side = self.f, self.square
+        last = f.sub("%lanes", 1)
+        with f.loop(0, panels) as p:
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            first = f.mul(p.index, self.width)
+            bulk = f.mul(f.div("%kc", side), side)
+            with f.loop(0, self.width, side) as r:
+                rows = []
+                for i in range(side):
+                    lane = f.lower(f.add(f.add(first, r.index), i), last)
+                    rows.append(f.at(self.size(), "%src", f.mul(lane, "%lane")))
+                ahead = f.mul("%lane", self.width)
+                with f.loop(0, bulk, side) as k:
+                    places = [f.at(self.size(), row, k.index) for row in rows]
+                    # the next panel's rows: each is read for too short a way to be foreseen; NEON's first caches have
+                    # too few ways for both (128 rows 256 KB apart: 0.93 ns an element, 0.65 without)
+                    for place in places if not self.a.target.by_lane else []:
+                        self.prefetch(f.at(self.size(), place, ahead))
+                    place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
+                    if self.a.bits and self.source.itemsize == 1 and self.width == side == SQUARE:
+                        self.truths(places, place)
+                    else:
+                        self.squares(places, place)
+                with f.loop(bulk, "%kc") as k:
+                    place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
+                    for i, row in enumerate(rows):
+                        self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
+
+    def repeat(self, panels: str) -> None:
+        """k side by side, and every element a vector of its own: a vector along k of each row, lane by lane."""
+        f, side, last = self.f, self.a.lanes, self.f.sub("%lanes", 1)
+        bulk = f.mul(f.div("%kc", side), side)
+        with f.loop(0, panels) as p:
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            first, rows = f.mul(p.index, self.width), []
+            for i in range(self.width):
+                rows.append(f.at(self.size(), "%src", f.mul(f.lower(f.add(first, i), last), "%lane")))
+            ahead = f.mul("%lane", self.width)
+            with f.loop(0, bulk, side) as k:
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                for i, row in enumerate(rows):
+                    start = f.at(self.size(), row, k.index)
+                    self.prefetch(f.at(self.size(), start, ahead))
+                    for number, register in enumerate(self.fetch(start, side)):
+                        for u in range(side):
+                            cell = f.at(self.place, place, u * self.row + number * self.width + i)
+                            repeated = self.repeated(register, u, side)
+                            f.do(f"store {self.place} {repeated}, ptr {cell}, align {self.bytes}")
+            with f.loop(bulk, "%kc") as k:
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                for i, row in enumerate(rows):
+                    self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
+
+    def squares(self, places: list[str], to: str) -> None:
+        """A square of elements, loaded along k and stored along its lanes."""
+        loaded = [self.fetch(place, self.square) for place in places]
+        for number in range(self.a.parts):
+            columns = turned(self.f, self.kind, [value[number] for value in loaded])
+            for i, column in enumerate(columns):
+                place = self.f.at(self.place, to, i * self.row + number * self.width)
+                self.keep((column,), place, self.square)
+
+    def truths(self, places: list[str], to: str) -> None:
+        """Eight rows of eight truth values, as one register of bytes: tested, transposed and spread at once."""
+        f = self.f
+        joined, width = [f.op(f"load <8 x i8>, ptr {place}, align 1") for place in places], 8
+        while len(joined) > 1:
+            kind, picks = f"<{width} x i8>", ", ".join(f"i32 {lane}" for lane in range(2 * width))
+            joined = [
+                f.op(f"shufflevector {kind} {low}, {kind} {high}, <{2 * width} x i32> <{picks}>")
+                for low, high in zip(joined[::2], joined[1::2], strict=True)
+            ]
+            width *= 2
+        mask = f.op(f"icmp ne <64 x i8> {joined[0]}, zeroinitializer")
+        ones = f.op(f"sext <64 x i1> {mask} to <64 x i8>")
+        for two in range(0, 8, 2):  # two k at a time: sixteen lanes of all ones or none
+            picks = ", ".join(f"i32 {8 * row + k}" for k in (two, two + 1) for row in range(8))
+            part = f.op(f"shufflevector <64 x i8> {ones}, <64 x i8> poison, <16 x i32> <{picks}>")
+            wide = f.op(f"sext <16 x i8> {part} to <16 x i32>")
+            f.do(f"store <16 x i32> {wide}, ptr {f.at('i32', to, 8 * two)}, align 4")
+
+    def one_by_one(self, start: str, panels: str) -> None:
+        """Any strides, and the edge: element by element."""
+        f = self.f
+        last = f.sub("%lanes", 1)
+        with f.loop(start, panels) as p:
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            first = f.mul(p.index, self.width)
+            with f.loop(0, "%kc") as k:
+                src = f.at(self.size(), "%src", f.mul(k.index, "%step"))
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                with f.loop(0, self.width) as lane:
+                    number = f.lower(f.add(first, lane.index), last)
+                    value = self.fetch(f.at(self.size(), src, f.mul(number, "%lane")), 1)
+                    self.keep(value, f.at(self.place, place, lane.index), 1)
+
+
+def turned(f: Function, element: str, rows: list[str]) -> list[str]:
+    """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""
+    side = len(rows)
+    kind = vector(element, side)
+    half = side // 2
+    while half:
+        result = list(rows)
+        for i in range(side):
+            if i & half:
+                continue
+            up, down = rows[i], rows[i + half]
+            low = [j if not j & half else side + (j ^ half) for j in range(side)]
+            high = [j ^ half if not j & half else side + j for j in range(side)]
+            for at, picks in ((i, low), (i + half, high)):
+                text = ", ".join(f"i32 {pick}" for pick in picks)
+                result[at] = f.op(f"shufflevector {kind} {up}, {kind} {down}, <{side} x i32> <{text}>")
+        rows, half = result, half // 2
+    return rows

@@ -1,0 +1,136 @@
+"""Several threads on one product: every strip of N is packed once, by all of them, and then read by all of them.
+
+Tasks are dealt out in one order: the first strip is packed; then, for each strip, half of P's rows are multiplied, the
+next strip is packed into the other of two places, and the other half is multiplied. A task waits only for tasks that
+were dealt out before it, so nobody waits for himself, and with half a strip in between hardly anybody waits at all.
+"""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.job import COUNTERS, TASK_PARAMS, JobReader
+from tilewise.backends.cpu.runtime.systems import system_of
+from tilewise.backends.cpu.runtime.workers import pause_function
+
+PACKED, ROWS = COUNTERS, COUNTERS + 8  # pieces packed so far; and for each piece of rows, strips it has been through
+
+
+def count_tasks(pieces_n: int, pieces_m: int, strips: int) -> int:
+    """How many tasks that makes."""
+    return pieces_n + strips * (pieces_n + pieces_m)
+
+
+def count_words(pieces_m: int) -> int:
+    """How many words such a job has, counters included."""
+    return ROWS + pieces_m
+
+
+def strip_functions(a: Arithmetic) -> list[Function]:
+    """For a module that has `pack_n`, and `against_strip` for some rows of P."""
+    return [pause_function(a.target), _wait(), _pack_piece(a), _multiply_piece(a), _run(a)]
+
+
+def _run(a: Arithmetic) -> Function:
+    f = Function("run_strips", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    pieces_n, pieces_m = job.words("tasks_n", "tasks_m")
+
+    def pack(strip: str, piece: str) -> None:
+        f.do(f"call void @pack_piece(ptr %job, i64 {strip}, i64 {piece})")
+
+    def multiply(strip: str, piece: str) -> None:
+        f.do(f"call void @multiply_piece(ptr %job, i64 {strip}, i64 {piece}, i64 %worker)")
+
+    def later() -> None:
+        both, since = f.add(pieces_n, pieces_m), f.sub("%task", pieces_n)
+        strip, place, half = f.div(since, both), f.rem(since, both), f.div(pieces_m, 2)
+
+        def not_first() -> None:
+            f.either(
+                f.test("slt", place, f.add(half, pieces_n)),
+                lambda: pack(f.add(strip, 1), f.sub(place, half)),
+                lambda: multiply(strip, f.sub(place, pieces_n)),
+            )
+
+        f.either(f.test("slt", place, half), lambda: multiply(strip, place), not_first)
+
+    f.either(f.test("slt", "%task", pieces_n), lambda: pack("0", "%task"), later)
+    return f
+
+
+def _wait() -> Function:
+    """Until a counter of the job has reached `count`."""
+    f = Function("wait", [("ptr", "job"), ("i64", "counter"), ("i64", "count")])
+    place = f.at("i64", "%job", "%counter")
+    again, breath, done = f.label("again"), f.label("breath"), f.label("done")
+    f.do(f"br label %{again}")
+    f.start(again)
+    with f.loop(0, 1000):
+        now = f.op(f"load atomic i64, ptr {place} seq_cst, align 8")
+        f.do(f"br i1 {f.test('sge', now, '%count')}, label %{done}, label %{breath}")
+        f.start(breath)
+        f.do("call void @pause()")
+    system_of().give_way(f)  # the one that is waited for may want this very core
+    f.do(f"br label %{again}")
+    f.start(done)
+    return f
+
+
+def _where(f: Function, job: JobReader) -> tuple[str, str, str]:
+    """A strip's first column, its first k, and how deep it is."""
+    k, KC, NC = job.words("k", "KC", "NC")
+    strips_k = f.div(f.add(k, f.sub(KC, 1)), KC)
+    first = f.mul(f.rem("%strip", strips_k), KC)
+    return f.mul(f.div("%strip", strips_k), NC), first, f.lower(KC, f.sub(k, first))
+
+
+def _packed_strip(f: Function, a: Arithmetic, job: JobReader) -> str:
+    """Where a strip lies packed: they alternate between two places."""
+    return f.at(a.kind, job.pointer("sums"), f.mul(f.rem("%strip", 2), job.word("strip")))
+
+
+def _pack_piece(a: Arithmetic) -> Function:
+    """`task_n` columns of a strip of N, packed to where everybody finds them, once nobody reads there any more."""
+    f = Function("pack_piece", [("ptr", "job"), ("i64", "strip"), ("i64", "piece")])
+    job = JobReader(f)
+    n, NC, task_n, pieces_n, pieces_m = job.words("n", "NC", "task_n", "tasks_n", "tasks_m")
+    row_n, col_n = job.words("row_n", "col_n")
+    strip_j, strip_k, kc = _where(f, job)
+    with f.when(f.test("slt", strip_j, n)):  # there is no strip after the last
+        f.do(f"call void @wait(ptr %job, i64 {PACKED}, i64 {f.mul('%strip', pieces_n)})")
+        with f.loop(0, pieces_m) as i:
+            f.do(f"call void @wait(ptr %job, i64 {f.add(i.index, ROWS)}, i64 {f.sub('%strip', 1)})")
+        j = f.mul("%piece", task_n)
+        cols = f.lower(task_n, f.sub(f.lower(NC, f.sub(n, strip_j)), j))
+        size = f"[{a.source_n.itemsize} x i8]"
+        N = f.at(size, job.pointer("N"), f.mul(strip_k, row_n), f.mul(f.add(strip_j, j), col_n))
+        rows = a.emit_rows_n(f, a.emit_groups(f, kc))
+        to = f.at(a.kind, _packed_strip(f, a, job), f.mul(j, f.mul(rows, a.parts)))
+        with f.when(f.test("sgt", cols, 0)):  # the last strip may be narrower
+            f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {to})")
+        f.op(f"atomicrmw add ptr {f.at('i64', '%job', PACKED)}, i64 1 seq_cst")
+    return f
+
+
+def _multiply_piece(a: Arithmetic) -> Function:
+    """`task_m` rows of P, against a strip that lies packed, once they have been through the strips before."""
+    f = Function("multiply_piece", [("ptr", "job"), ("i64", "strip"), ("i64", "piece"), ("i64", "worker")])
+    job = JobReader(f)
+    m, n, NC, task_m, pieces_n = job.words("m", "n", "NC", "task_m", "tasks_n")
+    row_m, col_m, row_p = job.words("row_m", "col_m", "row_p")
+    strip_j, strip_k, kc = _where(f, job)
+    i = f.mul("%piece", task_m)
+    rows, cols = f.lower(task_m, f.sub(m, i)), f.lower(NC, f.sub(n, strip_j))
+    fresh = f.test("eq", f.add(job.word("onto"), strip_k), 0)
+    M = f.at(f"[{a.source_m.itemsize} x i8]", job.pointer("M"), f.mul(i, row_m), f.mul(strip_k, col_m))
+    P = f.at(a.kind, job.pointer("P"), f.mul(i, row_p), strip_j)
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    f.do(f"call void @wait(ptr %job, i64 {PACKED}, i64 {f.mul(f.add('%strip', 1), pieces_n)})")
+    f.do(f"call void @wait(ptr %job, i64 {f.add('%piece', ROWS)}, i64 %strip)")
+    f.do(
+        f"call void @against_strip(ptr %job, i64 {rows}, i64 {cols}, i64 {kc}, ptr {M}, "
+        f"ptr {_packed_strip(f, a, job)}, ptr {P}, i1 {fresh}, ptr {space})"
+    )
+    f.do(f"store atomic i64 {f.add('%strip', 1)}, ptr {f.at('i64', '%job', f.add('%piece', ROWS))} seq_cst, align 8")
+    return f

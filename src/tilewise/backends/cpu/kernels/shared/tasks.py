@@ -1,0 +1,141 @@
+"""How a product is cut into tasks, and how much scratch memory each worker needs: what families share of it.
+
+k is cut by shape alone, never by the number of threads, so threads never change a bit of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.strips import count_tasks
+from tilewise.core.blocking import SMALL_P, TALL_K, Blocking
+
+BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
+EACH = 2**15  # steps, a vector at a time, that are worth a thread: some five microseconds
+TOUCH = 8  # such steps that a vector of M, N or P takes to come or go, where there is little to do with it
+OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
+STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
+# bytes of M and N that a stretch has at least where they are read once, and how many stretches there are at most: some
+# microseconds each, and a few for each of many threads
+SHORT_STRETCH, SHORT_STRETCHES = 2**17, 64
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The product as its kernel sees it, and how many threads may work on it."""
+
+    m: int
+    k: int
+    n: int
+    members: int  # of the stack
+    rows_of_P: bool  # P's columns lie side by side
+    column_of_N: bool  # its first column's elements do
+    threads: int
+    lanes: int = 1  # steps that one instruction makes
+
+    @property
+    def workers(self) -> int:
+        """As many threads as have enough to do each."""
+        m, k, n = self.m, self.k, self.n
+        work = self.members * (m * k * n + TOUCH * (m * k + k * n + m * n)) // self.lanes
+        return max(1, min(self.threads, work // EACH))
+
+    @property
+    def workers_a_member(self) -> int:
+        """Threads that share one member's product; where there are members enough, each has its own."""
+        return self.workers if self.members < self.workers else 1
+
+
+@dataclass(frozen=True)
+class Tasks:
+    count: int
+    tasks_m: int = 1
+    tasks_n: int = 1
+    tasks_k: int = 1
+    task_m: int = 1
+    task_n: int = 1
+    task_k: int = 1
+    each: int = 0  # bytes of scratch memory for each worker
+    sums: int = 0  # bytes for the sums that stretches of k leave apart
+    strip: int = 0  # elements of a packed strip of N, where all workers share them
+
+
+def share(extent: int, workers: int, unit: int, each: int = 2) -> int:
+    """So many pieces for each worker, in whole units: with two, the faster one takes the last."""
+    pieces = each * workers if workers > 1 else 1
+    return max(1, -(-extent // (pieces * unit))) * unit
+
+
+def no_row_alone(m: int, task_m: int, unit: int) -> int:
+    """Rows of a task, by units more until the last one has not a single row: tiles of one row add up in another order
+    (`grid.ways_of`), and no bit of P may depend on how many threads there are."""
+    while task_m < m and m % task_m == 1:
+        task_m += unit
+    return task_m
+
+
+def pages(size: int) -> int:
+    return -(-size // 4096) * 4096 + 4096 if size else 0
+
+
+def columns_apart(a: Arithmetic, x: Extents, packed: int, each: int, stretches: int = 1) -> Tasks:
+    """Every task a range of P's columns, whole cache lines wide, `each` to a worker: one where memory counts most, for
+    long lines of N; `packed` bytes for each worker. `stretches` of k have their own workers."""
+    task_n = share(x.n, -(-x.workers_a_member // stretches), 64 // a.bytes, each)
+    tasks_n = -(-x.n // task_n)
+    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))
+
+
+def rows_apart(a: Arithmetic, x: Extents, packed: int, each: int = 2) -> Tasks:
+    """Every task a range of P's rows, `each` to a worker; `packed` bytes for each worker."""
+    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, a.MR, each), a.MR)
+    tasks_m = -(-x.m // task_m)
+    return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
+
+
+def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    """Rows of P are dealt out, several pieces to a worker; the columns of a strip are packed together."""
+    m, k, n, workers = x.m, x.k, x.n, x.workers
+    width, depth = min(cut.NC, n), min(cut.KC, k)
+    task_m = no_row_alone(m, min(share(m, workers, a.MR), cut.MC), a.MR)
+    task_n = share(width, workers, a.NR)
+    tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
+    strip = -(-width // a.NR) * a.NR * a.rows_n(depth)
+    each = pages(-(-task_m // a.MR) * a.MR * a.groups(depth) * a.packed_m_bytes)
+    return Tasks(
+        count_tasks(tasks_n, tasks_m, strips), tasks_m=tasks_m, tasks_n=tasks_n, task_m=task_m, task_n=task_n, task_k=k,
+        each=each, sums=pages(min(strips, 2) * strip * a.bytes), strip=strip,
+    )  # fmt: skip
+
+
+def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
+    """How many tasks share k, and how long each one's stretch is."""
+    if m * n > SMALL_P or k < TALL_K:
+        return 1, k
+    count = min(STRETCHES, k // STRETCH)
+    each = math.ceil(math.ceil(k / count) / KC) * KC
+    return -(-k // each), each
+
+
+def short_stretches(x: Extents, row: int) -> tuple[int, int]:
+    """The same where M and N are read once, `row` bytes of them for each k: stretches are cut where P is so small that
+    nothing else can be shared, and end where lines of the first cache do."""
+    count = min(SHORT_STRETCHES, x.k * row // SHORT_STRETCH)
+    if count < 2:
+        return 1, x.k
+    each = -(-x.k // (64 * count)) * 64
+    return -(-x.k // each), each
+
+
+def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int, int]:
+    """Rows and columns of P that a task makes: near-square cuts pack the least twice."""
+    grids = ((rows, -(-workers // rows)) for rows in range(1, workers + 1))
+    best = min(grids, key=lambda grid: (grid[0] * n + 2 * grid[1] * m, grid))
+    task_m, task_n = -(-m // best[0]), -(-n // best[1])
+    if own and cut.columns > 1:  # a block of bits is small, and packing N for each costs more than its cells
+        task_m, task_n = min(task_m, BITS_ROWS), min(task_n, 8 * cut.NR)
+    elif own:
+        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
+    return no_row_alone(m, -(-task_m // cut.MR) * cut.MR, cut.MR), -(-task_n // cut.NR) * cut.NR

@@ -1,0 +1,259 @@
+"""The micro-kernel: a tile of P, rows × vectors, whose sums stay in registers over all of kc.
+
+A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
+come from packed panels (from where they lie: `exact_tile`). Afterwards the sums are written to P, or added onto what
+earlier strips of k left there (a min or a max may begin with that instead); an edge goes by way of the stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.to_llvm import Value, constant, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
+from tilewise.backends.cpu.kernels.shared.ir import Function, Loop
+
+# plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
+PARAMS = [
+    ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"), ("i64", "plane"), ("i64", "rows"),
+    ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TileForm:
+    rows: int
+    vectors: int
+    panel: int  # lanes of a packed panel of N
+    edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
+
+    @property
+    def name(self) -> str:
+        return f"tile_packed_packed_{self.rows}x{self.vectors}"
+
+
+def tile_function(a: Arithmetic, form: TileForm) -> Function:
+    return _Tile(a, form).function()
+
+
+def index_kind(a: Arithmetic) -> str:
+    """The integer as wide as a lane, in which a tile counts its k."""
+    return f"i{8 * a.bytes}"
+
+
+class _Tile:
+    def __init__(self, a: Arithmetic, form: TileForm) -> None:
+        self.a, self.form = a, form
+        self.f = Function(form.name, PARAMS)
+        self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
+        long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
+        if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
+            long_loop &= a.fused and not (a.target.by_lane and a.parts > 1)
+        long_loop = (long_loop or a.in_order) and not form.edge
+        self.unroll = 4 if long_loop else 1
+        self.width = form.vectors * a.lanes
+        self.index_vector = vector(index_kind(a), a.lanes)
+
+    def function(self) -> Function:
+        a, f, form = self.a, self.f, self.form
+        cells = form.rows * form.vectors
+        self.stack = f.op(f"alloca [{form.rows * self.width * a.parts} x {a.kind}], align 64")
+        self.counts = f.op(f"alloca [{form.rows * self.width} x {index_kind(a)}], align 64") if a.tracks_arg else "null"
+        if not a.tracks_arg:
+            full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
+        self.ask_for_P()
+        if a.resumes:
+            carry = [(a.vector, z) for z in self.resumed(full, cells)]
+        else:
+            carry = [(a.vector, z) for i in range(cells) for z in self.start(i % form.vectors)]
+        if a.tracks_arg:
+            carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
+        bulk = f.op(f"and i64 %kc, {-self.unroll}")
+        values = self.steps("0", bulk, self.unroll, carry)
+        if self.unroll > 1:
+            carry = [(kind, value) for (kind, _), value in zip(carry, values, strict=True)]
+            values = self.steps(bulk, "%kc", 1, carry)
+        totals = [tuple(values[i * a.parts : (i + 1) * a.parts]) for i in range(cells)]
+        if a.tracks_arg:
+            self.by_the_stack(totals, values[cells : 2 * cells])
+        else:
+            f.either(full, lambda: self.straight(totals), lambda: self.by_the_stack(totals, []))
+        return f
+
+    def start(self, v: int) -> Value:
+        """What the sums of vector v start from: zero, or what the panel of N begins with."""
+        a = self.a
+        if not a.flips:
+            return a.zeros(a.lanes)
+        return (self.f.op(f"load {a.vector}, ptr {self.f.at(a.kind, '%N', v * a.lanes)}, align {a.bytes}"),)
+
+    def resumed(self, full: str, cells: int) -> list[str]:
+        """What the sums of a whole tile start from: P's cells, unless it is the first strip of k."""
+        a, f = self.a, self.f
+        zero, old, fresh, begin = a.zeros(a.lanes), f.label("old"), f.label("fresh"), f.label("begin")
+        onto = f.op(f"and i1 {full}, {f.op('xor i1 %first, true')}")
+        f.do(f"br i1 {onto}, label %{old}, label %{fresh}")
+        f.start(old)
+        found = []
+        for i in range(cells):
+            (place,) = self.place_in_P(*divmod(i, self.form.vectors))
+            cell = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+            found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # no NaN
+        f.do(f"br label %{begin}")
+        f.start(fresh)
+        f.do(f"br label %{begin}")
+        f.start(begin)
+        return [f.op(f"phi {a.vector} [{x}, %{old}], [{zero[0]}, %{fresh}]") for x in found]
+
+    def number(self, value: int) -> str:
+        return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
+
+    def ask_for_P(self) -> None:
+        """Bring the lines of P near while the sums are made: of this tile, or of the second after it where sums begin
+        with them."""
+        f, a = self.f, self.a
+        per_line = max(1, 64 // (a.lanes * a.bytes))
+        ahead = 2 * self.width if a.resumes else 0
+        for row in range(self.form.rows):
+            line = f.at(a.kind, "%P", f.mul("%row_p", row))
+            for v in range(0, self.form.vectors, per_line):
+                self.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
+            if a.target.by_lane and not a.resumes:  # three short vectors may end in the next line
+                self.prefetch(f.at(a.kind, line, self.width - 1))
+
+    def prefetch(self, address: str) -> None:
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
+
+    def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
+        """The loop over k from start to stop, and the sums after it."""
+        f = self.f
+        with f.loop(start, stop, unroll, carry) as loop:
+            values = list(loop.values)
+            for u in range(unroll):
+                values = self.step(loop, u, values)
+                if self.a.in_order and u + 1 < unroll:
+                    values = self.a.kept_in_order(f, values)
+            loop.next = values
+        return loop.values
+
+    def step(self, loop: Loop, u: int, values: list[str]) -> list[str]:
+        a, f, form = self.a, self.f, self.form
+        k = loop.index if u == 0 else f.add(loop.index, u)
+        row_n = f.at(a.kind, "%N", f.mul(a.emit_rows_n(f, k), form.panel * a.parts))
+        ns: list[Value] = []
+        for v in range(form.vectors):
+            places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
+            ns.append(tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places))
+        result = list(values)
+        cells = form.rows * form.vectors
+        count = values[-1] if a.tracks_arg else ""
+        columns = self.vectors_of_M(k)
+        for row in range(form.rows):
+            element = self.lane_of_M(columns, row) if columns else self.element_of_M(k, row)
+            for v in range(form.vectors):
+                i = row * form.vectors + v
+                if a.tracks_arg:
+                    product = self.render.value(a.mul, element, ns[v])[0]
+                    wins = a.better(f, product, values[i], a.lanes)
+                    mask = vector("i1", a.lanes)
+                    result[i] = f.op(f"select {mask} {wins}, {a.vector} {product}, {a.vector} {values[i]}")
+                    kind = self.index_vector
+                    result[cells + i] = f.op(f"select {mask} {wins}, {kind} {count}, {kind} {values[cells + i]}")
+                    continue
+                total = tuple(values[i * a.parts : (i + 1) * a.parts])
+                if a.deep > 1:
+                    result[i] = dot(f, a, total[0], element[0], ns[v][0])
+                    continue
+                result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])
+            if a.resumes and row % 2 and not form.edge:  # else LLVM makes a whole k's products first, and spills
+                line = slice(row * form.vectors, (row + 1) * form.vectors)
+                result[line] = a.kept_in_order(f, result[line])
+        if a.tracks_arg:
+            result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
+        return result
+
+    def vectors_of_M(self, k: str) -> list[Value]:
+        """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
+        a, f, form = self.a, self.f, self.form
+        if not (a.target.by_lane and a.fused) or form.rows % a.lanes:
+            return []
+        panel = form.rows
+        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
+        return [
+            tuple(
+                f.op(f"load {a.vector}, ptr {f.at(a.kind, base, number * panel + row)}, align {a.bytes}")
+                for number in range(a.parts)
+            )
+            for row in range(0, form.rows, a.lanes)
+        ]
+
+    def lane_of_M(self, columns: list[Value], row: int) -> Value:
+        """M[row, k] in every lane, from the vector that holds it: NEON multiplies by a lane in the same instruction."""
+        a = self.a
+        picks = ", ".join([f"i32 {row % a.lanes}"] * a.lanes)
+        return tuple(
+            self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+            for x in columns[row // a.lanes]
+        )
+
+    def element_of_M(self, k: str, row: int) -> Value:
+        """M[row, k] in every lane."""
+        a, f = self.a, self.f
+        panel = self.form.rows
+        if a.spread > 1:
+            place = f.at("i32", "%M", f.mul(k, panel), row)
+            lanes = a.lanes // a.spread
+            wide = self.broadcast(f.op(f"load i32, ptr {place}, align 4"), "i32", lanes)
+            return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
+        base = f.at(a.packed_m_kind, "%M", f.mul(k, panel * a.parts))
+        places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
+        if a.repeats > 1:
+            return tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
+        loaded = [f.op(f"load {a.kind}, ptr {place}, align {a.bytes}") for place in places]
+        return tuple(self.broadcast(x, a.kind, a.lanes) for x in loaded)
+
+    def broadcast(self, value: str, kind: str, lanes: int) -> str:
+        t = vector(kind, lanes)
+        one = self.f.op(f"insertelement {t} poison, {kind} {value}, i32 0")
+        return self.f.op(f"shufflevector {t} {one}, {t} poison, <{lanes} x i32> zeroinitializer")
+
+    def place_in_P(self, row: int, v: int) -> list[str]:
+        f, a = self.f, self.a
+        real = f.at(a.kind, "%P", f.mul("%row_p", row), v * a.lanes)
+        return [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+
+    def straight(self, totals: list[Value]) -> None:
+        """A whole tile: every cell is P's own."""
+        a, f = self.a, self.f
+
+        def write(onto: bool) -> None:
+            for i, total in enumerate(totals):
+                places = self.place_in_P(*divmod(i, self.form.vectors))
+                if onto:
+                    old = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
+                    total = self.render.value(a.add, old, total)
+                for register, place in zip(total, places, strict=True):
+                    f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+
+        if a.resumes:
+            write(False)
+        else:
+            f.either("%first", lambda: write(False), lambda: write(True))
+
+    def by_the_stack(self, totals: list[Value], args: list[str]) -> None:
+        """The sums go to the stack, and `merge` carries what lies inside P from there."""
+        a, f = self.a, self.f
+        size = self.form.rows * self.width
+        for i, total in enumerate(totals):
+            for number, register in enumerate(total):
+                place = f.at(a.kind, self.stack, number * size + i * a.lanes)
+                f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+        for i, register in enumerate(args):
+            place = f.at(index_kind(a), self.counts, i * a.lanes)
+            f.do(f"store {self.index_vector} {register}, ptr {place}, align {a.bytes}")
+        f.do(
+            f"call void @merge(ptr {self.stack}, ptr {self.counts}, i64 {self.width}, i64 {size}, ptr %P, i64 %row_p, "
+            "i64 %plane, i64 %rows, i64 %cols, i1 %first, i64 %k0)"
+        )

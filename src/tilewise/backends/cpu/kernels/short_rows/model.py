@@ -1,0 +1,44 @@
+"""`short_rows`: integers of one and two bytes, rows of N and of P side by side, a vector of N long; for few rows."""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.family import View
+from tilewise.backends.cpu.kernels.interleaved.model import SOME, deep
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, share
+from tilewise.core.blocking import FEW, Blocking, RegisterTile
+from tilewise.core.problem import Problem
+
+IDEA = "a few rows of short integers; N is read where it lies, and woven in registers"
+MOST = 2 * FEW  # rows
+NEAR = 2**18  # bytes of N that come from a cache anyway
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    words = deep(problem, tile)
+    wide = words > 1 and view.n >= words * tile.vector_bytes // 4
+    return wide and view.m <= MOST and view.n_along_n and view.p_along_n
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    pays = view.m <= SOME and view.k >= FEW
+    return f"{view.m} rows of short integers: N is read once where it lies" if pays else ""
+
+
+def KC(problem: Problem) -> int:
+    """Rows of N at a time: thin strips are few, long streams, where N comes from memory."""
+    return 256 if problem.k * max(problem.m, problem.n) <= NEAR else 64
+
+
+def tile_rows(a: Arithmetic) -> int:
+    """Rows of a tile: their sums, and as many vectors of N as a word has elements, are in registers."""
+    return min(6 if a.target.registers >= 32 else 4, a.target.registers * 3 // (4 * a.deep))
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    block, high = a.deep * a.lanes, -(-x.m // tile_rows(a)) * tile_rows(a)
+    task_n = share(x.n, x.workers_a_member, block, 1 if x.m <= 2 else 2)
+    tasks_n = -(-x.n // task_n)
+    groups = a.groups(min(cut.KC, x.k))
+    packed = high * (groups + 1) * 4 + groups * block * 4  # and what is woven
+    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed + x.m * (task_n + block) * 4))

@@ -1,0 +1,196 @@
+"""`short_rows`: a few rows of integers of one or two bytes, so N is read once, where it lies.
+
+As many rows of N as a word has elements are woven in registers, by instructions that stay within 128 bits; so the sums
+of a block of columns lie out of order until the last strip of k, and are put right then. The last block of a row may
+reach back into the one before; what it makes twice is written once. Where there are more rows than a tile has, the
+first tile leaves what it has woven for those below it.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.to_llvm import vector
+from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
+from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.dot import dot
+from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.masks import everywhere
+from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
+from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
+
+QUARTER = 4  # words in 128 bits
+PARAMS = [("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "sums"), ("i64", "row_s"),
+          ("i1", "first"), ("ptr", "woven")]  # fmt: skip
+
+
+def short_rows_module(a: Arithmetic) -> str:
+    most = tile_rows(a)
+    tiles = [_Tile(a, rows, way).function() for way in ("alone", "below") for rows in range(1, most + 1)]
+    tiles.append(_Tile(a, most, "above").function())
+    table = Table("tiles", [tile.name for tile in tiles])
+    pack_m = interleave_function(a, "pack_m", most, a.source_m, sums=a.flips)
+    return module([pack_m, *tiles, table, write_function(a), _straighten(a), _strip(a), _run(a)])
+
+
+class _Tile:
+    """Some rows against a block of columns, `kc` of k: alone, or above others, for which it keeps what it weaves."""
+
+    def __init__(self, a: Arithmetic, rows: int, way: str) -> None:
+        self.a, self.rows, self.way, self.block = a, rows, way, a.deep * a.lanes
+        self.f = Function(f"{way}{rows}", PARAMS)
+
+    def function(self) -> Function:
+        a, f = self.a, self.f
+        self.words = f.at("i32", "%M", tile_rows(a) if a.flips else 0)  # behind what sums start from
+        whole, places = f.div("%kc", a.deep), self.places()
+        with f.loop(0, whole, 1, [("ptr", "%N"), *((a.vector, x) for x in self.start(places))]) as g:
+            lines = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.deep)]
+            after = f.at(a.element_n, g.values[0], f.mul("%row_n", a.deep))
+            g.next = [after, *self.step(g.index, lines, g.values[1:])]
+        last = [("ptr", g.values[0]), *((a.vector, x) for x in g.values[1:])]
+        with f.loop(f.mul(whole, a.deep), "%kc", a.deep, last) as t:  # M is 0 where there is no k
+            left = f.sub(f.sub("%kc", t.index), 1)
+            lines = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.deep)]
+            t.next = [t.values[0], *self.step(whole, lines, t.values[1:])]
+        for total, place in zip(t.values[1:], places, strict=True):
+            f.do(f"store {a.vector} {total}, ptr {place}, align 4")
+        return f
+
+    def places(self) -> list[str]:
+        f, a = self.f, self.a
+        rows = [f.at("i32", "%sums", f.mul("%row_s", row)) for row in range(self.rows)]
+        return [f.at("i32", row, v * a.lanes) for row in rows for v in range(a.deep)]
+
+    def start(self, places: list[str]) -> list[str]:
+        a, f = self.a, self.f
+        result = []
+        for number, place in enumerate(places):
+            old = f.op(f"load {a.vector}, ptr {place}, align 4")
+            value = f.op(f"select i1 %first, {a.vector} zeroinitializer, {a.vector} {old}")
+            if a.flips:
+                less = f.op(f"load i32, ptr {f.at('i32', '%M', number // a.deep)}, align 4")
+                value = f.op(f"add {a.vector} {value}, {everywhere(f, a, less, a.lanes)}")
+            result.append(value)
+        return result
+
+    def step(self, group: str, lines: list[str], sums: list[str]) -> list[str]:
+        """One word of k more."""
+        a, f = self.a, self.f
+        woven = self.woven(group, lines)
+        result = []
+        for row in range(self.rows):
+            word = f.op(f"load i32, ptr {f.at('i32', self.words, f.mul(group, tile_rows(a)), row)}, align 4")
+            m = everywhere(f, a, word, a.lanes)
+            for v, n in enumerate(woven):
+                pair = (n, m) if a.flips else (m, n)  # it is N that is 128 higher here
+                result.append(dot(f, a, sums[row * a.deep + v], *pair))
+        return result
+
+    def woven(self, group: str, lines: list[str]) -> list[str]:
+        a, f = self.a, self.f
+        kept = [f.at("i32", "%woven", f.mul(group, self.block), v * a.lanes) for v in range(a.deep)]
+        if self.way == "below":
+            return [f.op(f"load {a.vector}, ptr {place}, align 4") for place in kept]
+        found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in lines]
+        words = [as_words(f, a, x) for x in weave(f, a, found)]
+        if self.way == "above":
+            for x, place in zip(words, kept, strict=True):
+                f.do(f"store {a.vector} {x}, ptr {place}, align 4")
+        return words
+
+
+def weave(f: Function, a: Arithmetic, rows: list[str]) -> list[str]:
+    """Rows of elements as vectors of words, each word the elements of one column. Vector v holds, of every 4 · deep
+    columns, the v-th four."""
+    bits, count = 32 // a.deep, a.deep * a.lanes
+    if a.deep == 2:
+        return _unpacked(f, rows[0], rows[1], bits, count)
+    low, high = (_unpacked(f, rows[i], rows[i + 1], bits, count) for i in (0, 2))
+    pairs = [[f.op(f"bitcast <{count} x i8> {x} to <{count // 2} x i16>") for x in both] for both in (low, high)]
+    words = [x for one, other in zip(*pairs, strict=True) for x in _unpacked(f, one, other, 16, count // 2)]
+    return [f.op(f"bitcast <{count // 2} x i16> {x} to <{count} x i8>") for x in words]
+
+
+def _unpacked(f: Function, x: str, y: str, bits: int, count: int) -> list[str]:
+    """punpckl and punpckh (zip1, zip2): the lower and the upper halves of each 128 bits, alternating."""
+    kind, each = vector(f"i{bits}", count), 128 // bits
+    result = []
+    for half in (0, each // 2):
+        lanes = [start + half + i for start in range(0, count, each) for i in range(each // 2)]
+        picks = ", ".join(f"i32 {lane}, i32 {lane + count}" for lane in lanes)
+        result.append(f.op(f"shufflevector {kind} {x}, {kind} {y}, <{count} x i32> <{picks}>"))
+    return result
+
+
+def _straighten(a: Arithmetic) -> Function:
+    """The sums of blocks of columns, put in their columns' order."""
+    f = Function("straighten", [("ptr", "sums"), ("i64", "blocks")])
+    kind = vector("i32", QUARTER)
+    with f.loop(0, "%blocks") as b:
+        base = f.at("i32", "%sums", f.mul(b.index, a.deep * a.lanes))
+        quarters = [(v, lane) for lane in range(0, a.lanes, QUARTER) for v in range(a.deep)]
+        found = [f.op(f"load {kind}, ptr {f.at('i32', base, v * a.lanes + lane)}, align 4") for v, lane in quarters]
+        for number, x in enumerate(found):
+            f.do(f"store {kind} {x}, ptr {f.at('i32', base, number * QUARTER)}, align 4")
+    return f
+
+
+def _strip(a: Arithmetic) -> Function:
+    """All rows against a strip of N, whose M lies packed: whole blocks, and one that ends with the last column."""
+    f = Function("strip", [("i64", "rows"), ("i64", "cols"), *PARAMS])
+    high, block = tile_rows(a), a.deep * a.lanes
+    panel = f.mul(a.emit_rows_n(f, a.emit_groups(f, "%kc")), high)
+    several = f.test("sgt", "%rows", high)
+    with f.loop(0, "%cols", block) as j:
+        N = f.at(a.element_n, "%N", f.lower(j.index, f.sub("%cols", block)))
+        sums = f.at("i32", "%sums", j.index)
+        with f.loop(0, "%rows", high) as i:
+            rows = f.lower(f.sub("%rows", i.index), high)
+            below = f.op(f"select i1 {f.test('eq', i.index, 0)}, i64 {2 * high}, i64 {f.add(rows, high - 1)}")
+            number = f.op(f"select i1 {several}, i64 {below}, i64 {f.sub(rows, 1)}")
+            tile = f.op(f"load ptr, ptr {f.at('ptr', '@tiles', number)}")
+            M = f.at("i32", "%M", f.mul(f.div(i.index, high), panel))
+            to = f.at("i32", sums, f.mul(i.index, "%row_s"))
+            f.do(
+                f"call void {tile}(i64 %kc, ptr {M}, ptr {N}, i64 %row_n, ptr {to}, i64 %row_s, i1 %first, ptr %woven)"
+            )
+    return f
+
+
+def _run(a: Arithmetic) -> Function:
+    """One task: a range of columns of one member's P, all of k, all rows."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, k, n, tasks_n, task_n, KC = job.words("m", "k", "n", "tasks_n", "task_n", "KC")
+    row_m, col_m, row_n, row_p, onto = job.words("row_m", "col_m", "row_n", "row_p", "onto")
+    j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
+    cols, block = f.lower(f.sub(n, j0), task_n), a.deep * a.lanes
+    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
+    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
+    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    row_s = f.add(task_n, block)
+    woven = f.at("i32", space, f.mul(m, row_s))
+    packed = f.at("i32", woven, f.mul(a.emit_groups(f, f.lower(KC, k)), block))
+    with f.loop(0, k, KC) as p:
+        kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
+        strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
+        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
+        f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {packed})")
+        f.do(
+            f"call void @strip(i64 {m}, i64 {cols}, i64 {kc}, ptr {packed}, ptr {strip_n}, i64 {row_n}, ptr {space}, "
+            f"i64 {row_s}, i1 {first}, ptr {woven})"
+        )
+    blocks = f.div(f.add(cols, block - 1), block)
+    with f.loop(0, m) as i:
+        f.do(f"call void @straighten(ptr {f.at('i32', space, f.mul(i.index, row_s))}, i64 {blocks})")
+    whole = f.mul(f.div(cols, block), block)
+    left = f.sub(cols, whole)
+    over = f.at("i32", space, f.sub(f.add(whole, block), left))
+    for sums, to, count in ((space, P, whole), (over, f.at(a.element_p, P, whole), left)):
+        f.do(
+            f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
+            f"i64 {m}, i64 {count}, i64 {onto})"
+        )
+    return f

@@ -1,0 +1,67 @@
+"""A look through two operands as LLVM IR: whether all of their integers are from the lightest weight to the heaviest.
+
+From the lightest on, what is lighter wraps to far above: one unsigned maximum over each operand decides. Elements lie
+side by side, in whatever order.
+"""
+
+from __future__ import annotations
+
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+
+RECORD = ("count_m", "count_n", "lightest", "most")  # its words: elements of each operand, and the range
+VECTOR = 64  # bytes that are looked at together
+
+
+def weights_module(itemsize: int, data_field: int) -> str:
+    """`within(record, M, N)` of elements at addresses, and `within_arrays` of array objects: 1 where all are weights.
+    `data_field`: bytes to the elements' address in such an object, 0 where that is not known."""
+    look = _Look(f"i{8 * itemsize}", VECTOR // itemsize)
+    return module([look.farthest(), _within(), *([_within_arrays(data_field)] if data_field else [])])
+
+
+class _Look:
+    def __init__(self, kind: str, lanes: int) -> None:
+        self.kind, self.lanes, self.vector = kind, lanes, f"<{lanes} x {kind}>"
+
+    def farthest(self) -> Function:
+        """How far above the lightest the farthest of `count` elements is."""
+        f = Function("farthest", [("ptr", "X"), ("i64", "count"), ("i64", "lightest")], result="i64")
+        kind, vector = self.kind, self.vector
+        lightest = "%lightest" if kind == "i64" else f.op(f"trunc i64 %lightest to {kind}")
+        first = f.op(f"insertelement {vector} poison, {kind} {lightest}, i32 0")
+        all_lightest = f.op(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
+        whole = f.mul(f.div("%count", self.lanes), self.lanes)
+        with f.loop(0, whole, self.lanes, [(vector, "zeroinitializer")]) as v:
+            x = f.op(f"load {vector}, ptr {f.at(kind, '%X', v.index)}, align 1")
+            v.next = [self._higher(f, vector, f.op(f"sub {vector} {x}, {all_lightest}"), v.values[0])]
+        most = f.call(kind, f"llvm.vector.reduce.umax.v{self.lanes}{kind}", [(vector, v.values[0])])
+        with f.loop(whole, "%count", 1, [(kind, most)]) as s:
+            x = f.op(f"load {kind}, ptr {f.at(kind, '%X', s.index)}, align 1")
+            s.next = [self._higher(f, kind, f.op(f"sub {kind} {x}, {lightest}"), s.values[0])]
+        f.do(f"ret i64 {s.values[0] if kind == 'i64' else f.op(f'zext {kind} {s.values[0]} to i64')}")
+        return f
+
+    def _higher(self, f: Function, kind: str, x: str, y: str) -> str:
+        shape = f"v{self.lanes}{self.kind}" if kind == self.vector else self.kind
+        return f.call(kind, f"llvm.umax.{shape}", [(kind, x), (kind, y)])
+
+
+def _within() -> Function:
+    f = Function("within", [("ptr", "record"), ("ptr", "M"), ("ptr", "N")], public=True, result="i64")
+    count_m, count_n, lightest, most = (
+        f.op(f"load i64, ptr {f.at('i64', '%record', number)}") for number in range(len(RECORD))
+    )
+    sides = []
+    for name, count in (("M", count_m), ("N", count_n)):
+        far = f.op(f"call i64 @farthest(ptr %{name}, i64 {count}, i64 {lightest})")
+        sides.append(f.test("ule", far, most))
+    both = f.op(f"and i1 {sides[0]}, {sides[1]}")
+    f.do(f"ret i64 {f.op(f'zext i1 {both} to i64')}")
+    return f
+
+
+def _within_arrays(data_field: int) -> Function:
+    f = Function("within_arrays", [("ptr", "record"), ("ptr", "M"), ("ptr", "N")], public=True, result="i64")
+    M, N = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in "MN")
+    f.do(f"ret i64 {f.op(f'call i64 @within(ptr %record, ptr {M}, ptr {N})')}")
+    return f

@@ -1,0 +1,35 @@
+"""This machine as the planner sees it: how wide its vectors are, and how many threads may work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.backends.cpu.runtime.pool import num_threads
+from tilewise.core.machine import Machine
+
+
+def host_machine(machine: Machine) -> Machine:
+    """`machine` with what a compiled kernel needs to know; as it is where llvmlite cannot be had."""
+    try:
+        from tilewise.backends.cpu.runtime.target import host_target
+
+        target = host_target()
+    except ImportError:
+        return machine
+    known = replace(
+        machine,
+        units=num_threads(),
+        vector_bytes=target.vector_bytes,
+        registers=target.registers,
+        byte_dots=target.byte_dots,
+    )
+    return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
+
+
+def _by_its_ports(machine: Machine, cores: int) -> Machine:
+    """With rates that were measured, where the clock of /proc/cpuinfo and two units a core would be a guess."""
+    from tilewise.backends.cpu.peak import measured_rate
+
+    ratio = cores * measured_rate() / machine.step_rates[""]
+    rates = {name: rate * ratio for name, rate in machine.step_rates.items()}
+    return replace(machine, step_rates=rates, source="multiply-adds and bandwidth measured")

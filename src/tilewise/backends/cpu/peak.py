@@ -1,0 +1,95 @@
+"""The port limit: how many steps a second the cores can do when nothing is loaded, stored or waited for.
+
+As many sums as the tile keeps, each accumulating its neighbour in turn: every step is a mul and an add on registers, no
+step can be left out, and enough of them are independent to keep every port busy. A step is what the packed tile makes
+of it: where packing makes signalling NaN quiet, a min is one instruction here too, and what is asked of an operand once
+for many steps (whether it is NaN) is asked once; more would flatter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.semiring import Algebra
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.pool import run_tasks
+from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.core.blocking import is_plain
+
+SUMS = 24
+# on NEON, of a mul and an add apart: how evenly Neoverse-N1's two ports share the work depends on how many there are.
+# Of 7 to 24 these came nearest to what its clock allows (9.99 G steps/s of float32): 9.82, and 9.60 with a product
+NEON_SUMS, NEON_PRODUCTS = 14, 24
+ROUNDS = 300_000  # about 2 ms to 5 ms
+
+
+def sums_of(a: Arithmetic) -> int:
+    if a.target.by_lane and a.parts == 1 and not (a.fused or is_plain(a.add, "add")):
+        return NEON_PRODUCTS if is_plain(a.mul, "mul") else NEON_SUMS
+    return min(SUMS, a.MR * a.tile[1])
+
+
+def peak_module(a: Arithmetic, stores: bool = False) -> str:
+    """`stores`: every other sum is stored as well, and goes on."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    place = job.pointer("M")
+    render = a.renderer(f, a.lanes, quiet=a.quiets)
+    x = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for _ in range(a.parts))
+    sums = sums_of(a)
+    carry = [(a.vector, register) for _ in range(sums) for register in x]
+
+    def store(number: int, value: str) -> None:
+        f.do(f"store volatile {a.vector} {value}, ptr {f.at(a.vector, place, number)}, align {a.bytes}")
+
+    with f.loop(0, job.word("k"), 1, carry) as loop:
+        values = list(loop.values)
+        for i in range(sums):
+            mine, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))
+            values[mine] = render.accumulate(a.add, a.mul, tuple(values[mine]), tuple(values[neighbour]), x)
+            if stores and i % 2:
+                for number in range(i * a.parts, (i + 1) * a.parts):
+                    store(number, values[number])
+        loop.next = values
+    for number, value in enumerate(loop.values):
+        store(number, value)
+    return module([f])
+
+
+@lru_cache(maxsize=64)
+def _compiled(a: Arithmetic, stores: bool) -> int:
+    return compile.load(peak_module(a, stores), a.target, ("run",))["run"]
+
+
+def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Callable[[], None], int]:
+    """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes. With `stores`
+    it stores a vector for every two steps of one: what a store costs where arithmetic wants its port."""
+    a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
+    task, words = _compiled(a, stores), (ctypes.c_int64 * len(WORDS))()
+    memory = (ctypes.c_char * (64 * SUMS * a.parts))()
+    words[WORDS.index("M")], words[WORDS.index("k")] = ctypes.addressof(memory), ROUNDS
+
+    def work(keep: object = memory) -> None:
+        run_tasks(task, ctypes.addressof(words), threads, threads)
+
+    return work, threads * ROUNDS * sums_of(a) * a.lanes
+
+
+@lru_cache(maxsize=1)
+def measured_rate() -> float:
+    """Multiply-adds of float32 a second on one core, the best of a few runs: by the clock as it is."""
+    work, steps = peak_work(find_semiring("plus_times").over(DTYPES["float32"]), 1)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return steps / min(times)

@@ -1,0 +1,97 @@
+"""Every family of kernels on the CPU, and the choice among them: the first that takes the product and suits it.
+
+Tiers are asked in order; within one, the product as it stands is asked before its transpose. A new kernel is a folder
+in `kernels/` and a name here.
+"""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.backends.cpu.family import Family, View, views
+from tilewise.backends.cpu.kernels.axpy import AXPY
+from tilewise.backends.cpu.kernels.bits import BITS
+from tilewise.backends.cpu.kernels.dots import DOTS
+from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
+from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
+from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
+from tilewise.backends.cpu.kernels.little import LITTLE
+from tilewise.backends.cpu.kernels.packed import PACKED
+from tilewise.backends.cpu.kernels.packed_n import PACKED_N
+from tilewise.backends.cpu.kernels.short_dots import SHORT_DOTS
+from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
+from tilewise.backends.cpu.kernels.tiny import TINY
+from tilewise.core.blocking import Blocking, RegisterTile, even_strips, multiplies, register_tile
+from tilewise.core.problem import Problem
+from tilewise.errors import UsageError
+
+INT32 = DTYPES["int32"]
+NEAR = 2**18  # bytes of packed N that lie in the second cache
+# of floats on NEON, whose first caches have 64 KB and second ones a megabyte: deeper strips visit P less often, and M's
+# block should leave room for a group of N (1000^3 of float32: 0.905 of the ports by 384, 512 and 8; 0.947)
+NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
+# of packed_n on AVX-512, to so many rows: panels of a group, so few that the second cache holds them beside what the
+# next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed by 12, 0.98 by 3)
+FETCHED_ROWS, FETCHED_GROUP = 256, 3
+TIERS: tuple[tuple[Family, ...], ...] = (
+    (BITS,),
+    (TINY,),
+    (SHORT_DOTS, SHORT_ROWS),
+    (INTERLEAVED,),
+    (AXPY, DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
+    (PACKED,),
+)
+FAMILIES = {family.name: family for tier in TIERS for family in tier}
+
+
+def choose(
+    problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None, *, byte_dots: bool = False
+) -> Blocking:
+    """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
+    ring, partial = problem.semiring, problem.algebra.partial
+    part = partial.itemsize // (2 if partial.kind == "c" else 1)
+    rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=problem.return_arg)
+    tile = RegisterTile(rows, vectors * (vector_bytes // part), vector_bytes, registers, byte_dots)
+    family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
+    return _blocking(problem, family, view, tile, why)
+
+
+def _best(problem: Problem, tile: RegisterTile) -> tuple[Family, View, str]:
+    for tier in TIERS:
+        for view in views(problem):
+            for family in tier:
+                why = family.takes(problem, view, tile) and family.suits(problem, view, tile)
+                if why:
+                    return family, view, why
+    raise AssertionError(f"no kernel takes {problem}")  # `packed` takes everything that has_kernel lets through
+
+
+def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[Family, View, str]:
+    best, family = _best(problem, tile), FAMILIES[kernel]
+    if best[0] is family:
+        return best
+    for view in sorted(views(problem), key=lambda view: not view.preferred):
+        if family.takes(problem, view, tile):
+            return family, view, "the kernel was asked for"
+    raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {best[0].name!r} would run")
+
+
+def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, why: str) -> Blocking:
+    MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
+    deep = family.deep(problem, tile) if family.deep else 1
+    if deep > 1:
+        ring, itemsize = problem.semiring, INT32.itemsize
+        MR, vectors = register_tile(tile.vector_bytes, tile.registers, INT32, ring.add, ring.mul)
+        NR = vectors * tile.vector_bytes // itemsize
+    KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
+    MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
+    if tile.neon and itemsize >= 4 and not multiplies(problem):
+        MC //= 4  # packed M is repeated, and should lie in the second cache
+    group = family.group * NR
+    if tile.neon and family is PACKED and problem.dtype.kind == "f" and multiplies(problem):
+        KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
+    if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FETCHED_ROWS:
+        group = FETCHED_GROUP * NR
+    NC = max(1, 16384 // itemsize // NR) * NR
+    if deep > 1:  # a shallow N is near whole, and P is written along longer rows
+        group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
+    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep)

@@ -1,0 +1,36 @@
+"""Running a plan on arrays in the host's memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewise.arrays.extent import check_operand
+from tilewise.backends.cpu.ready import Array, Ready
+from tilewise.backends.cpu.runtime.target import Target
+from tilewise.core.plan import Plan
+
+
+def run(
+    plan: Plan, M: Array, N: Array, P: Array, arg: Array | None = None, target: Target | None = None
+) -> Ready | None:
+    """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place; `arg` gets the k.
+
+    What comes back can run again on operands that lie alike; None when there was nothing to do.
+    """
+    problem = plan.problem
+    m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
+    check_operand(M, "M", (*stack, m, k), problem.dtype_m.numpy)
+    check_operand(N, "N", (*stack, k, n), problem.dtype_n.numpy)
+    check_operand(P, "P", (*stack, m, n), problem.result.numpy)
+    if arg is not None:
+        check_operand(arg, "arg", (*stack, m, n), np.dtype(np.int64))
+    if P.size == 0:
+        return None
+    if problem.k == 0:
+        P[...] = problem.algebra.zero
+        if arg is not None:
+            arg[...] = -1
+        return None
+    ready = Ready(plan, M, N, P, arg, target)
+    ready.run(M, N, P, arg)
+    return ready

@@ -1,0 +1,71 @@
+"""Linux: the process's affinity, and the quotas of its cgroup and of those around it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.runtime.pool_words import MASK_WORDS
+from tilewise.backends.cpu.runtime.systems.posix import Posix
+
+CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
+class LinuxCores:
+    def core(self, f: Function) -> str:
+        return f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64")
+
+    def itself(self, f: Function) -> str:
+        return f.call("i64", "pthread_self", [])
+
+    def ask(self, f: Function, thread: str, mask: str) -> str:
+        answer = f.call("i32", "pthread_getaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+        return f.op(f"icmp eq i32 {answer}, 0")
+
+    def allow(self, f: Function, thread: str, mask: str) -> None:
+        f.call("i32", "pthread_setaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+
+
+class Linux(Posix):
+    cores_of_threads = LinuxCores()
+
+    def cores(self) -> int:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(cores, cgroup_quota(CGROUPS, OWN) or cores))
+
+
+def cgroup_quota(root: Path, own: Path) -> int | None:
+    """Whole cores that the cgroup allows, version 2 or 1; None where nothing is limited."""
+    found = [quota for folder in _folders(root, own) if (quota := _quota(folder)) is not None]
+    return min(found, default=None)
+
+
+def _folders(root: Path, own: Path) -> list[Path]:
+    """The folder of this process's own cgroup and those above it: each may set a limit."""
+    folders = [root, root / "cpu"]
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return folders
+    for line in lines:
+        number, kinds, path = line.split(":", 2)
+        if number == "0" or "cpu" in kinds.split(","):
+            base = root if number == "0" else root / "cpu"
+            inner = base / path.lstrip("/")
+            folders += [folder for folder in (inner, *inner.parents) if folder != base and base in folder.parents]
+    return folders
+
+
+def _quota(folder: Path) -> int | None:
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()[:2]
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
+            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
+        if quota == "max" or int(quota) <= 0 or int(period) <= 0:
+            return None
+    except (OSError, ValueError):
+        return None
+    return max(1, -(-int(quota) // int(period)))

@@ -1,0 +1,63 @@
+"""The byte limit: how long the cores take to read M and N once and to write P once, straight through, where they lie.
+
+No product can be sooner, however few steps it has: of k = 2 the writing of P is the cost. In a burst of products the
+operands come from whichever cache holds them by then, so this is timed in the same burst, on the same arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.pool import run_tasks
+from tilewise.backends.cpu.runtime.target import Target, host_target
+
+AT_ONCE = 8  # vectors
+
+
+def touch_module(target: Target) -> str:
+    """Task i of `tasks`: its share of each array's bytes, whole groups of vectors."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    kind, size = f"<{target.vector_bytes} x i8>", AT_ONCE * target.vector_bytes
+    for name, length in (("M", "m"), ("N", "n"), ("P", "k")):
+        start, groups = job.pointer(name), f.div(job.word(length), size)
+        first, end = (f.div(f.mul(groups, task), job.word("tasks")) for task in ("%task", f.add("%task", 1)))
+        read = [(kind, "zeroinitializer")] * (AT_ONCE if name != "P" else 0)
+        with f.loop(first, end, 1, read) as group:
+            places = [f.at("i8", start, f.mul(group.index, size), v * target.vector_bytes) for v in range(AT_ONCE)]
+            if name == "P":
+                for place in places:
+                    f.do(f"store {kind} zeroinitializer, ptr {place}, align 1")
+            group.next = [
+                f.op(f"or {kind} {x}, {f.op(f'load {kind}, ptr {place}, align 1')}")
+                for x, place in zip(group.values, places, strict=False)
+            ]
+        for value in group.values:
+            f.do(f"store volatile {kind} {value}, ptr {f.at(kind, job.pointer('workspace'), '%task')}, align 1")
+    return module([f])
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> int:
+    return compile.load(touch_module(host_target()), host_target(), ("run",))["run"]
+
+
+def touch_work(M: Any, N: Any, P: Any, threads: int) -> Callable[[], None]:
+    """Something to time, on NumPy's arrays without gaps; P is lost."""
+    words, memory = (ctypes.c_int64 * len(WORDS))(), (ctypes.c_char * (64 * threads))()
+    values = {"workspace": ctypes.addressof(memory), "tasks": threads}
+    for name, length, array in (("M", "m", M), ("N", "n", N), ("P", "k", P)):
+        values |= {name: array.ctypes.data, length: array.nbytes}
+    for name, value in values.items():
+        words[WORDS.index(name)] = value
+
+    def work(keep: object = (memory, M, N, P)) -> None:
+        run_tasks(_compiled(), ctypes.addressof(words), threads, threads)
+
+    return work

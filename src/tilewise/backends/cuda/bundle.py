@@ -1,0 +1,148 @@
+"""Built kernels side by side in one file, found by their names: what `tilewise warm` leaves of a dtype's set.
+
+A name says which of this very code's texts was compiled (`kernels/keys.py`), so a bundle belongs to one edition of the
+code that writes texts, one arch and one compiler, all of them part of its own name. Finding a kernel is one look into
+an index that was read once, one read and one checksum: 0.03 ms, where writing its text, hashing it and looking for it
+took 0.5 ms on an H200's host. What is damaged, or not in it, is found by its text as ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+
+from tilewise.system.resources import PACKAGE
+
+MAGIC = b"tilewise kernels 1\n"
+SUFFIXES = (".py", ".cu", ".cuh")
+WRITERS = ("kernels", "algebra")  # and the files beside them: whatever may decide about a text
+_BEGAN = time.time()
+
+
+@lru_cache(maxsize=1)
+def edition() -> str | None:
+    """What stands for all the code that texts come from; None where it was changed since this process read it."""
+    found = hashlib.sha256()
+    try:
+        for name, path in sorted(_files()):
+            with open(path, "rb", buffering=0) as file:
+                if os.fstat(file.fileno()).st_ctime > _BEGAN:
+                    return None
+                code = file.read()
+            found.update(f"{name} {len(code)}\n".encode() + code)
+    except OSError:
+        return None
+    return found.hexdigest()
+
+
+def _files(folders: Iterable[str] = ("", *WRITERS)) -> Iterator[tuple[str, str]]:
+    """Name in the package, and path; the folders of kernels have folders, the package's own are left out."""
+    for folder in folders:
+        with os.scandir(PACKAGE / folder) as listing:
+            for one in listing:
+                name = f"{folder}/{one.name}" if folder else one.name
+                if one.name.endswith(SUFFIXES):
+                    yield name, one.path
+                elif folder and one.name != "__pycache__" and one.is_dir():
+                    yield from _files((name,))
+
+
+@dataclass
+class Bundle:
+    """One that is open: its index in memory, its kernels on disk."""
+
+    handle: int
+    start: int  # of the machine code, in the file
+    edition: str
+    kernels: dict[str, tuple[int, int, int, list[str]]]  # by name: where, how long, checksum, its entry points
+    sets: dict[str, list[str]]  # names, by what was built
+    _reading: Lock = field(default_factory=Lock)
+
+    def __del__(self) -> None:
+        os.close(self.handle)
+
+    def read(self, name: str) -> bytes | None:
+        """The machine code, or None where it is not whole: then it is not asked for again."""
+        found = self.kernels.get(name)
+        if found is None:
+            return None
+        at, size, checksum, _ = found
+        try:
+            code = _read(self.handle, size, self.start + at, self._reading)
+        except OSError:
+            code = b""
+        if len(code) == size and zlib.crc32(code) == checksum:
+            return code
+        self.kernels.pop(name, None)
+        return None
+
+    def entries(self, name: str) -> list[str]:
+        """The kernels that launches of a text may name."""
+        return self.kernels[name][3] if name in self.kernels else []
+
+
+def _read(handle: int, size: int, at: int, reading: Lock) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(handle, size, at)
+    with reading:
+        os.lseek(handle, at, os.SEEK_SET)
+        return os.read(handle, size)
+
+
+def opened(handle: int, at: int = 0) -> Bundle | None:
+    """The bundle that begins there in an open file, which it closes; None where it is none, or damaged."""
+    reading, head = Lock(), len(MAGIC) + 40
+    try:
+        data = _read(handle, head, at, reading)
+        size, digest = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little"), data[-32:]
+        index = _read(handle, size, at + head, reading) if data.startswith(MAGIC) and size < 1 << 28 else b""
+        if index and hashlib.sha256(index).digest() == digest:
+            said = json.loads(index)
+            names = list(said["kernels"])
+            sets = {kind: [names[number] for number in numbers] for kind, numbers in said["sets"].items()}
+            return Bundle(handle, at + head + size, said["edition"], said["kernels"], sets)
+    except OSError:
+        pass
+    os.close(handle)
+    return None
+
+
+def bundled(edition: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Mapping[str, Iterable[str]]) -> bytes:
+    """The file of these kernels: by name machine code and entry points. The same bytes for the same kernels."""
+    kernels, places, codes, end = {}, dict[bytes, int](), list[bytes](), 0
+    for name in sorted(built):
+        code, entries = built[name]
+        if code not in places:  # two names may have one text
+            places[code], end = end, end + len(code)
+            codes.append(code)
+        kernels[str(name)] = places[code], len(code), zlib.crc32(code), entries
+    numbers = {name: number for number, name in enumerate(kernels)}
+    told = {kind: sorted(numbers[name] for name in names) for kind, names in sorted(sets.items())}
+    index = json.dumps({"edition": edition, "kernels": kernels, "sets": told}, separators=(",", ":")).encode()
+    head = MAGIC + len(index).to_bytes(8, "little") + hashlib.sha256(index).digest()
+    return b"".join((head, index, *codes))
+
+
+def merged(
+    held: Bundle | None, kind: str, built: Mapping[str, tuple[bytes, list[str]]]
+) -> tuple[dict[str, tuple[bytes, list[str]]], dict[str, set[str]]]:
+    """What a bundle has and what was built of a kind, together, as `bundled` takes them."""
+    kernels = dict(_whole(held)) if held is not None else {}
+    kernels.update(built)
+    sets = {of: {name for name in names if name in kernels} for of, names in held.sets.items()} if held else {}
+    sets.setdefault(kind, set()).update(built)
+    return kernels, sets
+
+
+def _whole(held: Bundle) -> Iterator[tuple[str, tuple[bytes, list[str]]]]:
+    for name in list(held.kernels):
+        code = held.read(name)
+        if code is not None:
+            yield name, (code, held.entries(name))

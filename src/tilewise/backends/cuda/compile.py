@@ -1,0 +1,130 @@
+"""CUDA C++ text → cubin: from a bundle by its name, from disk by its words, else by NVRTC, with no toolkit and no card.
+
+The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
+the tests of a machine without a card. The key on disk is the text's digest, the options and the compiler's version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable
+from typing import Any
+from weakref import finalize
+
+from tilewise.arrays.card import cuda_core, make_current
+from tilewise.backends.cuda.shelves import machine_code, on_a_shelf
+from tilewise.backends.cuda.store import OPTIONS, compiler, store
+from tilewise.errors import EngineError, UsageError
+from tilewise.kernels.keys import Named, words
+from tilewise.system.cache import DiskCache
+from tilewise.system.interruptible import interruptible
+
+POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
+_there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built in this process
+_read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and nobody has taken yet
+
+
+def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
+    """The cubin of a self-contained source, or of one's name, for an arch such as sm_90a."""
+    if not arch.startswith("sm_"):
+        raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
+    found = None if cache is not None else _read.pop((source, arch), None) or _shelved(source, arch)
+    if found is None:
+        text, kept = words(source), cache if cache is not None else store()
+        key = _key(text, arch)
+        found = kept.get(key)
+        if found is None:  # seconds; who interrupts them finds the machine code on disk the next time
+            building = contextlib.nullcontext()  # NVRTC compiles side by side, and in a child forked meanwhile
+            found = interruptible(lambda: kept.get_or_build(key, lambda: _compile(text, arch)), building)
+    _there.add((source, arch))
+    return found
+
+
+def _shelved(source: str, arch: str) -> bytes | None:
+    return machine_code(source, arch) if source.__class__ is Named else None
+
+
+def at_hand(source: str, arch: str) -> bool:
+    """The same as `is_there` for a text that is about to be loaded: its machine code is read once, here."""
+    if (source, arch) in _there:
+        return True
+    if source.__class__ is not Named or not on_a_shelf(source, arch):  # a bundle is read when a kernel is loaded
+        found = store().get(_key(words(source), arch))
+        if found is None:
+            return False
+        _read[source, arch] = found
+    _there.add((source, arch))
+    return True
+
+
+def is_there(source: str, arch: str) -> bool:
+    """Whether a text needs no compiler any more."""
+    if (source, arch) in _there:
+        return True
+    found = (source.__class__ is Named and on_a_shelf(source, arch)) or store().holds(_key(words(source), arch))
+    if found:
+        _there.add((source, arch))
+    return found
+
+
+def known(source: str, arch: str) -> None:
+    """Somebody found it built, and nobody need look for it again."""
+    _there.add((source, arch))
+
+
+def missing(sources: Iterable[str], arch: str) -> list[str]:
+    """The texts that a compiler is needed for."""
+    return [source for source in sources if not is_there(source, arch)]
+
+
+def policy() -> str:
+    """TILEWISE_COMPILE: `auto` (a miss also starts the rest of its dtype's kernels, in processes of their own), `alone`
+    (what is missing and nothing else), `never` (a miss is an error)."""
+    asked = os.environ.get("TILEWISE_COMPILE") or "auto"
+    if asked not in POLICIES:
+        raise UsageError(f"TILEWISE_COMPILE={asked!r} is not known; known are {', '.join(POLICIES)}")
+    return asked
+
+
+def _key(text: str, arch: str) -> tuple[str, ...]:
+    return hashlib.sha256(text.encode()).hexdigest(), arch, *OPTIONS, compiler()
+
+
+def _compile(source: str, arch: str) -> bytes:
+    if policy() == "never":
+        name = source.rpartition('extern "C" __global__')[2].partition("(\n")[0].split()[-1:]
+        raise EngineError(
+            f"the kernel {''.join(name)} is not built for {arch}, and TILEWISE_COMPILE=never forbids to compile it: "
+            "build it first with `tilewise warm`, or install the package tilewise-kernels"
+        )
+    core = cuda_core()
+    try:
+        code = core.Program(source, "c++", core.ProgramOptions(arch=arch, std="c++17")).compile("cubin").code
+    except Exception as error:
+        raise EngineError(f"NVRTC refused the kernel for {arch}: {error}") from error
+    return bytes(code)
+
+
+class Kernel:
+    """A kernel on a card, for as long as it is held."""
+
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, driver: Any, library: Any, handle: Any) -> None:
+        self.handle = handle
+        finalize(self, driver.cuLibraryUnload, library).atexit = False  # the driver may be gone by then
+
+
+def load_kernel(code: bytes, name: str, device: str) -> Kernel:
+    """A kernel of some machine code, ready to launch on a card."""
+    from cuda.bindings import driver
+
+    make_current(device)
+    status, library = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+    if not int(status):
+        status, handle = driver.cuLibraryGetKernel(library, name.encode())
+    if int(status):
+        raise EngineError(f"{name} cannot be loaded on {device}: {status}")
+    return Kernel(driver, library, handle)

@@ -1,0 +1,73 @@
+"""A card as the planner sees it, read off the card itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from tilewise.arrays.card import card_number, facts_of
+from tilewise.core.machine import Machine, card
+from tilewise.core.tuning import table_for
+from tilewise.errors import UsageError
+from tilewise.system.cache import cache_folder
+
+# float32 lanes of a multiprocessor, and the share of them float64 has, by compute capability
+# and its tensor cores' steps a cycle for 2-byte floats
+LANES = {
+    (7, 0): (64, 1 / 2, 512),
+    (7, 5): (64, 1 / 32, 512),
+    (8, 0): (64, 1 / 2, 1024),
+    (9, 0): (128, 1 / 2, 2048),
+    (10, 0): (128, 1 / 2, 4096),
+}
+USUAL = (128, 1 / 64, 512)  # consumer cards since Ampere
+
+
+@lru_cache(maxsize=16)
+def describe(device: str) -> Machine:
+    """Units, peak rate and bandwidth of one card."""
+    found = facts_of(device)
+    lanes, double, tensor = LANES.get(found.capability, USUAL)
+    made = card(
+        found.name,
+        arch_of(device),
+        found.units,
+        found.clock * 1e3,
+        2 * found.memory_clock * 1e3 * found.bus_bits / 8,
+        lanes=lanes,
+        double=double,
+        tensor=tensor,
+    )
+    return replace(made, tuned=table_for(made.name, cache_folder()))
+
+
+ARCHS = {
+    "sm_80": "a card like the A100",
+    "sm_86": "a consumer's card of Ampere",
+    "sm_89": "a card of Ada",
+    "sm_90a": "a card of Hopper",
+    "sm_100": "a data centre's card of Blackwell",
+    "sm_120": "a consumer's card of Blackwell",
+}  # what kernels are built for where there is no card
+
+
+def machine_of_arch(arch: str) -> Machine:
+    """A machine as far as its kernels depend on it: which tiles fit, and what a step costs beside another."""
+    if arch not in ARCHS:
+        raise UsageError(f"arch={arch!r} is not known; known are {', '.join(ARCHS)}")
+    digits = arch.removeprefix("sm_").rstrip("a")
+    lanes, double, tensor = LANES.get((int(digits[:-1]), int(digits[-1])), USUAL)
+    return card(ARCHS[arch], arch, 100, 1.5e9, 1e12, lanes=lanes, double=double, tensor=tensor)
+
+
+@lru_cache(maxsize=16)
+def arch_of(device: str) -> str:
+    """The arch to compile for: sm_90a on Hopper, whose own instructions need the a."""
+    major, minor = facts_of(device).capability
+    name = f"sm_{major}{minor}"
+    return name + "a" if name == "sm_90" else name
+
+
+def full_name(device: str) -> str:
+    """ "cuda" as "cuda:0"."""
+    return f"cuda:{card_number(device)}"

@@ -1,0 +1,243 @@
+"""A recipe made ready for a card: kernels compiled and loaded, everything laid out in images; a call fills the holes.
+
+Nothing here plans or renders, and no lock is held while a recipe is launched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise.arrays.card import make_current
+from tilewise.backends.cuda.loading import Function, kernel_function
+from tilewise.backends.cuda.native import (
+    DRIVER,
+    HEADER,
+    LAUNCH,
+    OVERLAPS,
+    SELF,
+    STREAM,
+    WORDS_A_HOLE,
+    WORDS_A_STEP,
+    ZERO,
+    driver_functions,
+    encoder,
+    launchers,
+)
+from tilewise.core.recipe import BASES, Launch, Recipe, Step, TensorMap, Zero
+from tilewise.errors import EngineError
+
+IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
+INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
+PLACEHOLDER = 1 << 32  # the address of a tensor map that has not got its own yet
+# cuda.h's own numbers: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
+KINDS = {"uint8": 0, "uint16": 1, "uint32": 2, "tfloat32": 11}
+SWIZZLE_128, L2_PROMOTION_128 = 3, 2
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+NUMBERS = {base: number for number, base in enumerate(BASES)}
+SPACE = bytes(64)
+NO_HEADER = bytes(8 * len(HEADER))
+CONFIGURATION = struct.Struct("<7I4xQQI12x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
+RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
+Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
+NOWHERE = (0, 0)
+
+
+class _Image:
+    """Some steps of a recipe, laid out: the blob that is copied, and the tables of what is filled in."""
+
+    def __init__(self, steps: Sequence[tuple[Step, Function | None]], spans: dict[str, Span]) -> None:
+        self.steps = [step for step, _ in steps]
+        self._pieces, self._end = list[bytes](), 0  # of the blob; every piece starts on 16 bytes
+        self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the words of their entries
+        for step, function in steps:
+            if isinstance(step, Zero):
+                self._holes += (self._end, NUMBERS[step.address.base], step.address.offset)
+                self._table += (ZERO, 0, self._end, 0)
+                self._pieces.append(SPACE[:16])
+                self._end += 16
+            else:
+                assert function is not None
+                self._place(step, function.handle)
+        self._seal(spans)
+
+    def _place(self, launch: Launch, handle: int) -> None:
+        """The driver's CUlaunchConfig with its attributes, the table of pointers to the parameters, the parameters."""
+        attributes, arguments, pieces, holes = attributes_of(launch), launch.arguments, self._pieces, self._holes
+        grid, block, at = (*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3], self._end
+        pieces.append(CONFIGURATION.pack(*grid, *block, launch.shared_bytes, 0, 0, len(attributes)))
+        holes += (at + 32, STREAM, 0)
+        pointer = at + CONFIGURATION.size
+        if attributes:
+            holes += (at + 40, SELF, pointer)
+            pieces.append(b"".join(attributes))
+            pointer += len(pieces[-1])
+        self._table += (LAUNCH, handle, at, pointer)
+        end = pointer + 8 * len(arguments)
+        pieces.append(bytes(8 * len(arguments)))
+        for data, filled, maps in arguments:
+            at = (end + 63) & -64 if maps else (end + 15) & -16
+            if at > end:
+                pieces.append(SPACE[: at - end])
+            holes += (pointer, SELF, at)
+            pointer += 8
+            for offset, (base, behind, _) in filled:
+                holes += (at + offset, NUMBERS[base], behind)
+            for offset, described in maps:
+                data = data[:offset] + encoded(described) + data[offset + 128 :]
+                self._maps += (at + offset, NUMBERS[described.address.base], described.address.offset)
+            pieces.append(data)
+            end = at + len(data)
+        self._end = (end + 15) & -16
+        pieces.append(SPACE[: self._end - end])
+
+    def _seal(self, spans: dict[str, Span]) -> None:
+        """Header, tables and blob in one piece of memory."""
+        words = self._memory = array("q", NO_HEADER)  # which is not made longer any more once its address is taken
+        counts = list[int]()
+        for table, each in ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP)):
+            counts += (len(table) // each, 8 * len(words))
+            words.extend(table)
+        blob = 8 * len(words)
+        words.frombytes(b"".join(self._pieces))
+        self.address = at = words.buffer_info()[0]
+        functions = driver_functions()
+        header = (  # in the order of HEADER
+            self._end, at + blob, counts[0], at + counts[1], counts[2], at + counts[3], counts[4], at + counts[5],
+            *[functions[name] for name in DRIVER],
+            *spans.get("M", NOWHERE), *spans.get("N", NOWHERE), *spans.get("P", NOWHERE),
+        )  # fmt: skip
+        words[: len(header)] = array("q", header)
+
+
+def attributes_of(launch: Launch) -> list[bytes]:
+    """The driver's CUlaunchAttribute of each thing that is special about a launch."""
+    made = []
+    if launch.overlap:
+        made.append(RUNNING)
+    if launch.cluster > 1:
+        made.append(struct.pack("<I4x3I52x", CLUSTER, launch.cluster, 1, 1))
+    return made
+
+
+class Launcher:
+    """A recipe on a card. Calling it queues the recipe's steps on a stream, for whatever addresses it is given."""
+
+    def __init__(self, recipe: Recipe, device: str, spans: dict[str, Span] | None = None) -> None:
+        """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
+        make_current(device)
+        self.device, self.scratch_bytes = device, recipe.scratch_bytes
+        self._held = [  # the driver knows a function by its address alone
+            kernel_function(step.source, step.name, device, step.shared_bytes, step.cluster)
+            if isinstance(step, Launch)
+            else None
+            for step in recipe.steps
+        ]
+        self._images = _images(list(zip(recipe.steps, self._held, strict=True)), spans or {})
+        self._every, self.launch = launchers()  # the second: of a header with M, N, P, scratch and a stream
+        self.header = self._images[0].address if len(self._images) == 1 else 0  # of a recipe that fits one image
+
+    def __call__(self, stream: int, **addresses: int) -> bool:
+        """Whether the steps were queued; False where P shares memory with M or N. `addresses`: by the bases' names."""
+        bases = (ctypes.c_uint64 * SELF)(*[addresses.get(name, 0) for name in BASES], stream)
+        at = ctypes.addressof(bases)
+        for image in self._images:
+            code = self._every(image.address, at)
+            if code == OVERLAPS:
+                return False
+            if code:
+                self.failed(code, image.address, at)
+        return True
+
+    def settled(self, code: int, stream: int, **addresses: int) -> bool:
+        """After `launch` answered with a code: False where P shares memory with M or N, else once more, or an error."""
+        return code != OVERLAPS and self(stream, **addresses)
+
+    def failed(self, code: int, header: int, bases: int) -> None:
+        """Once more with the card's context current, which a new thread lacks; then an error."""
+        if code & 0xFFFFFFFF == INVALID_CONTEXT:
+            make_current(self.device)
+            code = self._every(header, bases)
+        if code:
+            image = next(image for image in self._images if image.address == header)
+            step, error = image.steps[code >> 32], code & 0xFFFFFFFF
+            raise EngineError(f"{step} on {self.device} failed: {_driver().CUresult(error).name}")
+
+
+def _images(steps: list[tuple[Step, Function | None]], spans: dict[str, Span]) -> list[_Image]:
+    """Images no larger than a stack bears; only the first is held against `spans`, the rest belong to it."""
+    if len(steps) == 1:
+        return [_Image(steps, spans)]
+    pieces: list[list[tuple[Step, Function | None]]] = [[]]
+    size = 0
+    for step, function in steps:
+        need = 512 + sum([len(a.data) + 72 for a in step.arguments]) if isinstance(step, Launch) else 64
+        if pieces[-1] and size + need > IMAGE_BYTES:
+            pieces.append([])
+            size = 0
+        pieces[-1].append((step, function))
+        size += need
+    return [_Image(piece, spans if not number else {}) for number, piece in enumerate(pieces)]
+
+
+def launch_now(
+    source: str,
+    name: str,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: Sequence[Any],
+    device: str,
+    stream: Any,
+) -> None:
+    """One kernel with addresses that are known: no holes, and nothing is kept."""
+    Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
+
+
+ONES = 1 << 32 | 1  # two 32-bit words
+ROOM = [0] * 24  # words that hold 128 bytes on a boundary of 64
+
+
+def encoded(made: TensorMap) -> bytes:
+    """The 128 bytes of a tensor map, for an address that is still to be replaced."""
+    stack, rank, pairs = made.stack, 2 + len(made.stack), (3 + len(made.stack)) // 2
+    words = array("Q", [made.length, made.lines])
+    if stack:
+        words.extend([count for count, _ in stack])
+    words.append(made.lead)
+    if stack:
+        words.extend([apart for _, apart in stack])
+    words.append(made.box_lines << 32 | made.box)  # by 32 bits from here on
+    words.extend([ONES] * (2 * pairs - 1) + ROOM)
+    at = words.buffer_info()[0]
+    boxes = at + 8 * (2 * rank - 1)
+    place = (boxes + 16 * pairs + 63) & -64
+    code = encoder()(
+        place,
+        KINDS[made.kind],
+        rank,
+        PLACEHOLDER,
+        at,
+        at + 8 * rank,
+        boxes,
+        boxes + 8 * pairs,
+        0,  # no interleaving
+        SWIZZLE_128 if made.swizzled else 0,
+        L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more
+        0,  # outside is 0
+    )
+    if code:
+        raise EngineError(
+            f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
+            f"in stacks of {made.stack}: {_driver().CUresult(code).name}"
+        )
+    return words.tobytes()[place - at : place - at + 128]
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver

@@ -1,0 +1,164 @@
+"""Kernels onto a card: one by one as they are launched, or a whole set that is built, behind the first calls.
+
+Loading a kernel takes an H200's host 0.2 to 0.3 ms, and four of five new shapes need one that no shape before needed. A
+set that has been built is small (16 MiB of the card for 500 kernels): a thread loads it once a process has met several
+shapes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import re
+from threading import Event, Lock, Thread
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from tilewise.arrays.card import make_current
+from tilewise.backends.cuda.compile import compile_source, known, load_kernel
+from tilewise.backends.cuda.device import arch_of
+from tilewise.backends.cuda.native import driver_library
+from tilewise.backends.cuda.shelves import machine_code, set_of
+from tilewise.errors import EngineError
+
+PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|[A-Z]+\s+)*((?!__)\w+)\s*\(")
+
+
+class Function(NamedTuple):
+    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
+
+    handle: int
+    kernel: Any
+
+
+REST = 3  # times what a kernel took
+KEPT = 4096  # kernels that stay on a card though no launcher holds them; those loaded first go first
+_loading = Lock()
+_functions: dict[tuple[str, str, str, int, bool], Function] = {}  # with what they are allowed
+_kernels: dict[tuple[str, str, str], Function] = {}
+_room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, by its handle
+
+
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
+    """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
+    whoever asks at the same time. For one that is there nobody waits."""
+    key = source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER
+    found = _functions.get(key)
+    if found is not None:
+        return found
+    with _loading:
+        found = _functions.get(key)
+        if found is None:
+            found = _kernels.get((source, name, device)) or _kernel(
+                compile_source(source, arch_of(device)), source, name, device
+            )
+            _allow(found, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
+            _keep(_functions, key, found)
+    return found
+
+
+def _keep(held: dict[Any, Function], key: Any, function: Function) -> None:
+    if len(held) >= KEPT:
+        for old in [*held][: KEPT // 4]:
+            del held[old]
+    held[key] = function
+
+
+def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
+    """Never less than before: launchers that are kept may need what another one does not."""
+    driver = _driver()
+    code = 0
+    if shared_bytes > _room.get(function.handle, 0):
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        code = driver.cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
+    if not int(code) and wide_cluster:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        code = driver.cuFuncSetAttribute(function.handle, attribute, 1)[0]
+    if int(code):
+        raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
+    _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
+
+
+def _kernel(code: bytes, source: str, name: str, device: str) -> Function:
+    """With `_loading` held."""
+    kernel = load_kernel(code, name, device)
+    status, handle = _driver().cuKernelGetFunction(kernel.handle)
+    if int(status):
+        raise EngineError(f"{name} cannot be loaded on {device}: {status}")
+    found = Function(int(handle), kernel)
+    _room.pop(found.handle, None)  # of a kernel that was there before
+    _keep(_kernels, (source, name, device), found)
+    return found
+
+
+def kernel_names(source: str) -> list[str]:
+    """The kernels that a text defines."""
+    return KERNEL.findall(source)
+
+
+_stopping = Event()
+_threads: dict[tuple[str, str], Thread] = {}
+
+
+def load_behind(kind: str, device: str, again: bool = False) -> Thread:
+    """Load what bundles have of a kind, in a thread of its own: once for each kind and card; or `again`, and without a
+    rest, for somebody who waits for it."""
+    held = _threads.get((kind, device))
+    if held is not None and not again:
+        return held
+    thread = _threads[kind, device] = Thread(target=_load_all, args=(kind, device, not again), daemon=True)
+    thread.start()
+    return thread
+
+
+def is_loading(kind: str, device: str) -> bool:
+    """Whether `load_behind` was called for these, now or before."""
+    return (kind, device) in _threads
+
+
+def _load_all(kind: str, device: str, rests: bool) -> None:
+    """One by one, so that nobody waits for more than one of them, and with thrice the rest between two that the last
+    one took: whoever multiplies meanwhile needs the interpreter's lock. What fails is left for whoever asks for it."""
+    try:
+        make_current(device)
+        mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
+        driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        arch, since = arch_of(device), perf_counter()
+        for source, names in set_of(kind, arch):
+            for name in names:
+                with _loading:
+                    if (source, name, device) not in _kernels and (code := machine_code(source, arch)) is not None:
+                        _kernel(code, source, name, device)
+                        known(source, arch)
+            if _stopping.wait(REST * (perf_counter() - since) if rests else 0.0):
+                return
+            since = perf_counter()
+    except Exception:  # whatever it is, the call that needs the kernel meets it too, and says so
+        return
+
+
+def _forked() -> None:
+    """The thread is not there in a child, and nobody holds its lock."""
+    global _loading
+    _loading = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+@atexit.register
+def _stop() -> None:
+    """The driver must not be used while the process ends."""
+    _stopping.set()
+    for thread in _threads.values():
+        thread.join()
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver

@@ -1,0 +1,160 @@
+"""The bundles that there are for an arch: the package `tilewise-kernels`' first, then this user's in the cache on disk.
+
+One that was written since is noticed when something is not found: the process that builds a set behind a first call
+leaves its bundle at its end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tilewise.backends.cuda.bundle import Bundle, bundled, edition, merged, opened
+from tilewise.backends.cuda.store import OPTIONS, compiler, store
+from tilewise.system.cache import PLACES
+from tilewise.system.lock import BusyError, Lock
+
+PACKAGE = "tilewise_kernels"
+AGAIN = 0.1  # seconds from one look for a new bundle to the next
+PATIENCE = 10.0  # seconds that another one may take to write
+
+
+@lru_cache(maxsize=1)
+def folder() -> Path | None:
+    """Where the package lies, or None."""
+    from importlib.util import find_spec
+
+    spec = find_spec(PACKAGE)
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0]) if places else None
+
+
+@lru_cache(maxsize=16)
+def _packaged(arch: str) -> Bundle | None:
+    """The package's bundle, if it is of this edition: of another, every name may mean another text."""
+    place = folder()
+    if place is None:
+        return None
+    try:
+        handle = os.open(place / f"{arch}.kernels", os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    found = opened(handle)
+    return found if found is not None and found.edition == edition() else None
+
+
+@dataclass
+class _Shelf:
+    """The bundle in the cache, as it was when it was last looked for."""
+
+    path: Path | None = None
+    looked: float = -AGAIN  # when, by a clock of this process
+    seen: tuple[int, int] = (0, 0)  # which file it was, and how long
+    bundle: Bundle | None = None
+
+
+@lru_cache(maxsize=16)
+def _shelf(arch: str, *_places: str | None) -> _Shelf:
+    return _Shelf()
+
+
+def _key(arch: str) -> tuple[str, ...] | None:
+    of = edition()
+    return None if of is None else ("bundle", of, arch, *OPTIONS, compiler())
+
+
+def _cached(arch: str) -> Bundle | None:
+    """This user's bundle, opened again where another was written since."""
+    shelf, now = _shelf(arch, *map(os.environ.get, PLACES)), time.monotonic()
+    if now - shelf.looked < AGAIN:
+        return shelf.bundle
+    key = _key(arch)
+    if key is None:
+        return None
+    shelf.looked, shelf.path = now, shelf.path or store().path(key)
+    try:
+        about = os.stat(shelf.path)
+    except OSError:
+        return shelf.bundle  # what was deleted meanwhile is as good as before
+    if shelf.seen != (about.st_ino, about.st_size):
+        place = store().opened(key)
+        shelf.seen, shelf.bundle = (about.st_ino, about.st_size), None if place is None else opened(*place)
+    return shelf.bundle
+
+
+def _holding(name: str, arch: str) -> Bundle | None:
+    packaged = _packaged(arch)
+    if packaged is not None and name in packaged.kernels:
+        return packaged
+    known = _shelf(arch, *map(os.environ.get, PLACES)).bundle
+    if known is None or name not in known.kernels:
+        known = _cached(arch)
+    return known if known is not None and name in known.kernels else None
+
+
+def on_a_shelf(name: str, arch: str) -> bool:
+    """Whether a bundle has the text of this name."""
+    return _holding(name, arch) is not None
+
+
+def machine_code(name: str, arch: str) -> bytes | None:
+    """The machine code of the text of this name, or None where no bundle has it whole."""
+    held = _holding(name, arch)
+    return None if held is None else held.read(name)
+
+
+def set_of(kind: str, arch: str) -> list[tuple[str, list[str]]]:
+    """What bundles have of a kind: names of texts, each with its kernels."""
+    found = dict[str, list[str]]()
+    for held in (_cached(arch), _packaged(arch)):
+        if held is not None:
+            found |= {name: held.entries(name) for name in held.sets.get(kind, ())}
+    return [(name, entries) for name, entries in found.items() if entries]
+
+
+def holds_set(kind: str, arch: str) -> bool:
+    """Whether bundles have something of a kind."""
+    return any(held is not None and kind in held.sets for held in (_cached(arch), _packaged(arch)))
+
+
+def is_kept(kind: str, names: Iterable[str], arch: str) -> bool:
+    """Whether this user's bundle has all of these among its kernels of a kind."""
+    held = _cached(arch)
+    return held is not None and set(names) <= set(held.sets.get(kind, ()))
+
+
+def keep(kind: str, built: Mapping[str, tuple[bytes, list[str]]], arch: str) -> None:
+    """Put kernels of a kind, machine code and entry points by name, into this user's bundle. Who writes at the same
+    time is waited for: what he wrote is kept, too."""
+    key = _key(arch)
+    if key is None or is_kept(kind, built, arch):
+        return
+    shelf = _shelf(arch, *map(os.environ.get, PLACES))
+    with _alone():
+        shelf.looked = -AGAIN
+        store().put(key, bundled(key[1], *merged(_cached(arch), kind, built)))
+        shelf.looked = -AGAIN
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    lock, until = Lock(store().folder / "bundle.lock", "a bundle of kernels"), time.monotonic() + PATIENCE
+    while True:
+        try:
+            lock.take()
+            break
+        except BusyError:
+            if time.monotonic() > until:
+                break  # he is stuck: one of the two bundles is lost, and its kernels are found one by one
+            time.sleep(0.02)
+        except OSError:
+            break  # no folder yet, or a disk that nobody may write
+    try:
+        yield
+    finally:
+        lock.remove()

@@ -1,0 +1,71 @@
+"""Tiled multiplication as the notes tell it: a grid by ceiling division, a loop over phases, filled tiles, edges.
+
+A wave is a rectangle of neighbouring blocks that run side by side, as they do on a card: their tiles of M lie one above
+the other in one strip, their tiles of N side by side in another, and step i of a phase is the same for all of them.
+Waves only bound the memory; what each block does is what the kernel `tiled_edges` does, in the same order of sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.algebra.semiring import Algebra
+from tilewise.core.plan import Plan
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+WAVE_ROWS, WAVE_COLS = 256, 512  # cells of P a wave may cover: its partial sums stay in a core's cache
+
+
+def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
+    """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place."""
+    problem = plan.problem
+    stack, algebra = problem.stack, problem.algebra
+
+    def every(M: Array, N: Array, P: Array, _: Array | None) -> None:
+        M = np.broadcast_to(M, (*stack, *M.shape[-2:]))
+        N = np.broadcast_to(N, (*stack, *N.shape[-2:]))
+        for member in np.ndindex(*stack):
+            multiply(M[member], N[member], P[member], algebra, plan.tile, problem.accumulate)
+
+    with np.errstate(all="ignore"):
+        around(no_edge_of(algebra), every, M, N, P, None, algebra if problem.accumulate else None)
+
+
+def multiply(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumulate: bool) -> None:
+    """One product, wave after wave."""
+    rows, cols = (max(1, limit // tile) * tile for limit in (WAVE_ROWS, WAVE_COLS))
+    for top in range(0, P.shape[0], rows):
+        for left in range(0, P.shape[1], cols):
+            here = np.s_[top : top + rows, left : left + cols]
+            sums = partial_sums(M[top : top + rows], N[:, left : left + cols], algebra, tile)
+            if accumulate:
+                sums = algebra.add(P[here].astype(algebra.partial.numpy), sums)
+            P[here] = sums.astype(algebra.result.numpy, copy=False)
+
+
+def partial_sums(M: Array, N: Array, algebra: Algebra, tile: int) -> Array:
+    """The partial sums of one wave after its last phase, without the cells that stick out of P."""
+    (m, k), n = M.shape, N.shape[1]
+    grid_m, grid_n = -(-m // tile), -(-n // tile)
+    Pvalue = np.full((grid_m * tile, grid_n * tile), algebra.zero, algebra.partial.numpy)
+    product = np.empty_like(Pvalue)
+    add, mul = algebra.add, algebra.mul
+    for phase in range(-(-k // tile)):
+        ks = slice(phase * tile, (phase + 1) * tile)
+        Mds = filled(M[:, ks], (grid_m * tile, tile), algebra.pad_m, algebra)
+        Nds = filled(N[ks, :], (tile, grid_n * tile), algebra.pad_n, algebra)
+        for i in range(tile):
+            mul(Mds[:, i, None], Nds[None, i, :], out=product)
+            add(Pvalue, product, out=Pvalue)
+    return Pvalue[:m, :n]
+
+
+def filled(part: Array, shape: tuple[int, int], pad: Any, algebra: Algebra) -> Array:
+    """Tiles of `shape` that hold `part` where the matrix has elements and `pad` where it has none."""
+    tiles = np.full(shape, pad, algebra.partial.numpy)
+    tiles[: part.shape[0], : part.shape[1]] = part
+    return tiles

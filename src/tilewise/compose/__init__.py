@@ -1,0 +1,1 @@
+"""What is made of products: closures and paths, contractions, groups of rows, sparse and structured operands."""

@@ -1,0 +1,158 @@
+"""`chain`, `power` and `matvec`: products of matrices in the order that costs the fewest steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, TypeVar, overload
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.modular import Modular
+from tilewise.algebra.names import SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import matmul
+from tilewise.arrays import HostArray
+from tilewise.compose.contraction.laws import check_regroups, one_over
+from tilewise.compose.contraction.views import array_of, brought, dtype_of_array
+from tilewise.errors import ShapeError, UsageError
+
+T = TypeVar("T")  # an array of any library: the same kind out
+
+
+@overload
+def chain(operands: Sequence[HostArray], /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+@overload
+def chain(operands: Sequence[T], /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """The product of all of them from left to right, grouped so that it takes the fewest steps.
+
+    The first may be a vector, and the last; stacks broadcast as in `tw.matmul`.
+
+    >>> tall = np.ones((1000, 2))
+    >>> tw.chain([tall, tall.T, tall]).shape     # tall · (tallᵀ · tall): 8,000 steps instead of 4,000,000
+    (1000, 2)
+    """
+    matrices = [array_of(x, f"operand {number} of the chain") for number, x in enumerate(operands, 1)]
+    if not matrices:
+        raise UsageError("chain takes at least one matrix, and was given none")
+    ring = find_semiring(semiring)
+    for number, x in enumerate(matrices, 1):
+        if x.ndim < 1 or (x.ndim == 1 and number not in (1, len(matrices))):
+            raise ShapeError(
+                f"operand {number} of the chain has {x.ndim} axes: only the first and the last are vectors"
+            )
+    if len(matrices) == 1:
+        return _alone(matrices[0], ring)
+    dims = [1 if matrices[0].ndim == 1 else int(matrices[0].shape[-2])]
+    for number, x in enumerate(matrices, 1):
+        rows = int(x.shape[-1] if x.ndim == 1 and number == 1 else x.shape[0] if x.ndim == 1 else x.shape[-2])
+        if number > 1 and rows != dims[-1]:
+            raise ShapeError(f"operand {number} of the chain has {rows} rows, and the one before it {dims[-1]} columns")
+        dims.append(int(x.shape[-1]) if x.ndim > 1 or number == 1 else 1)
+    if len(matrices) > 2:
+        _check(ring, matrices)
+    return _multiply(matrices, best_order(tuple(dims)), 0, len(matrices) - 1, ring)
+
+
+@lru_cache(maxsize=1024)
+def best_order(dims: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """Where to cut each stretch of the chain, by dynamic programming over its extents."""
+    count = len(dims) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    cut: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            steps = {k: cost[i, k] + cost[k + 1, j] + dims[i] * dims[k + 1] * dims[j + 1] for k in range(i, j)}
+            cut[i, j] = min(steps, key=steps.__getitem__)
+            cost[i, j] = steps[cut[i, j]]
+    return cut
+
+
+def _multiply(matrices: list[Any], cut: dict[tuple[int, int], int], i: int, j: int, ring: Semiring) -> Any:
+    if i == j:
+        return matrices[i]
+    k = cut[i, j]
+    left, right = _multiply(matrices, cut, i, k, ring), _multiply(matrices, cut, k + 1, j, ring)
+    return matmul(left, right, semiring=ring)
+
+
+@overload
+def power(A: HostArray, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+@overload
+def power(A: T, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """A ⊗ A ⊗ … ⊗ A, n times, by squaring. The power 0 is the semiring's identity matrix.
+
+    A: a square matrix, or a stack of them.
+
+    >>> hops = np.array([[0, 1, np.inf], [np.inf, 0, 1], [np.inf, np.inf, 0]])
+    >>> tw.power(hops, 2, semiring="min_plus")[0, 2]
+    np.float64(2.0)
+    """
+    A = array_of(A, "A")
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError(f"power takes square matrices, and A is {tuple(A.shape)}")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise UsageError(f"n={n!r} must be a whole number of 0 or more: a semiring has no inverses")
+    ring = find_semiring(semiring)
+    if n == 0:
+        return _identity(A, ring, tuple(map(int, A.shape)))
+    if n == 1:
+        return _alone(A, ring)
+    if n > 2:
+        _check(ring, [A])
+    made, square = None, A
+    while n:
+        if n & 1:
+            made = square if made is None else matmul(made, square, semiring=ring)
+        n >>= 1
+        if n:
+            square = matmul(square, square, semiring=ring)
+    return made
+
+
+def _alone(A: Any, ring: Semiring) -> Any:
+    """A product of one: itself, but for semirings whose products are truth values or remainders."""
+    if not ring.boolean and not isinstance(ring, Modular):
+        return A
+    size = int(A.shape[-1])
+    return matmul(A, _identity(A, ring, (size, size)), semiring=ring)
+
+
+def _identity(A: Any, ring: Semiring, shape: tuple[int, ...]) -> Any:
+    """The identity of A's kind, or a stack of it."""
+    algebra = ring.over(dtype_of_array(A))
+    import numpy as np
+
+    flat = np.full(shape[-2:], algebra.zero, algebra.partial.numpy)
+    np.fill_diagonal(flat, one_over(algebra))
+    host = np.broadcast_to(flat.astype(algebra.result.numpy), shape).copy()
+    return brought(A, host, algebra.result.name)
+
+
+@overload
+def matvec(A: HostArray, x: HostArray, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+@overload
+def matvec(A: T, x: T, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def matvec(A: Any, x: Any, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
+
+    >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")
+    array([1., 5.])
+    """
+    A, x = array_of(A, "A"), array_of(x, "x")
+    if A.ndim < 2 or x.ndim < 1:
+        raise ShapeError(f"matvec takes a matrix and a vector, and A is {tuple(A.shape)} and x {tuple(x.shape)}")
+    return matmul(A, x[..., None], semiring=semiring)[..., 0]
+
+
+def _check(ring: Semiring, matrices: list[Any]) -> None:
+    if is_plus_times(ring):
+        return
+    always = check_regroups(ring, ring.over(dtype_of_array(matrices[0])).partial, reorders=False)
+    if not always and any(bool((x < 0).any()) for x in matrices):
+        raise UsageError(
+            f"{ring} can be regrouped for values that are not below 0 only, and an operand holds one that is: "
+            "multiply from left to right yourself"
+        )

@@ -1,0 +1,210 @@
+"""`einsum` over any semiring: pairs of operands, each one product of matrices or of stacks of them.
+
+    shared and kept   → the stack          of the left alone  → rows of M
+    shared and summed → k                  of the right alone → columns of N
+
+Axes are turned as views; a group of labels becomes one axis, which copies only where memory has it otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import promote
+from tilewise.algebra.names import SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import matmul
+from tilewise.arrays import HostArray
+from tilewise.arrays.jax_library import alike
+from tilewise.compose.contraction.elementwise import multiplied, summed, sums_in_numpy
+from tilewise.compose.contraction.laws import check_regroups, one_over, result_over
+from tilewise.compose.contraction.plan import Pair, contraction_of, pair_of
+from tilewise.compose.contraction.replay import REPLAYS, Record, signature
+from tilewise.compose.contraction.views import array_of, diagonal, dtype_of_array, filled, repeated, reshaped, turned
+from tilewise.errors import UsageError
+
+A = TypeVar("A")  # an array of any library: the same kind out
+
+
+@overload
+def einsum(
+    subscripts: str, /, *operands: HostArray, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+) -> HostArray: ...
+@overload
+def einsum(
+    subscripts: str, /, *operands: A, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+) -> A: ...
+def einsum(
+    subscripts: str, /, *operands: Any, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+) -> Any:
+    """Einstein's summation over a semiring: the sum is its add, the product its mul.
+
+    subscripts: "bij,bjk->bik", in the words of `numpy.einsum`: any number of operands, `...`, repeated labels, the
+        output left out. Sizes of 1 are broadcast.
+    operands: arrays of one library, as for `tw.matmul`; gradients follow them through PyTorch and JAX.
+    optimize: how pairs are chosen, in the words of opt_einsum ("auto", "optimal", "greedy", …).
+
+    More than two operands, and labels summed within one, need a mul that distributes over add.
+
+    >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
+    >>> tw.einsum("ij,jk->ik", roads, roads, semiring="min_plus")
+    array([[0., 4., 6.],
+           [4., 0., 2.],
+           [6., 2., 0.]])
+    """
+    if not operands:
+        raise UsageError(f"einsum of {subscripts!r} was given no operands")
+    key = signature(subscripts, operands, semiring, optimize)
+    again = REPLAYS.get(key) if key is not None else None
+    if again is not None:
+        return again(operands)
+    ring = find_semiring(semiring)
+    arrays = alike([array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)])
+    plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
+    job = _Job(ring, arrays, plan.size, Record(arrays))
+    words = [job.without_repeats(i, word) for i, word in enumerate(plan.inputs)]
+    anyway = len(arrays) <= 2 and not any(_private(words, i, plan.output) for i in range(len(words)))
+    if not anyway:
+        anyway = job.check_regroups()
+    waiting = list(zip(arrays, words, strict=True))
+    for step in plan.path:
+        taken = [waiting.pop(i) for i in sorted(step, reverse=True)][::-1]
+        x, word = taken[0]
+        for number, (y, other) in enumerate(taken[1:], 2):
+            rest = [w for _, w in waiting] + [w for _, w in taken[number:]]
+            x, word = job.product(x, word, y, other, set(plan.output).union(*rest))
+        if len(taken) == 1:
+            x, word = job.reduced(x, word, set(plan.output))
+        waiting.append((x, word))
+    ((made, word),) = waiting
+    made = job.do(repeated, made, [plan.size[c] for c in word])
+    made = job.do(turned, made, [word.index(c) for c in plan.output])
+    if key is not None and anyway:
+        REPLAYS.keep(key, job.record.replay(made))
+    return made[()] if made.ndim == 0 and isinstance(made, np.ndarray) else made
+
+
+def _hashable(optimize: Any) -> Any:
+    return tuple(map(tuple, optimize)) if isinstance(optimize, list) else optimize
+
+
+def _private(words: list[str], number: int, output: str) -> bool:
+    """Whether an operand has a label that nobody else needs, so that it is summed first."""
+    others = set(output).union(*words[:number], *words[number + 1 :])
+    return len(words) > 1 and not set(words[number]) <= others
+
+
+class _Job:
+    """The operands of one call, and what all of its steps need to know."""
+
+    def __init__(self, ring: Semiring, arrays: list[Any], size: dict[str, int], record: Record) -> None:
+        self.ring, self.arrays, self.size, self.record, self.do = ring, arrays, size, record, record.do
+        kinds = [dtype_of_array(x) for x in arrays]
+        dtype = kinds[0]
+        for kind in kinds[1:]:
+            dtype = promote(dtype, kind)
+        self.algebra = result_over(ring, dtype)
+
+    def check_regroups(self) -> bool:
+        """Whether the law holds whatever the operands are; they are looked through where it needs them not below 0."""
+        if is_plus_times(self.ring) or check_regroups(self.ring, self.algebra.partial):
+            return True
+        if any(bool((x < 0).any()) for x in self.arrays):
+            raise UsageError(
+                f"{self.ring} distributes over values that are not below 0 only, and an operand holds one that is: "
+                "multiply two operands at a time"
+            )
+        return False
+
+    def without_repeats(self, number: int, word: str) -> str:
+        """The diagonal where a label is twice in one operand."""
+        for label in dict.fromkeys(word):
+            while word.count(label) > 1:
+                first, second = word.index(label), word.rindex(label)
+                self.arrays[number] = self.do(diagonal, self.arrays[number], first, second)
+                word = "".join(c for i, c in enumerate(word) if i not in (first, second)) + label
+        return word
+
+    def reduced(self, x: Any, word: str, later: set[str]) -> tuple[Any, str]:
+        """Without the labels that nobody needs any more: a product with ones."""
+        gone = [c for c in word if c not in later]
+        if not gone:
+            return x, word
+        kept, do = "".join(c for c in word if c in later), self.do
+        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[word.index(c)] for c in gone):
+            return do(summed, x, tuple(word.index(c) for c in gone)), kept
+        x = do(turned, x, [word.index(c) for c in (*kept, *gone)])
+        x = do(repeated, x, [*x.shape[: len(kept)], *(self.size[c] for c in gone)])
+        sizes = [int(s) for s in x.shape]
+        k = math.prod(sizes[len(kept) :])
+        rows = do(reshaped, x, (math.prod(sizes[: len(kept)]), k))
+        ones = filled(x, (k,), one_over(self.algebra))
+        made = do(self._multiply_by(ones), rows)
+        return do(reshaped, made, sizes[: len(kept)]), kept
+
+    def _multiply_by(self, constant: Any) -> Any:
+        ring = self.ring
+        return lambda rows: matmul(rows, constant, semiring=ring)
+
+    def _matmul(self) -> Any:
+        """Of two operands; plus_times needs no keyword."""
+        if is_plus_times(self.ring):
+            return matmul
+        ring = self.ring
+        return lambda M, N: matmul(M, N, semiring=ring)
+
+    def product(self, x: Any, left: str, y: Any, right: str, later: set[str]) -> tuple[Any, str]:
+        x, left = self.reduced(x, left, later | set(right))
+        y, right = self.reduced(y, right, later | set(left))
+        pair = pair_of(left, right, later)
+        if not pair.summed:
+            return self._without_sum(x, y, pair)
+        batch, inner = pair.batch, self._summed_order(x, y, pair)
+        rows = "".join(c for c in pair.kept if c not in right)
+        cols = "".join(c for c in pair.kept if c not in left)
+        if batch and not rows and not cols:  # a stack of dot products: mul cell by cell, then one sum of rows
+            made, word = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
+            return self.reduced(made, word, later)
+        sizes = {c: max(int(x.shape[left.index(c)]), int(y.shape[right.index(c)])) for c in inner}
+        M = self._stack(x, left, batch, rows, inner, sizes)
+        N = self._stack(y, right, batch, inner, cols, sizes)
+        P = self.do(self._matmul(), M, N)
+        shape = [int(s) for s in P.shape[: len(batch)]]
+        shape += [int(x.shape[left.index(c)]) for c in rows] + [int(y.shape[right.index(c)]) for c in cols]
+        return self.do(reshaped, P, shape), batch + rows + cols
+
+    def _stack(self, x: Any, word: str, batch: str, first: str, second: str, sizes: dict[str, int]) -> Any:
+        """Axes as (the batch, the first group as one, the second as one); `sizes` are those of the summed labels."""
+        do = self.do
+        x = do(turned, x, [word.index(c) for c in batch + first + second])
+        shape = [sizes.get(c, int(s)) for c, s in zip(batch + first + second, x.shape, strict=True)]
+        x = do(repeated, x, shape)  # a summed label of size 1 meets a longer one
+        at, half = len(batch), len(batch) + len(first)
+        return do(reshaped, x, [*shape[:at], math.prod(shape[at:half]), math.prod(shape[half:])])
+
+    def _summed_order(self, x: Any, y: Any, pair: Pair) -> str:
+        """The order of summed labels in which the larger operand already lies."""
+        labels = pair.summed
+        if len(labels) == 1:
+            return labels
+        z, word = (x, pair.left) if math.prod(x.shape) >= math.prod(y.shape) else (y, pair.right)
+        strides = z.stride() if hasattr(z, "stride") and callable(z.stride) else getattr(z, "strides", None)
+        if strides is None:
+            return labels
+        return "".join(sorted(labels, key=lambda c: -abs(strides[word.index(c)])))
+
+    def _without_sum(self, x: Any, y: Any, pair: Pair) -> tuple[Any, str]:
+        """Nothing is summed: mul alone, axis by axis."""
+        word = pair.kept
+
+        def spread(z: Any, own: str) -> Any:
+            z = self.do(turned, z, [own.index(c) for c in word if c in own])
+            sizes = iter(z.shape)
+            return self.do(reshaped, z, [int(next(sizes)) if c in own else 1 for c in word])
+
+        algebra = self.algebra
+        return self.do(lambda a, b: multiplied(algebra, a, b), spread(x, pair.left), spread(y, pair.right)), word

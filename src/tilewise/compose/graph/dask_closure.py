@@ -1,0 +1,96 @@
+"""Closures of Dask arrays, by the phases of a blocked Floyd–Warshall: close a block, carry it along its row and column,
+then let every other block go by way of it. Nothing is computed until the array is; D's blocks live on the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.api import matmul
+from tilewise.compose.graph.blocks import close_block
+from tilewise.compose.graph.laws import nodes_of, one_of
+from tilewise.compose.graph.rounds import algebra_for
+from tilewise.errors import DtypeError, ShapeError
+from tilewise.scale.dask_product import Declared
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
+    """The closure of a square Dask array, with the chunks of its rows along both axes; with `sources` their rows of it.
+    How many rounds a search takes is not known before it runs, so those rows come from the blocks of all nodes; Dask
+    leaves out the blocks of the last round that no row needs."""
+    import dask.array as da
+    from dask.base import tokenize
+    from dask.highlevelgraph import HighLevelGraph
+
+    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {W.shape}")
+    if type(getattr(W, "_meta", None)).__name__ == "MaskedArray":
+        raise DtypeError("W has masked blocks, and a closure would lose their mask: fill them first")
+    chosen = nodes_of(sources, W.shape[0])
+    ring = find_semiring(semiring)
+    algebra = algebra_for(ring, dtype_of(W.dtype))
+    sizes = W.chunks[0]
+    W = W.rechunk((sizes, sizes))
+    name = f"tilewise-closure-{tokenize(W, ring)}"
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(int).tolist()
+    work = _Blocks(algebra)
+    count = len(sizes)
+    D: dict[tuple[int, int], Any] = {}
+    layer: dict[Any, Any] = {}
+
+    def put(at: tuple[Any, ...], *task: Any) -> Any:
+        layer[(f"{name}-step", *at)] = task
+        return (f"{name}-step", *at)
+
+    for i, j in np.ndindex(count, count):
+        declared = Declared(f"block ({i}, {j}) of W", (sizes[i], sizes[j]), W.dtype)
+        D[i, j] = put((0, i, j), work.begin, (W.name, i, j), declared, i == j)
+    for k in range(count):
+        D[k, k] = put((k + 1, k, k), work.close, D[k, k], starts[k])
+        for j in range(count):
+            if j != k:
+                D[k, j] = put((k + 1, k, j), work.along, D[k, j], D[k, k], D[k, j])
+                D[j, k] = put((k + 1, j, k), work.along, D[j, k], D[j, k], D[k, k])
+        for i, j in np.ndindex(count, count):
+            if k not in (i, j):
+                D[i, j] = put((k + 1, i, j), work.along, D[i, j], D[i, k], D[k, j])
+    for (i, j), key in D.items():
+        layer[(name, i, j)] = key
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=[W])
+    closed = da.Array(graph, name, chunks=(sizes, sizes), meta=np.empty((0, 0), algebra.result.numpy))
+    return closed if chosen is None else closed[chosen]
+
+
+class _Blocks:
+    """What a worker does to one block."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra, self.one = algebra, one_of(algebra)
+
+    def begin(self, W: Any, declared: Declared, diagonal: bool) -> Array:
+        """NaN is no edge, and staying where one is costs the one of mul."""
+        dtype = self.algebra.partial.numpy
+        D = declared.check(W).astype(dtype)
+        with np.errstate(all="ignore"):
+            self.algebra.add(D, np.full(1, self.algebra.zero, dtype), out=D)
+            if diagonal:
+                own = D.diagonal().copy()
+                np.fill_diagonal(D, self.algebra.add(own, np.full(1, self.one, dtype)))
+        return D
+
+    def close(self, D: Array, start: int) -> Array:
+        made = D.copy()
+        close_block(made, self.algebra, self.one, start)
+        return made
+
+    def along(self, D: Array, left: Array, right: Array) -> Array:
+        """D ⊕ left ⊗ right; what came in belongs to other tasks and is not written."""
+        made = D.copy()
+        matmul(left, right, semiring=self.algebra.semiring, out=made, accumulate=True)
+        return made

@@ -1,0 +1,272 @@
+"""Closures larger than memory: D lies in a file, and each round of blocks streams it by once.
+
+A round takes a block K of nodes: its rows come into memory whole and are closed; then every other band of rows comes,
+goes by way of K, and is written back, while the next one is read. Wider blocks mean fewer rounds and bytes, narrower
+ones fewer steps. `choose_rounds` is pure; `close_file` does the work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.api import matmul
+from tilewise.compose.graph.blocks import close_block
+from tilewise.compose.graph.keywords import Progress
+from tilewise.compose.graph.laws import check_idempotent, one_of
+from tilewise.errors import DtypeError, ShapeError, TooLargeError
+from tilewise.scale.files import resident
+from tilewise.scale.schedule import NORM
+from tilewise.scale.sources import open_source
+from tilewise.scale.targets import NpyTarget
+from tilewise.system.output import Output
+from tilewise.system.quantities import seconds, size
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+GRAIN = 64
+BANDS = 3  # held at once: one comes, one is multiplied, one goes
+BAND = 1024  # rows of a band at most
+STRIP = 1024  # columns that the rows of K are carried along at a time
+ENGINE_BYTES = 64 * 2**20  # that the engine packs into, and the interpreter's own growth
+DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
+STEP_RATE = 4e10  # steps a second, where nothing was measured
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How a closure of n nodes passes through a memory smaller than itself."""
+
+    nodes: int
+    itemsize: int
+    memory: int
+    block: int
+    band: int
+    spare: int = 0
+    steps: float = STEP_RATE  # a second
+
+    @property
+    def count(self) -> int:
+        return math.ceil(self.nodes / self.block)
+
+    @property
+    def needs(self) -> int:
+        n, b = self.nodes, self.block
+        cells = b * n + 2 * b * b + b * min(n, STRIP) + BANDS * self.band * n + 2 * self.band * b
+        return cells * self.itemsize + self.spare
+
+    @property
+    def bytes_moved(self) -> int:
+        """In each round D is read once and written once; and it is made once from the weights."""
+        return 2 * (self.count + 1) * self.nodes**2 * self.itemsize
+
+    @property
+    def predicted(self) -> float:
+        """Seconds: the disk works while bands are multiplied. Closing blocks and carrying their rows and columns along
+        them comes to one part in as many of n³ as there are rounds."""
+        disk = self.bytes_moved / 2 * (1 / DISK[0] + 1 / DISK[1])
+        work = self.nodes**3 * (1 + 1 / self.count) / self.steps
+        return float((work**NORM + disk**NORM) ** (1 / NORM))  # as in a schedule
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rounds as people read them, one fact a row."""
+        n = self.nodes
+        return [
+            ("closure", f"{n:,} nodes, {size(n * n * self.itemsize)}"),
+            ("memory", f"{size(self.memory)} asked, {size(self.needs)} used"),
+            ("rounds", f"{self.count} of {self.block} nodes, bands of {self.band} rows"),
+            ("moved", f"{size(self.bytes_moved)} to and from the disk"),
+            ("expected", f"{seconds(self.predicted)} at {self.steps / 1e9:.3g} G steps/s"),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "nodes": self.nodes,
+            "memory": self.memory,
+            "needs": self.needs,
+            "block": self.block,
+            "band": self.band,
+            "rounds": self.count,
+            "bytes_moved": self.bytes_moved,
+            "predicted_seconds": self.predicted,
+        }
+
+
+def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps: float = STEP_RATE) -> Rounds:
+    """Blocks with the least expected time among those that fit, and bands of what they leave.
+
+    Wide blocks move fewer bytes, narrow ones take fewer steps.
+    """
+    nodes = max(1, nodes)
+
+    def made(block: int) -> Rounds:
+        block = min(block, nodes)
+        bare = Rounds(nodes, itemsize, memory, block, 0, spare, steps)
+        rows = (memory - bare.needs) // (itemsize * (BANDS * nodes + 2 * block))
+        return replace(bare, band=min(nodes, max(GRAIN, min(BAND, rows // GRAIN * GRAIN))))
+
+    smallest = made(GRAIN)
+    if smallest.needs > memory:
+        raise TooLargeError(
+            f"memory={size(memory)} is too small for a closure of {nodes:,} nodes: "
+            f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
+        )
+    block = GRAIN
+    while block < nodes and made(block + GRAIN).needs <= memory:
+        block += GRAIN
+    least = math.ceil(nodes / block)
+    evenly = [made(-(-math.ceil(nodes / count) // GRAIN) * GRAIN) for count in range(least, 17 * least)]
+    return min(evenly, key=lambda rounds: rounds.predicted)
+
+
+def algebra_for(semiring: str | Semiring, dtype: DType) -> Algebra:
+    """The algebra of a closure in a file: what D's cells hold is what P's would."""
+    algebra = find_semiring(semiring).over(dtype)
+    check_idempotent(algebra)
+    if algebra.partial != algebra.result or algebra.partial.is_integer:
+        raise DtypeError(f"a closure within a memory budget is over float32, float64 or bool, not {dtype}: convert it")
+    return algebra
+
+
+def measured_steps(algebra: Algebra, side: int = 768) -> float:
+    """Steps a second of one product here."""
+    import time
+
+    x = np.random.default_rng(0).random((side, side)).astype(algebra.partial.numpy)
+    out = matmul(x, x, semiring=algebra.semiring)
+    start = time.perf_counter()
+    matmul(x, x, semiring=algebra.semiring, out=out, accumulate=True)
+    return float(side**3 / (time.perf_counter() - start))
+
+
+def close_file(
+    path: Path,
+    output: Path,
+    semiring: str | Semiring,
+    memory: int,
+    progress: Progress | None = None,
+    base: int | None = None,
+) -> Rounds:
+    """The closure of the weights in `path`, a square .npy file or Zarr array, as the .npy file `output`.
+
+    memory: of the whole process; `base` is what of it is taken already, where that is known better.
+    """
+    with Output(output, (".npy",)) as place:
+        return _close_into(place, path, semiring, memory, progress, base)
+
+
+def _close_into(
+    place: Output, path: Path, semiring: str | Semiring, memory: int, progress: Progress | None, base: int | None
+) -> Rounds:
+    W = open_source(path)
+    n = W.shape[0]
+    if W.shape[0] != W.shape[1]:
+        raise ShapeError(f"{path} is {W.shape[0]}×{W.shape[1]}: a closure takes a square matrix, rows being the nodes")
+    algebra = algebra_for(semiring, W.dtype)
+    steps = measured_steps(algebra)
+    taken = resident()[0] + ENGINE_BYTES if base is None else base
+    rounds = choose_rounds(n, algebra.partial.itemsize, memory, taken, steps)
+    D = NpyTarget(place.path, place.part, W.shape, algebra.result)
+    place.discard_begun()
+    D.begin()
+    try:
+        _FileClosure(rounds, algebra, D).run(W, progress)
+        D.complete()
+    finally:
+        D.close()
+    place.finish()
+    return rounds
+
+
+class _FileClosure:
+    def __init__(self, rounds: Rounds, algebra: Algebra, D: NpyTarget) -> None:
+        self.rounds, self.algebra, self.D = rounds, algebra, D
+        self.n = rounds.nodes if D.shape[0] else 0
+        self.one = one_of(algebra)
+        dtype = algebra.partial.numpy
+        self.bands = [np.empty((rounds.band, self.n), dtype) for _ in range(BANDS)]
+        self.rows = np.empty((rounds.block, self.n), dtype)
+
+    def run(self, W: Any, progress: Progress | None) -> None:
+        everything = [slice(top, min(top + self.rounds.band, self.n)) for top in range(0, self.n, self.rounds.band)]
+        with ThreadPoolExecutor(1, "tilewise reader") as reader, ThreadPoolExecutor(1, "tilewise writer") as writer:
+
+            def stream(bands: list[slice], read: Callable[..., Any], work: Callable[[slice, Array], None]) -> None:
+                """Each band read ahead, worked on and written, three buffers going round."""
+                going: list[Future[None] | None] = [None] * BANDS
+
+                def come(number: int) -> Future[Any] | None:
+                    if number >= len(bands):
+                        return None
+                    gone = going[number % BANDS]
+                    if gone is not None:
+                        gone.result()
+                    here = bands[number]
+                    return reader.submit(read, here, slice(0, self.n), self._buffer(number, here))
+
+                coming = come(0)
+                for number, here in enumerate(bands):
+                    assert coming is not None
+                    coming.result()
+                    coming = come(number + 1)
+                    band = self._buffer(number, here)
+                    work(here, band)
+                    going[number % BANDS] = writer.submit(self.D.write, here, slice(0, self.n), band)
+                for gone in going:
+                    if gone is not None:
+                        gone.result()
+
+            stream(everything, W.read, self._begin)
+            for number, start in enumerate(range(0, self.n, self.rounds.block)):
+                K = slice(start, min(start + self.rounds.block, self.n))
+                square = self._close_rows(K)
+                others = [
+                    slice(max(band.start, low), min(band.stop, high))
+                    for band in everything
+                    for low, high in ((0, K.start), (K.stop, self.n))
+                    if max(band.start, low) < min(band.stop, high)
+                ]
+                stream(others, self.D.read, partial(self._by_way_of, K, square))
+                if progress is not None:
+                    progress(number + 1, self.rounds.count)
+
+    def _buffer(self, number: int, here: slice) -> Array:
+        return self.bands[number % BANDS][: here.stop - here.start]
+
+    def _begin(self, here: slice, band: Array) -> None:
+        """NaN is no edge, and staying where one is costs the one of mul."""
+        dtype = band.dtype
+        with np.errstate(all="ignore"):
+            self.algebra.add(band, np.full(1, self.algebra.zero, dtype), out=band)
+            nodes = np.arange(here.start, here.stop)
+            own = band[nodes - here.start, nodes]
+            band[nodes - here.start, nodes] = self.algebra.add(own, np.full(1, self.one, dtype))
+
+    def _close_rows(self, K: slice) -> Array:
+        """The block closed, and its rows gone along it."""
+        rows = self.rows[: K.stop - K.start]
+        self.D.read(K, slice(0, self.n), rows)
+        square = rows[:, K].copy()
+        close_block(square, self.algebra, self.one, K.start)
+        for left in range(0, self.n, STRIP):
+            strip = rows[:, left : left + STRIP]
+            matmul(square, strip.copy(), semiring=self.algebra.semiring, out=strip, accumulate=True)
+        rows[:, K] = square
+        self.D.write(K, slice(0, self.n), rows)
+        return square
+
+    def _by_way_of(self, K: slice, square: Array, _: slice, band: Array) -> None:
+        rows, ring = self.rows[: K.stop - K.start], self.algebra.semiring
+        to = band[:, K].copy()
+        matmul(band[:, K].copy(), square, semiring=ring, out=to, accumulate=True)
+        matmul(to, rows, semiring=ring, out=band, accumulate=True)

@@ -1,0 +1,141 @@
+"""Groups of rows on the host: one product after the other, each prepared by the group's size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tilewise import api
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_of, promote
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import HostArray
+from tilewise.arrays.extent import owned
+from tilewise.backends.cpu.ready import Ready
+from tilewise.backends.cpu.runtime.pool import num_threads
+from tilewise.core.problem import Layout, Problem, check_precision
+from tilewise.dispatch.execute import machine_of
+from tilewise.planning.choose import make_plan
+from tilewise.scale.pieces import is_long
+
+
+def multiply_in_turn(
+    M: HostArray, N: HostArray, P: HostArray, ends: list[int], by_k: bool, zero: Any, keywords: dict[str, Any]
+) -> None:
+    """P of the groups that end there; rows behind the last are `zero`."""
+    start, multiply = 0, api.matmul
+    for group, end in enumerate(ends):
+        if by_k:
+            multiply(M[:, start:end], N[start:end], out=P[group], **keywords)
+        elif end > start:
+            multiply(M[start:end], N[group], out=P[start:end], **keywords)
+        start = end
+    if not by_k and start < len(P):
+        P[start:] = zero
+
+
+@lru_cache(maxsize=1024)
+def _result(left: Any, right: Any, semiring: str | Semiring) -> tuple[Any, Any]:
+    """The dtype of P, and the semiring's zero in it."""
+    algebra = find_semiring(semiring).over(promote(dtype_of(left), dtype_of(right)))
+    with np.errstate(all="ignore"):
+        return algebra.result.numpy, np.asarray(algebra.zero).astype(algebra.result.numpy)
+
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    sizes: tuple[int, int, int],
+    strides: tuple[Any, ...],
+    dtype: Any,
+    ring: str | Semiring,
+    precision: str,
+    threads: int,
+) -> tuple[Callable[[HostArray, HostArray, HostArray], Any], Ready] | None:
+    """The product of a group of so many rows, ready to run; None where the CPU engine has no kernel for it. `strides`:
+    of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. What is called does not keep
+    its `Ready` alive, so that stands beside it."""
+    (m, k, n), (of_m, of_n, of_p) = sizes, strides
+    algebra = find_semiring(ring).over(dtype)
+    each = np.dtype(dtype.numpy).itemsize, np.dtype(algebra.result.numpy).itemsize
+    lying = [Layout(*(step // size for step in pair)) for pair, size in zip(strides, (each[0], *each), strict=True)]
+    lie_m, lie_n, lie_p = lying
+    problem = Problem(m, k, n, (), dtype, dtype, find_semiring(ring), lie_m, lie_n, lie_p, precision=precision)
+    plan = make_plan(problem, machine_of("cpu"))
+    if plan.engine != "cpu" or is_long(problem, plan.machine):
+        return None
+    M, N, P = (
+        _like(shape, steps, kind.numpy)
+        for shape, steps, kind in (((m, k), of_m, dtype), ((k, n), of_n, dtype), ((m, n), of_p, algebra.result))
+    )
+    ready = Ready(plan, M, N, P, None, None)
+    return ready.into_given_memory(), ready
+
+
+def _like(shape: tuple[int, int], strides: tuple[int, int], dtype: Any) -> HostArray:
+    """An array that lies so, of memory that nobody reads."""
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+
+
+def by_sizes(
+    M: HostArray,
+    N: HostArray,
+    P: HostArray,
+    ends: list[int],
+    by_k: bool,
+    zero: Any,
+    ring: str | Semiring,
+    precision: str,
+) -> bool:
+    """As `multiply_in_turn`, by products that are prepared by their groups' sizes alone; False where these arrays have
+    none. P lies apart from M and N, and all of them have the memory that they claim."""
+    check_precision(precision)
+    if M.dtype != N.dtype or not P.size or not M.shape[1] or P.dtype != _result(M.dtype, N.dtype, ring)[0]:
+        return False
+    if not all(x.flags.aligned and not any(step % x.itemsize for step in x.strides) for x in (M, N, P)):
+        return False
+    dtype, threads, (m, k), n = dtype_of(M.dtype), num_threads(), M.shape, N.shape[-1]
+    strides, start = (M.strides, N.strides[-2:], P.strides[-2:]), 0
+    calls: dict[int, Callable[[HostArray, HostArray, HostArray], Any]] = {}
+    kept: list[Ready] = []  # while they run: the cache may forget them
+    for size in {end - begin for begin, end in pairwise([0, *ends])} - {0}:
+        made = _prepared((m, size, n) if by_k else (size, k, n), strides, dtype, ring, precision, threads)
+        if made is None:
+            return False
+        kept.append(made[1])
+        calls[size] = made[0]
+    for group, end in enumerate(ends):
+        if by_k and end == start:
+            P[group] = zero
+        elif by_k:
+            calls[end - start](M[:, start:end], N[start:end], P[group])
+        elif end > start:
+            calls[end - start](M[start:end], N[group], P[start:end])
+        start = end
+    if not by_k and start < len(P):
+        P[start:] = zero
+    return True
+
+
+def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precision: str) -> HostArray | None:
+    """The product of groups of rows of plain NumPy arrays that fit each other, or None: then somebody says why not."""
+    if not (x.__class__ is w.__class__ is offsets.__class__ is np.ndarray) or x.ndim != 2 or w.ndim != 3:
+        return None
+    fits = offsets.ndim == 1 and len(w) == len(offsets) > 0 and x.shape[1] == w.shape[1]
+    if not fits or offsets.dtype not in (np.int32, np.int64) or not (x.dtype.isnative and w.dtype.isnative):
+        return None
+    ends = offsets.tolist()
+    if ends[0] < 0 or ends[-1] > len(x) or any(a > b for a, b in pairwise(ends)):
+        return None
+    keywords: dict[str, Any] = {} if semiring == "plus_times" else {"semiring": semiring}
+    if precision != "high":
+        keywords["precision"] = precision
+    dtype, zero = _result(x.dtype, w.dtype, semiring)
+    product = np.empty((len(x), w.shape[2]), dtype)
+    known = owned(x) and owned(w)
+    if not (known and by_sizes(x, w, product, ends, False, zero, semiring, precision)):
+        multiply_in_turn(x, w, product, ends, False, zero, keywords)
+    return product

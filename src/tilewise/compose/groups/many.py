@@ -1,0 +1,94 @@
+"""Lists of unrelated products: small ones of one dtype on a card in one launch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from tilewise import api
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.names import SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import Library, Operand, find_library
+from tilewise.core.problem import check_precision
+
+Pair = tuple[Any, Any]
+
+
+def matmul_many(
+    pairs: Iterable[tuple[Any, Any]], /, *, semiring: SemiringName | Semiring = "plus_times", precision: str = "high"
+) -> list[Any]:
+    """The product of every pair, of any shapes, as `tw.matmul` makes it.
+
+    On a card, small products of one dtype (up to 8 million steps each) are launched together, forty at a time, so that
+    a list of them costs little more than one. Pairs whose operands are one after the other the same matrices of a stack
+    are better off as a stack, and those of one matrix's rows with `tw.grouped_matmul`.
+
+    >>> tw.matmul_many([(np.eye(2), np.ones((2, 1))), (np.ones((1, 3)), np.eye(3))])
+    [array([[1.],
+           [1.]]), array([[1., 1., 1.]])]
+    """
+    given, ring = list(pairs), find_semiring(semiring)
+    check_precision(precision)
+    made: list[Any] = [None] * len(given)
+    together = _together(given)
+    if len(together) > 1:
+        _launched(given, together, made, ring)
+    else:
+        together = {}
+    for number, (M, N) in enumerate(given):
+        if number not in together:
+            made[number] = api.matmul(M, N, semiring=semiring, precision=precision)
+    return made
+
+
+def _together(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:
+    """The operands of those that one launch can take, by their numbers: small matrices on one card, of one dtype, whose
+    gradients nobody follows."""
+    found: dict[int, tuple[Operand, Operand]] = {}
+    for number, pair in enumerate(pairs):
+        operands = _on_a_card(pair)
+        if operands is None:
+            continue
+        M, N = operands
+        first = next(iter(found.values()), operands)[0]
+        if all((x.dtype, x.device, x.library.name) == (first.dtype, first.device, first.library.name) for x in (M, N)):
+            found[number] = operands
+    return found
+
+
+def _on_a_card(pair: Pair) -> tuple[Operand, Operand] | None:
+    from tilewise.kernels.many.recipe import SMALL
+
+    M, N = pair
+    kinds = {type(x).__module__.partition(".")[0] for x in pair}
+    if len(kinds) > 1 or not kinds <= {"torch", "cupy"}:
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(M, torch.Tensor):
+        from tilewise.arrays.torch_library import followed
+
+        if not M.is_cuda or followed(M, N):
+            return None
+    library: Library = find_library(M)
+    left, right = library.operand(M, "M"), library.operand(N, "N")
+    fits = len(left.shape) == len(right.shape) == 2 and left.shape[1] == right.shape[0]
+    if not fits or left.device == "cpu" or left.dtype.kind == "c":
+        return None
+    return (left, right) if left.shape[0] * left.shape[1] * right.shape[1] <= SMALL else None
+
+
+def _launched(pairs: list[Pair], together: dict[int, tuple[Operand, Operand]], made: list[Any], ring: Semiring) -> None:
+    """All of them queued on the caller's stream, each product in its place of `made`."""
+    from tilewise.backends.cuda.launcher import Launcher
+    from tilewise.kernels.many.recipe import Job, many_recipe
+
+    first = next(iter(together.values()))[0]
+    library, device, algebra, jobs = first.library, first.device, ring.over(first.dtype), []
+    for number, (M, N) in together.items():
+        (m, k), n = M.shape, N.shape[1]
+        P = library.empty((m, n), algebra.result, device)
+        jobs.append(Job(M.pointer, N.pointer, P.pointer, *M.strides, *N.strides, *P.strides, m, k, n))
+        made[number] = library.deliver(P)
+    Launcher(many_recipe(algebra, jobs), device)(library.stream(device))

@@ -1,0 +1,147 @@
+"""A call over groups of rows understood: arrays and keywords → a Problem and operands, or why that cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.arrays import Library, Operand, find_library
+from tilewise.core.problem import Groups, Layout, Problem, check_precision, row_major
+from tilewise.core.shapes import written
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+
+ALONG = ("rows", "k")
+
+
+@dataclass(frozen=True)
+class GroupedCall:
+    """A call, understood: M and N as the kernels see them, and where each group ends."""
+
+    problem: Problem
+    library: Library
+    device: str
+    M: Operand
+    N: Operand
+    offsets: Operand
+    shape: tuple[int, ...]  # of P
+    out: Operand | None
+
+    @property
+    def by_k(self) -> bool:
+        return self.problem.groups is not None and self.problem.groups.along == "k"
+
+
+def understand_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precision: str, out: Any) -> GroupedCall:
+    """What is asked for. Sizes of groups are looked at on the host alone: on a card nobody waits for them."""
+    if along not in ALONG:
+        raise UsageError(f"along={along!r} is not known; known are {', '.join(ALONG)}")
+    ring, library = find_semiring(semiring), find_library(x)
+    check_precision(precision)
+    left, right = library.operand(x, "x"), _alike(library, w, "w")
+    ends = ends_operand(library, offsets, left)
+    _same_device(left, right, "w")
+    groups = Groups(ends.shape[0], along, ends.dtype.itemsize == 8)
+    shape = _shape(left, right, groups)
+    given = None if out is None else _given(library, out, left, right, shape)
+    if left.device == "cpu":
+        check_ends(ends, left.shape[0])
+    problem = _problem(left, right, groups, shape, ring, precision)
+    if given is not None:
+        if given.dtype != problem.result:
+            raise DtypeError(f"out has dtype {given.dtype}, but the product has {problem.result}")
+        problem = replace(problem, layout_p=given.layout(shape[:-2]))
+    M = turned(left) if along == "k" else left
+    return GroupedCall(problem, library, left.device, M, right, ends, shape, given)
+
+
+def turned(x: Operand) -> Operand:
+    """The same memory with rows and columns exchanged."""
+    shape, strides = (*x.shape[:-2], x.shape[-1], x.shape[-2]), (*x.strides[:-2], x.strides[-1], x.strides[-2])
+    return replace(x, shape=shape, strides=strides, host=None if x.host is None else x.host.swapaxes(-1, -2))
+
+
+def _problem(
+    left: Operand, right: Operand, groups: Groups, shape: tuple[int, ...], ring: Any, precision: str
+) -> Problem:
+    *stack, m, n = shape
+    fresh = row_major(m, n, tuple(stack))
+    if groups.along == "k":
+        of_m, of_n = (replace(x.layout(()), stack=(0,)) for x in (turned(left), right))
+        k = left.shape[0]
+    else:
+        of_m, of_n = left.layout(()), right.layout((groups.count,))
+        of_n = Layout(of_n.row, of_n.col, (right.strides[0],), of_n.skew)
+        k = left.shape[1]
+    return Problem(
+        m, k, n, tuple(stack), left.dtype, right.dtype, ring, of_m, of_n, fresh, precision=precision, groups=groups
+    )
+
+
+def _shape(left: Operand, right: Operand, groups: Groups) -> tuple[int, ...]:
+    """Of P, if operands fit each other."""
+    if len(left.shape) != 2:
+        raise ShapeError(f"x is {written(left.shape)}: pass a matrix, whose rows come in groups")
+    rows, cols = left.shape
+    if groups.along == "k":
+        if len(right.shape) != 2 or right.shape[0] != rows:
+            raise ShapeError(f"w is {written(right.shape)}, and along='k' wants a matrix of as many rows as x: {rows}")
+        return (groups.count, cols, right.shape[1])
+    if len(right.shape) != 3:
+        raise ShapeError(f"w is {written(right.shape)}: pass a stack of matrices, one for each group")
+    if right.shape[0] != groups.count:
+        raise ShapeError(f"w has {right.shape[0]} matrices and offsets {groups.count} ends: pass one of each a group")
+    if right.shape[1] != cols:
+        raise ShapeError(f"the {cols} columns of x do not meet the {right.shape[1]} rows of each w")
+    return (rows, right.shape[2])
+
+
+def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
+    """The ends of groups, beside the operands, whole numbers side by side."""
+    ends = _alike(library, offsets, "offsets")
+    if len(ends.shape) != 1 or not ends.shape[0]:
+        raise ShapeError(f"offsets is {written(ends.shape)}: pass one number for each group, the row behind its last")
+    if ends.dtype.name not in ("int32", "int64"):
+        raise DtypeError(f"offsets has dtype {ends.dtype}: pass int32 or int64")
+    _same_device(beside, ends, "offsets")
+    if ends.device != "cpu" and ends.strides[0] != 1 and ends.shape[0] > 1:
+        raise ShapeError("offsets lies apart in memory: pass offsets.contiguous(), or a copy")
+    return ends
+
+
+def check_ends(ends: Operand, rows: int) -> None:
+    """On the host: ends must not descend, and stay inside x."""
+    assert ends.host is not None
+    steps = np.diff(ends.host, prepend=0)
+    if (steps < 0).any():
+        at = int(np.argmax(steps < 0))
+        before = 0 if at == 0 else int(ends.host[at - 1])
+        raise ShapeError(f"offsets[{at}] is {int(ends.host[at])}, before its group's first row {before}: sort them")
+    if ends.host[-1] > rows:
+        raise ShapeError(f"offsets ends at {int(ends.host[-1])}, and x has {rows} rows")
+
+
+def _alike(library: Library, other: Any, role: str) -> Operand:
+    theirs = find_library(other)
+    if theirs.name != library.name:
+        raise UsageError(f"x is of {library.name} and {role} is of {theirs.name}: convert one, so that all are alike")
+    return library.operand(other, role)
+
+
+def _same_device(left: Operand, other: Operand, role: str) -> None:
+    if left.device != other.device:
+        raise DeviceError(f"x is on {left.device} and {role} is on {other.device}: bring them together first")
+
+
+def _given(library: Library, out: Any, left: Operand, right: Operand, shape: tuple[int, ...]) -> Operand:
+    given = _alike(library, out, "out")
+    _same_device(left, given, "out")
+    if given.shape != shape:
+        raise ShapeError(f"out is {written(given.shape)}, and the product is {written(shape)}")
+    if not given.writable or given.overlaps_itself:
+        raise ShapeError("out is read-only, or several of its cells are one place in memory: pass an array of its own")
+    if given.overlaps(left) or given.overlaps(right):
+        raise ShapeError("out shares memory with x or w: pass an array of its own")
+    return given

@@ -1,0 +1,137 @@
+"""How a product is cut for a CPU: the register tile MR × NR and the strips KC, MC, NC that are made of it.
+
+Pure functions over plain values: a plan can be made for an instruction set that is not there. Which kernel runs, and
+what each one takes, stands with the kernels: `backends/cpu/kernels/*/model.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.expression import Apply, Expression, Variable
+from tilewise.algebra.to_llvm import KINDS, never_signals
+from tilewise.core.problem import Problem
+
+FEW = 16  # rows or columns that count as a handful
+TALL_K = 8192  # from here on k is shared among threads where P is small
+SMALL_P = 256 * 256  # cells of such a P
+SHORT = 2**16  # steps up to which the call counts more than the kernel
+DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
+HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The choice. `swapped`: Pᵀ = Nᵀ ⊗ Mᵀ is computed, because P's rows lie side by side and its columns do not."""
+
+    kernel: str
+    swapped: bool
+    MR: int
+    NR: int
+    KC: int
+    MC: int
+    NC: int
+    group: int  # columns of packed N that are walked before the next panel of M
+    why: str = ""
+    columns: int = 1  # columns of P that a lane holds: eight where truth values are packed into bits
+    deep: int = 1  # k that a lane holds, side by side: four bytes or two 16-bit numbers, multiplied and added at once
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("swapped", "MR", "NR", "KC", "MC", "NC", "group")}
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """The tile whose sums stay in registers over k, and the registers of the machine."""
+
+    MR: int
+    NR: int
+    vector_bytes: int
+    registers: int
+    byte_dots: bool = False
+
+    @property
+    def neon(self) -> bool:
+        """No operand comes from memory, and an element in every lane takes a vector port where it does not multiply."""
+        return self.vector_bytes == 16 and self.registers >= 32
+
+
+def register_tile(
+    vector_bytes: int, registers: int, dtype: DType, add: Expression, mul: Expression, *, tracks_arg: bool = False
+) -> tuple[int, int]:
+    """Rows and vectors of the tile."""
+    wide = registers >= 32
+    if is_heavy(add, mul):  # a step hides the next one's loads, and wants the registers for itself
+        return (4, 1)
+    if tracks_arg:
+        return (4, 3) if wide else (3, 2)
+    if wide and vector_bytes == 16:
+        return _neon_tile(dtype, is_plain(add, "add"), is_plain(mul, "mul"))
+    if dtype.kind == "c":
+        return (6, 2) if wide else (5, 1)
+    if not wide and dtype.kind == "f" and not never_signals(mul):  # which vectors of N hold NaN takes registers, too
+        return (4, 2)
+    return (8, 3) if wide else (6, 2)
+
+
+def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
+    """NEON's operations take nothing from memory, so what lies between a mul and an add has a register too. The tallest
+    whose loops do not spill (`tests/backends/cpu/test_inner_loops.py`)."""
+    if dtype.kind == "c":
+        return (4, 3) if dtype.itemsize == 8 else (6, 2)
+    if dtype.is_integer and dtype.itemsize == 8:  # no multiplication, no min or max of its own
+        return (4, 3)
+    if dtype.itemsize >= 4 and not products:  # a whole line of P a row, and an element of M serves four vectors
+        return (5, 4)
+    return (8, 3) if sums and products and dtype.kind != "b" else (8, 2)  # max_times 1024³ 0.83 of the ports by 5 × 4
+
+
+def uses(tree: Expression, ops: tuple[str, ...]) -> bool:
+    """Whether any of the operations occurs in the tree."""
+    return isinstance(tree, Apply) and (tree.op in ops or any(uses(arg, ops) for arg in tree.args))
+
+
+def is_plain(tree: Expression, op: str) -> bool:
+    """Whether a tree is just one operation of x and y."""
+    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
+
+
+def multiplies(problem: Problem) -> bool:
+    """Whether a step is a multiply-and-add, one instruction for most dtypes."""
+    return is_plain(problem.semiring.add, "add") and is_plain(problem.semiring.mul, "mul")
+
+
+def signals(problem: Problem) -> bool:
+    """Whether a signalling NaN must be made quiet before a step: once where operands are packed, at every load else."""
+    return problem.dtype.kind == "f" and not never_signals(problem.semiring.mul)
+
+
+def takes_a_port(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether an element of M in every lane takes a vector port: on NEON, where nothing multiplies by one lane of a
+    vector. Of products for which more than the call counts."""
+    by_lane = is_plain(problem.semiring.mul, "mul")
+    return tile.neon and problem.dtype.itemsize >= 4 and not by_lane and not is_short(problem)
+
+
+def is_short(problem: Problem) -> bool:
+    return problem.m * problem.k * problem.n < SHORT
+
+
+def is_heavy(add: Expression, mul: Expression) -> bool:
+    return uses(add, HEAVY) or uses(mul, HEAVY)
+
+
+def has_kernel(problem: Problem) -> bool:
+    """Whether the cpu engine can write a kernel; what has none (long double, say) runs in the reference engine."""
+    partial, ring = problem.algebra.partial, problem.semiring
+    if any(dtype.name not in KINDS for dtype in (partial, problem.dtype_m, problem.dtype_n)):
+        return False
+    refused = ("abs", "div") if partial.kind == "c" else ()
+    return not (uses(ring.add, refused) or uses(ring.mul, refused))
+
+
+def even_strips(k: int, depth: int = DEPTH) -> int:
+    """KC: strips of k alike, near `depth`; a short one at the end would read and write P for little work."""
+    return -(-k // (8 * max(1, round(k / depth)))) * 8

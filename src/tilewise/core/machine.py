@@ -1,0 +1,120 @@
+"""What a plan must know of a machine: how fast it computes and moves bytes. Plain values; nothing is probed here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tilewise.core.tuning import Table
+from tilewise.system.once import once
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One device as the planner sees it. Rates are multiply-and-add steps a second on plain cores."""
+
+    kind: str  # "cpu" or "cuda"
+    name: str
+    units: int  # cores, or streaming multiprocessors
+    bandwidth: float  # bytes a second between the device's memory and its cores
+    step_rates: dict[str, float] = field(hash=False)  # by dtype; "" is any other
+    arch: str = ""  # sm_90 and kin; empty on a CPU
+    source: str = "datasheet"  # or "measured here"
+    fast_memory: int = 48 * 1024  # bytes of shared memory a block may have without asking
+    resident_threads: int = 2048  # threads a unit holds at once
+    tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
+    vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
+    registers: int = 0
+    byte_dots: bool = False  # multiplies bytes and adds them up by fours in one instruction (VNNI, dotprod)
+    tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
+
+    def __hash__(self) -> int:
+        """Reckoned once: a machine is part of many keys on the way to a launch."""
+        return self._hash
+
+    @once
+    def _hash(self) -> int:
+        return hash((self.kind, self.name, self.units, self.arch))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash: words have another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    def step_rate(self, dtype: str) -> float:
+        return self.step_rates.get(dtype, self.step_rates[""])
+
+    def tensor_rate(self, dtype: str) -> float:
+        return self.tensor_rates.get(dtype, 0.0)
+
+    def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
+        """The least time physics allows, and which of the two limits sets it."""
+        compute, memory = steps / max(self.step_rate(dtype), self.tensor_rate(dtype)), least_bytes / self.bandwidth
+        return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds that a product took: to the device, on it, and back."""
+
+    copy_in: float
+    kernel: float
+    copy_out: float
+
+
+@lru_cache(maxsize=64)
+def arch_number(arch: str) -> int:
+    digits = re.match(r"sm_(\d+)", arch)
+    return int(digits.group(1)) if digits else 0
+
+
+def shared_limit(arch: str) -> int:
+    """Bytes of shared memory that a block may have, by compute capability."""
+    number = arch_number(arch)
+    if number in (80, 87) or 90 <= number < 120:
+        return (163 if number < 90 else 227) * 1024
+    return 99 * 1024 if number > 80 else 64 * 1024
+
+
+def starts_early(arch: str) -> bool:
+    """Whether a card can start a kernel while the one queued before it ends (programmatic dependent launch)."""
+    return arch_number(arch) >= 90
+
+
+def card(
+    name: str,
+    arch: str,
+    units: int,
+    clock: float,
+    bandwidth: float,
+    *,
+    lanes: int = 128,
+    double: float = 1 / 64,
+    tensor: int = 512,
+) -> Machine:
+    """A card from its datasheet: float32 lanes of a multiprocessor, what share of them float64 has, and the steps a
+    cycle of its tensor cores for 2-byte floats. Where float64 has half the lanes, tensor cores double its rate."""
+    rate, tensor_rate = units * lanes * clock, units * tensor * clock
+    tensor_rates = {"float16": tensor_rate, "bfloat16": tensor_rate, "tf32": tensor_rate / 2, "int8": 2 * tensor_rate}
+    if double >= 1 / 2:
+        tensor_rates["float64"] = 2 * double * rate
+    return Machine(
+        "cuda",
+        name,
+        units,
+        bandwidth,
+        {"": rate, "float64": rate * double, "int64": rate / 4, "complex64": rate / 4, "complex128": rate * double / 4},
+        arch,
+        tensor_rates=tensor_rates,
+    )
+
+
+# For planning where no card is present. Figures from the vendors' datasheets.
+KNOWN_CARDS = {
+    "t4": card("Tesla T4", "sm_75", 40, 1.59e9, 320e9, lanes=64, double=1 / 32),
+    "a100": card("NVIDIA A100", "sm_80", 108, 1.41e9, 1555e9, lanes=64, double=1 / 2, tensor=1024),
+    "rtx4090": card("GeForce RTX 4090", "sm_89", 128, 2.52e9, 1008e9),
+    "h100": card("NVIDIA H100", "sm_90", 132, 1.98e9, 3350e9, double=1 / 2, tensor=2048),
+    "h200": card("NVIDIA H200", "sm_90", 132, 1.98e9, 4800e9, double=1 / 2, tensor=2048),
+}

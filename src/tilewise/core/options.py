@@ -1,0 +1,146 @@
+"""The keywords of `tw.matmul` as one value: names, defaults, and which of them exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.core.problem import check_precision
+from tilewise.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+Key = tuple[Any, ...]
+
+
+class KeywordsButArg(TypedDict, total=False):
+    """What `tw.matmul` takes beside M, N and return_arg; its own text says what each means."""
+
+    semiring: SemiringName | Semiring
+    out: Any
+    device: str
+    kernel: str | None
+    tile: int | None
+    precision: str
+    accumulate: bool
+    nonnegative: bool
+    memory: int | str | None
+    dtype: DTypeName | type[Any] | np.dtype[Any] | torch.dtype | None
+    scales: Any
+    alpha: float
+    bias: Any
+    activation: ActivationName | None
+
+
+class Keywords(KeywordsButArg, total=False):
+    """What `tw.matmul` takes beside M and N."""
+
+    return_arg: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """A call's keywords, those left out at their defaults."""
+
+    semiring: str | Semiring = "plus_times"
+    out: Any = None
+    device: str = "auto"
+    kernel: str | None = None
+    tile: int | None = None
+    precision: str = "high"
+    accumulate: bool = False
+    return_arg: bool = False
+    nonnegative: bool = False
+    memory: int | str | None = None
+    dtype: Any = None
+    scales: Any = None
+    alpha: float = 1.0
+    bias: Any = None
+    activation: str | None = None
+
+    @classmethod
+    def of(cls, keywords: dict[str, Any]) -> Options:
+        unknown = [name for name in keywords if name not in NAMES]
+        if unknown:
+            raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
+        o = cls(**keywords)
+        check_precision(o.precision)  # here: a road on which it changes nothing does not look at it
+        if o.accumulate and o.out is None:
+            raise UsageError("accumulate=True adds onto out=, and no out was given")
+        return o
+
+    @property
+    def has_epilogue(self) -> bool:
+        return self.alpha != 1 or self.bias is not None or self.activation is not None
+
+    def keywords(self) -> dict[str, Any]:
+        """The same as keywords of another call."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    def given(self, *names: str) -> list[str]:
+        """Which of these keywords were given anything but their default, as people write them."""
+        found = []
+        for name in names:
+            value, usual = getattr(self, name), DEFAULTS[name]
+            if value is not usual and (value is None or usual is None or value != usual):
+                found.append(f"{name}=")
+        return found
+
+    def refuse(self, why: str, *names: str) -> None:
+        """A UsageError where any of these was given; `why` says what they do not go with."""
+        found = self.given(*names)
+        if found:
+            raise UsageError(f"{', '.join(found)} {why}")
+
+
+DEFAULTS = {field.name: field.default for field in fields(Options)}
+NAMES = frozenset(DEFAULTS)
+GRADIENT_BYTE = 1  # of a signature by machine code: not 0 where a gradient is wanted
+UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
+UNPREPARED_ON_HOST = frozenset(("memory",))  # the same of NumPy arrays
+ARRAYS = frozenset(("out", "bias"))
+
+
+def keywords_key(
+    keywords: Mapping[str, Any],
+    of_array: Callable[[Any], tuple[Any, ...] | None],
+    unprepared: frozenset[str] = UNPREPARED,
+) -> Key | None:
+    """The part of a call's signature that its keywords make; None where such a call is not kept.
+
+    `of_array`: how an array given as out= or bias= lies, None where that cannot be told.
+    """
+    parts: list[Any] = []
+    for name, value in keywords.items():
+        if value is None:
+            if name not in NAMES:  # to be refused
+                return None
+            continue
+        if name in unprepared and value is not False:
+            return None
+        if name in ARRAYS:
+            value = of_array(value)
+        elif name == "scales":
+            value = _kinds_of_scales(value, of_array)
+        if value is None:
+            return None
+        parts += (name, value)
+    key = tuple(parts)
+    try:
+        hash(key)
+    except TypeError:  # a keyword of a kind that the call itself will refuse
+        return None
+    return key
+
+
+def _kinds_of_scales(pair: Any, of_array: Callable[[Any], Key | None]) -> Key | None:
+    """Of two scales: a number is any number, an array is how it lies; None where one is something else."""
+    if pair.__class__ is not tuple or len(pair) != 2:
+        return None
+    a, b = ("number" if x is None or x.__class__ in (int, float) else of_array(x) for x in pair)
+    return None if a is None or b is None else (a, b)

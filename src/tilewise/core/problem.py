@@ -1,0 +1,261 @@
+"""What is asked for: shape, strides, dtypes, semiring, stack. One frozen value, and no word of how it is done."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DType, dtype_named, promote
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.errors import ShapeError, UsageError
+from tilewise.system.once import once
+
+PRECISIONS = ("ieee", "high", "tf32")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a matrix lies in memory: strides in elements, and its first byte's distance from a 16-byte boundary."""
+
+    row: int
+    col: int
+    stack: tuple[int, ...] = ()
+    skew: int = 0  # bytes past a 16-byte boundary
+    spare: bool = False  # of P: what lies past a row's end, up to the next 16 bytes, may be overwritten
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 16, that divides its address."""
+        return math.gcd(self.skew, 16)
+
+    def leading_dimension(self, rows: int, cols: int) -> int | None:
+        """The distance from row to row when the columns lie side by side, else None: such a matrix is packed first."""
+        if cols > 1 and self.col != 1:
+            return None
+        if rows <= 1:
+            return cols
+        return self.row if self.row >= cols else None
+
+
+def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
+    """The layout of a fresh array."""
+    strides, step = [], rows * cols
+    for extent in reversed(stack):
+        strides.append(step)
+        step *= extent
+    return Layout(cols, 1, tuple(reversed(strides)))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Consecutive groups of rows, whose ends lie on the device and are read by nobody else.
+
+    Along "rows": group g of M's rows times member g of N is group g of P's rows. Along "k": group g of M's columns
+    times the same rows of N is member g of P, a stack.
+    """
+
+    count: int
+    along: str = "rows"
+    wide: bool = False  # ends are 64-bit integers
+
+
+@dataclass(frozen=True)
+class Problem:
+    """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack."""
+
+    m: int
+    k: int
+    n: int
+    stack: tuple[int, ...]
+    dtype_m: DType
+    dtype_n: DType
+    semiring: Semiring
+    layout_m: Layout
+    layout_n: Layout
+    layout_p: Layout
+    accumulate: bool = False
+    precision: str = "high"
+    return_arg: bool = False  # the k that won is wanted too
+    nonnegative: bool = False  # promised: no element is below 0 or NaN
+    unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
+    wanted: DType | None = None  # the dtype asked for, if any
+    scaled: bool = False  # rows and columns of P are scaled before it is stored
+    epilogue: Epilogue = PLAIN  # what becomes of the product before it is stored
+    groups: Groups | None = None
+
+    @once
+    def dtype(self) -> DType:
+        """What both operands are taken to."""
+        return self.wanted or promote(self.dtype_m, self.dtype_n)
+
+    @once
+    def algebra(self) -> Algebra:
+        algebra = self.semiring.over(self.dtype)
+        return replace(algebra, result=algebra.partial) if self.unrounded else algebra
+
+    def __hash__(self) -> int:
+        """Reckoned once: a problem is looked up several times on its way to a launch."""
+        return self._hash
+
+    @once
+    def _hash(self) -> int:
+        layouts = self.layout_m, self.layout_n, self.layout_p
+        return hash((self.m, self.k, self.n, self.stack, self.dtype_m.name, self.dtype_n.name, *layouts))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash: words have another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    @once
+    def result(self) -> DType:
+        return self.algebra.result
+
+    @once
+    def bare(self) -> Problem:
+        """The product alone, as sums in fresh rows: what an epilogue is then applied to."""
+        fresh = row_major(self.m, self.n, self.stack)
+        return replace(self, epilogue=PLAIN, unrounded=True, accumulate=False, layout_p=fresh)
+
+    @property
+    def folded(self) -> Problem:
+        """The same product with fewer members: those that share N, and whose rows of M and P go on where the last
+        one's end, are rows of one taller product."""
+        p = self
+        while p.stack and p.layout_n.stack[-1] == 0 and not p.scaled and p.m * p.stack[-1] < 2**31:
+            m, p_rows = (_taller(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
+            if m is None or p_rows is None or p.stack[-1] < 1:
+                break
+            shorter = replace(p.layout_n, stack=p.layout_n.stack[:-1])
+            tall = p.m * p.stack[-1]
+            p = replace(p, m=tall, stack=p.stack[:-1], layout_m=m, layout_n=shorter, layout_p=p_rows)
+        return p
+
+    @once
+    def members(self) -> int:
+        """How many products the stack holds."""
+        return math.prod(self.stack)
+
+    @once
+    def steps(self) -> int:
+        """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
+        return self.m * self.k * self.n * (1 if self.groups else self.members)
+
+    @once
+    def largest(self) -> int:
+        """No number of its cells, steps, tiles or phases is beyond this."""
+        return max(1, self.m) * max(1, self.k) * max(1, self.n) * max(1, self.members)
+
+    @once
+    def least_bytes(self) -> int:
+        """Each input read once, the product written once (and read once, when it is added onto)."""
+        inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize
+        output = self.m * self.n * self.result.itemsize * (2 if self.accumulate else 1)
+        if self.groups is None:
+            return (inputs + output) * self.members
+        if self.groups.along == "k":
+            return inputs + output * self.groups.count
+        of_n = self.k * self.n * self.dtype_n.itemsize  # a group that is not empty reads its own
+        return inputs + output + of_n * (min(self.groups.count, self.m) - 1)
+
+    @property
+    def member_bytes(self) -> int:
+        """The same of one product of the stack."""
+        return self.least_bytes // max(1, self.members)
+
+    @property
+    def shape(self) -> str:
+        """As people write it: rows of M, columns of M, columns of N."""
+        if self.groups:
+            return f"{self.m}x{self.k}x{self.n} in {self.groups.count} groups along {self.groups.along}"
+        stack = "x".join(map(str, self.stack)) + "·" if self.stack else ""
+        return f"{stack}{self.m}x{self.k}x{self.n}"
+
+    @property
+    def stack_n(self) -> tuple[int, ...]:
+        """The stack that N has of its own."""
+        return (self.groups.count,) if self.groups and self.groups.along == "rows" else self.stack
+
+    def __repr__(self) -> str:
+        tail = " accumulate" if self.accumulate else ""
+        return f"Problem({self.shape} {self.dtype} {self.semiring}{tail})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "shape": [self.m, self.k, self.n],
+            "stack": list(self.stack),
+            "groups": None if self.groups is None else {"count": self.groups.count, "along": self.groups.along},
+            "dtype_m": self.dtype_m.name,
+            "dtype_n": self.dtype_n.name,
+            "dtype": self.dtype.name,
+            "result": self.result.name,
+            "semiring": self.semiring.name,
+            "accumulate": self.accumulate,
+            "precision": self.precision,
+            "return_arg": self.return_arg,
+            "nonnegative": self.nonnegative,
+            "epilogue": self.epilogue.to_json() if self.epilogue else None,
+            "layouts": {
+                name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
+                for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
+            },
+        }
+
+
+def _taller(layout: Layout, rows: int, members: int) -> Layout | None:
+    """The matrix whose rows are those of all members along the last axis of a stack, if they lie evenly."""
+    step = layout.stack[-1]
+    row = step if rows == 1 < members else layout.row
+    if members > 1 and rows > 1 and step != rows * layout.row:
+        return None
+    return replace(layout, row=row, stack=layout.stack[:-1])
+
+
+def problem_of_shape(
+    m: int,
+    k: int,
+    n: int,
+    dtype: str | DType = "float32",
+    semiring: str | Semiring = "plus_times",
+    *,
+    accumulate: bool = False,
+    precision: str = "high",
+    nonnegative: bool = False,
+) -> Problem:
+    """A Problem without arrays: fresh row-major operands of this shape."""
+    for name, extent in (("m", m), ("k", k), ("n", n)):
+        if extent < 0:
+            raise ShapeError(f"{name} must be 0 or more, got {extent}")
+    number = dtype_named(dtype) if isinstance(dtype, str) else dtype
+    return Problem(
+        m,
+        k,
+        n,
+        (),
+        number,
+        number,
+        find_semiring(semiring),
+        row_major(m, k),
+        row_major(k, n),
+        row_major(m, n),
+        accumulate,
+        check_precision(precision),
+        nonnegative=nonnegative,
+    )
+
+
+def check_precision(precision: str) -> str:
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision={precision!r} is not known; known are {', '.join(PRECISIONS)}")
+    return precision
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """`1000x500x700`: rows of M, columns of M (rows of N), columns of N."""
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) != 3 or not all(p.strip().isdigit() for p in parts):
+        raise ShapeError(f"shape {text!r} must be MxKxN, three whole numbers, for example 1000x500x700")
+    m, k, n = (int(p) for p in parts)
+    return m, k, n

@@ -1,0 +1,220 @@
+"""A recipe: the launches of a product with holes for its addresses. Pure values; nothing here needs a card.
+
+Everything about a launch but the addresses of M, N, P, bias, scales and scratch follows from a call's signature, so it
+is laid out once. A call only fills the holes and launches (`backends/cuda/launcher.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+BOUNDARY = 16  # bytes: what a base address is known modulo
+SCRATCH_BOUNDARY = 1024  # what every piece of scratch memory starts on
+BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # what a call fills in
+
+
+class Address(NamedTuple):
+    """So many bytes behind a base. `skew`: the base's own bytes past a 16-byte boundary, part of the signature."""
+
+    base: str
+    offset: int = 0
+    skew: int = 0
+
+    def __add__(self, nbytes: int) -> Address:  # type: ignore[override]
+        return Address(self.base, self.offset + nbytes, self.skew)
+
+    def __sub__(self, nbytes: int) -> Address:
+        return self + -nbytes
+
+    def __mod__(self, modulus: int) -> int:
+        assert BOUNDARY % modulus == 0, f"addresses are known modulo {BOUNDARY}, not {modulus}"
+        return (self.offset + self.skew) % modulus
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 16, that divides it."""
+        return math.gcd(self.offset + self.skew, BOUNDARY)
+
+
+class TensorMap(NamedTuple):
+    """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes.
+
+    `stack`: (members, bytes from one to the next) of each axis of a stack above the lines, the innermost first."""
+
+    address: Address
+    kind: str  # uint8, uint16, uint32, tfloat32
+    lines: int
+    length: int
+    lead: int
+    box: int  # elements along a line
+    box_lines: int
+    swizzled: bool = True
+    stack: tuple[tuple[int, int], ...] = ()
+
+
+class Argument(NamedTuple):
+    """One kernel parameter: its bytes, the addresses to be written into them, the tensor maps to be placed there."""
+
+    data: bytes
+    holes: tuple[tuple[int, Address], ...] = ()
+    maps: tuple[tuple[int, TensorMap], ...] = ()
+
+
+Value = Any  # Address, None, TensorMap, a ctypes scalar or array, a ctypes.Structure, an Argument
+NULL = bytes(8)
+PLAIN = frozenset((int, float, bool))
+
+
+def argument(value: Value) -> Argument:
+    """A parameter from what a launch is given: an address (None is the null pointer), a tensor map, a ctypes value."""
+    kind = value.__class__
+    if kind is Argument:
+        return value  # type: ignore[no-any-return]
+    if kind is Address:
+        return Argument(NULL, ((0, value),))
+    if kind is TensorMap:
+        return Argument(bytes(128), (), ((0, value),))
+    return Argument(NULL if value is None else bytes(value))
+
+
+class Form(NamedTuple):
+    """A ctypes structure as `struct` has it."""
+
+    packed: struct.Struct  # the fields one by one; what is no number is a run of bytes
+    empty: tuple[Any, ...]  # each field's value where nothing is given: 0, or bytes
+    fields: tuple[tuple[int, bool, Any], ...]  # (where it lies, whether it is a number, its ctypes type)
+    numbers: int  # so many of the first fields are numbers
+
+
+NUMBERS = {"i": "i", "I": "I", "q": "q", "Q": "Q", "l": "q", "L": "Q", "f": "f", "d": "d"}  # ctypes' codes, of 64 bits
+if ctypes.sizeof(ctypes.c_long) != 8:
+    NUMBERS |= {"l": "i", "L": "I"}
+
+
+@lru_cache(maxsize=64)
+def _form(kind: type[ctypes.Structure]) -> Form:
+    text, end, empty, fields = "=", 0, list[Any](), []
+    for name, declared, *_ in kind._fields_:
+        at, nbytes = getattr(kind, name).offset, ctypes.sizeof(declared)
+        code = getattr(declared, "_type_", "") if issubclass(declared, ctypes._SimpleCData) else ""
+        text += f"{at - end}x{NUMBERS.get(code) or f'{nbytes}s'}"
+        empty.append(0 if code in NUMBERS else b"")
+        fields.append((at, code in NUMBERS, declared))
+        end = at + nbytes
+    first = next((at for at, (_, is_number, _) in enumerate(fields) if not is_number), len(fields))
+    return Form(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields), first)
+
+
+def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
+    """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
+    form = _form(kind)
+    while values and values[-1] is None:
+        values = values[:-1]
+    if PLAIN.issuperset(map(type, values)) and form.numbers >= len(values):
+        return Argument(form.packed.pack(*values, *form.empty[len(values) :]))
+    given = list(form.empty)
+    holes: list[tuple[int, Address]] = []
+    maps: list[tuple[int, TensorMap]] = []
+    for number, ((at, is_number, declared), value) in enumerate(zip(form.fields, values, strict=False)):
+        of = value.__class__
+        if is_number and (of is int or of is float or of is bool):
+            given[number] = value
+        elif of is Address:
+            holes.append((at, value))
+        elif value is not None:
+            part = argument(
+                value if of is Argument or of is TensorMap or isinstance(value, declared) else declared(value)
+            )
+            given[number] = part.data if not is_number else declared.from_buffer_copy(part.data).value
+            holes += [(at + offset, address) for offset, address in part.holes]
+            maps += [(at + offset, made) for offset, made in part.maps]
+    return Argument(form.packed.pack(*given), tuple(holes), tuple(maps))
+
+
+def array(values: Iterable[Value]) -> Argument:
+    """Parameters side by side, passed as one: an array of tensor maps, say."""
+    data, holes, maps = b"", [], []
+    for value in values:
+        part = argument(value)
+        holes += [(len(data) + offset, address) for offset, address in part.holes]
+        maps += [(len(data) + offset, made) for offset, made in part.maps]
+        data += part.data
+    return Argument(data, tuple(holes), tuple(maps))
+
+
+class Launch(NamedTuple):
+    """One kernel launch. `overlap`: it may start while the launch queued before it ends (programmatic dependent
+    launch); the kernel waits for what it needs by itself. `cluster`: so many blocks, neighbours along x, share their
+    memory; 1 also where the kernel's text says how many."""
+
+    source: str
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    shared_bytes: int = 0
+    overlap: bool = False
+    cluster: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        name: str,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Iterable[Value],
+        shared_bytes: int = 0,
+        overlap: bool = False,
+        cluster: int = 1,
+    ) -> Launch:
+        return cls(source, name, grid, block, tuple(map(argument, arguments)), shared_bytes, overlap, cluster)
+
+    def __repr__(self) -> str:
+        grid, block = ("x".join(map(str, sides)) for sides in (self.grid, self.block))
+        return f"Launch({self.name}, {grid} blocks of {block} threads)"
+
+
+@dataclass(frozen=True)
+class Zero:
+    """A 4-byte word on the card is set to 0."""
+
+    address: Address
+
+
+Step = Launch | Zero
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The steps of one product, in stream order, and the scratch memory they share."""
+
+    steps: tuple[Step, ...]
+    scratch_bytes: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Every kernel text it runs, each once, in the order of their launches."""
+        return tuple(dict.fromkeys(step.source for step in self.steps if isinstance(step, Launch)))
+
+
+@dataclass
+class Scratch:
+    """Scratch memory while a recipe is laid out: every role gets its place in one buffer."""
+
+    size: int = 0
+
+    def take(self, nbytes: int) -> Address:
+        at = Address("scratch", self.size)
+        self.size += -(-max(nbytes, 1) // SCRATCH_BOUNDARY) * SCRATCH_BOUNDARY
+        return at
+
+    def take_all(self, needs: dict[str, int]) -> dict[str, Address]:
+        """A place for each role."""
+        return {role: self.take(nbytes) for role, nbytes in needs.items()}

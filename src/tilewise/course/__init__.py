@@ -1,6 +1,0 @@
-"""For a course: assignments, grading a class, and the exercises that `tilewise learn` walks through."""
-
-from tilewise.course.assignment import Assignment, read_assignment
-from tilewise.course.grading import Grade, Item, grade_text
-
-__all__ = ["Assignment", "Grade", "Item", "grade_text", "read_assignment"]

@@ -1,0 +1,206 @@
+"""A call understood: arrays of any library and keywords → a Problem, operands as stacks of matrices, where it runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import DType, dtype_given, promote
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays.card import card_number
+from tilewise.arrays.float8_scales import Scales, understand_scales
+from tilewise.arrays.narrowing import narrowed
+from tilewise.core.epilogue import check_fits, epilogue_of
+from tilewise.core.options import Options
+from tilewise.core.problem import Problem, check_precision, row_major
+from tilewise.core.shapes import ProductShape, product_shape, written
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, understood: operands as (stacks of) matrices, and what they make."""
+
+    problem: Problem
+    shape: ProductShape
+    device: str  # where it runs
+    library: Library
+    M: Operand
+    N: Operand
+    out: Operand | None
+    scales: Scales | None = None
+    bias: Operand | None = None
+
+
+def understand(M: Any, N: Any, o: Options) -> Call:
+    """What a call asks for, or one clear sentence that says why it cannot be."""
+    ring = find_semiring(o.semiring)
+    check_precision(o.precision)
+    library = find_library(M)
+    _same_library(library, N, "N")
+    left, right = library.operand(M, "M"), library.operand(N, "N")
+    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype), library)
+    if wanted is not None:
+        left, right = narrowed(left, wanted), narrowed(right, wanted)
+    if left.device != right.device:
+        raise DeviceError(f"M is on {left.device} and N is on {right.device}: bring them together first")
+    given = None if o.out is None else _given_out(o.out, library, left)
+    shape = product_shape(left.shape, right.shape, given.shape if given else None)
+    left = left.with_axis(-2) if shape.vector_m else left
+    right = right.with_axis(-1) if shape.vector_n else right
+    where = _where(left, o.device)
+    problem = _problem(left, right, shape, ring, wanted, o, given)
+    if given is not None:
+        _check_out_dtype(given, problem.result)
+    if o.return_arg:
+        _check_return_arg(ring, where, o.accumulate)
+    call = Call(problem, shape, where, library, left, right, given)
+    if o.scales is not None:
+        return _scaled(call, o)
+    plain = o.bias is None and o.activation is None and o.alpha.__class__ is float and o.alpha == 1.0
+    return call if plain else _with_epilogue(call, o)
+
+
+def _problem(
+    left: Operand,
+    right: Operand,
+    shape: ProductShape,
+    ring: Semiring,
+    wanted: DType | None,
+    o: Options,
+    given: Operand | None,
+) -> Problem:
+    """`given`: P, where it is given."""
+    of_p = row_major(shape.m, shape.n, shape.stack) if given is None else _matrices(given, shape).layout(shape.stack)
+    return Problem(
+        shape.m,
+        shape.k,
+        shape.n,
+        shape.stack,
+        left.dtype,
+        right.dtype,
+        ring,
+        left.layout(shape.stack),
+        right.layout(shape.stack),
+        of_p,
+        o.accumulate,
+        o.precision,
+        o.return_arg,
+        o.nonnegative,
+        wanted=wanted,
+    )
+
+
+def _matrices(product: Operand, shape: ProductShape) -> Operand:
+    """P as (a stack of) matrices, where vectors made it less."""
+    product = product.with_axis(-1) if shape.vector_n else product
+    return product.with_axis(-2) if shape.vector_m else product
+
+
+def as_matrices(call: Call, product: Operand) -> Operand:
+    """The call's P as (a stack of) matrices."""
+    return _matrices(product, call.shape)
+
+
+def _reachable(wanted: DType, common: DType, library: Library) -> DType:
+    """NumPy's rule: a dtype of the same kind, or of one that holds it. And one that the library's arrays can have."""
+    if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(wanted.numpy) != wanted.numpy:
+        raise DtypeError(f"dtype={wanted.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")
+    if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
+        raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
+    return wanted
+
+
+def _scaled(call: Call, o: Options) -> Call:
+    o.refuse("and scales= exclude each other: put alpha into a scale", "alpha", "bias", "activation")
+    o.refuse("and scales= exclude each other", "return_arg")
+    if not is_plus_times(call.problem.semiring):
+        raise UsageError(f"scales= needs plus_times, and the semiring is {call.problem.semiring}: leave them out")
+    found = understand_scales(o.scales, call.problem, call.library, call.device)
+    return replace(call, scales=found, problem=replace(call.problem, scaled=True))
+
+
+def _with_epilogue(call: Call, o: Options) -> Call:
+    """The same call with what becomes of the product before it is stored."""
+    added = None
+    if o.bias is not None:
+        _same_library(call.library, o.bias, "bias")
+        added = call.library.operand(o.bias, "bias")
+        if added.shape != (call.problem.n,):
+            raise ShapeError(
+                f"bias is {written(added.shape)}, and P has {call.problem.n} columns: pass one number for each of them"
+            )
+        if added.device != call.M.device:
+            raise DeviceError(f"bias is on {added.device} and M is on {call.M.device}: bring them together first")
+    epilogue = epilogue_of(o.alpha, None if added is None else added.dtype, o.activation)
+    if not epilogue:
+        return call
+    check_fits(epilogue, call.problem.semiring, is_plus_times(call.problem.semiring), call.problem.result)
+    return replace(call, problem=replace(call.problem, epilogue=epilogue), bias=added)
+
+
+def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
+    if not ring.selective:
+        raise UsageError(f"return_arg=True asks which k won, and {ring} picks none: use a min or max semiring")
+    if device == "simt":
+        raise DeviceError("return_arg=True has no kernel in the interpreter: pass device='cpu' or 'cuda'")
+    if accumulate:
+        raise UsageError("return_arg=True and accumulate=True exclude each other: what was in out has no k")
+
+
+def _same_library(library: Library, other: Any, role: str) -> None:
+    theirs = find_library(other)
+    if theirs.name != library.name:
+        raise UsageError(
+            f"M is of {library.name} and {role} is of {theirs.name}: convert one, so that all are of one kind"
+        )
+
+
+def _given_out(out: Any, library: Library, left: Operand) -> Operand:
+    _same_library(library, out, "out")
+    if library.name == "jax":
+        raise UsageError("JAX arrays are immutable, so they cannot be out=: leave it out and take what is returned")
+    if library.name == "numpy" and not isinstance(out, np.ndarray):
+        raise DtypeError(f"out must be an array, got {type(out).__name__}")
+    given = library.operand(out, "out")
+    if not given.writable:
+        raise ShapeError("out is read-only: pass an array that can be written")
+    if given.overlaps_itself:
+        raise ShapeError(
+            f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
+            "memory (expanded or broadcast): pass one whose cells lie apart"
+        )
+    if given.device != left.device:
+        raise DeviceError(f"out is on {given.device} and M is on {left.device}: bring them together first")
+    return given
+
+
+def _check_out_dtype(given: Operand, result: DType) -> None:
+    same = given.dtype == result
+    if not same and not (given.library.name == "numpy" and np.can_cast(result.numpy, given.dtype.numpy, "same_kind")):
+        raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
+
+
+def _where(left: Operand, device: str) -> str:
+    """The device that works: where the operands are, unless host arrays are sent to a card."""
+    if not isinstance(device, str):
+        raise UsageError(f"device={device!r} must be a word: 'auto', 'cpu', 'simt', 'cuda' or 'cuda:1'")
+    if device == "auto":
+        return left.device
+    if device in ("cpu", "simt"):
+        if left.device != "cpu":
+            raise DeviceError(
+                f"the operands are on {left.device} and device={device!r} was asked for: copy them to the host first"
+            )
+        return device
+    asked = f"cuda:{card_number(device)}"
+    if left.device not in ("cpu", asked):
+        raise DeviceError(
+            f"the operands are on {left.device} and device={device!r} was asked for: they do not travel by themselves"
+        )
+    return asked

@@ -1,0 +1,340 @@
+"""The one cache of calls: by signature, least recently used out first, for every array library.
+
+A signature is everything about a call but its addresses: shapes, strides, dtypes, alignment classes, device, keywords.
+What is kept under it runs on any arrays that lie alike: the cpu engine's `Ready` on the host, a `Launcher` on a card.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import count
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewise.algebra.builtin import is_structured_name
+from tilewise.algebra.structured import Structured
+from tilewise.arrays.extent import owned
+from tilewise.arrays.numpy_signature import quickest_signature, written_straight
+from tilewise.backends.cpu.runtime import pool
+from tilewise.core.options import Key
+from tilewise.system.imported import imported
+
+LIMIT = 16384  # calls that are kept
+Signature = Callable[[Any, Any, Any], Key | None]
+
+
+tick = count().__next__  # the order in which calls are used
+
+
+class Prepared(dict[Key, Any]):
+    """Calls by signature. Threads read without a lock; a call carries the tick of its last use."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def renew(self) -> None:
+        """In a forked child: another thread of the parent may have held the lock."""
+        self._lock = Lock()
+
+    def keep(self, key: Key, call: Any) -> None:
+        """Remember a call; where there are too many, the quarter that has been unused for longest goes."""
+        call.tick = tick()
+        with self._lock:
+            if len(self) >= LIMIT:
+                for old, _ in sorted(self.items(), key=lambda item: item[1].tick)[: LIMIT // 4]:
+                    self.pop(old, None)
+            self[key] = call
+
+
+PREPARED = Prepared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PREPARED.renew)
+pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
+
+
+class CardLibrary(Protocol):
+    """What a prepared call asks of a framework whose arrays lie on one card."""
+
+    address: Callable[[Any], int]
+    stream: Callable[[], int]
+    take: Callable[[int, int], Any]
+    pointer: Callable[[Any], int]
+    give_back: Callable[[Any], None]
+
+    def holds(self, like: Any) -> Callable[[Any], bool] | None:
+        """Says of an array that lies as `like` does whether the memory that owns it reaches as far."""
+
+
+class OnHost:
+    """A product on the CPU of operands that lie as those it was prepared for."""
+
+    __slots__ = ("_dtypes", "_fresh", "_given", "_straight", "_takes", "tick")
+
+    def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
+        """`dtypes`: those of M, N and P. A signature may know them by their addresses, so they stay. `straight`: `out`
+        is known to be writeable, and apart from M and N."""
+        self._takes, self._dtypes, self._straight = ready.takes, dtypes, straight
+        self._fresh, self._given = ready.into_fresh_memory(), ready.into_given_memory()
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where `out` cannot be written straight."""
+        if not keywords:
+            return self._fresh(M, N)
+        if self._straight:
+            return self._given(M, N, keywords["out"])
+        out = keywords.get("out")
+        if out is None:
+            return self._fresh(M, N)
+        return self._given(M, N, out) if self._takes(out, M, N) else None
+
+
+class MoreThanAProduct:
+    """What a call of NumPy arrays does beside multiplying: operands converted first, the k that won, an epilogue,
+    scales."""
+
+    def __init__(
+        self, ready: Any, converted: tuple[bool, bool], arg: bool, finishing: Any = None, scaling: Any = None
+    ) -> None:
+        self.ready, self.converted, self.arg, self.finishing, self.scaling = ready, converted, arg, finishing, scaling
+
+    def as_a_call(self, M: Any, N: Any) -> Any:
+        """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
+        from tilewise.backends.cpu.kernels.narrow.run import narrowing_of
+
+        ways: list[Any] = []
+        for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
+            if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
+                return None
+            ways.append(narrowing_of(x, dtype) if converted else None)
+        return OnHostWithMore(self, ways, (M.dtype, N.dtype))
+
+
+class OnHostWithMore:
+    """Such a call, prepared."""
+
+    __slots__ = ("_arg", "_dtypes", "_finishing", "_fresh", "_left", "_ready", "_right", "_scaling", "tick")
+
+    def __init__(self, more: MoreThanAProduct, ways: list[Any], dtypes: tuple[Any, Any]) -> None:
+        """`ways`: how M and N are converted, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
+        self._ready, self._dtypes = more.ready, dtypes
+        self._left, self._right = ways
+        self._arg, self._finishing, self._scaling = more.arg, more.finishing, more.scaling
+        ready = more.ready
+        self._fresh = ready.into_fresh_memory_with_arg() if more.arg else ready.into_fresh_memory()
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or P and the k that won; None where `out` cannot be written."""
+        ready, out = self._ready, keywords.get("out")
+        if self._left is not None:
+            M = self._left(M)
+        if self._right is not None:
+            N = self._right(N)
+        if self._finishing is not None:
+            if out is not None and not (out.flags.writeable and owned(out)):
+                return None
+            return self._finishing(self._fresh(M, N), keywords.get("bias"), out)
+        if out is not None and (self._scaling is not None or not ready.takes(out, M, N)):
+            return None
+        if self._arg:
+            return self._fresh(M, N) if out is None else ready.multiply_with_arg(M, N, out)
+        P = self._fresh(M, N) if out is None else ready.multiply(M, N, out)
+        return P if self._scaling is None else self._scaling(P, *keywords["scales"])
+
+
+class OnCard:
+    """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
+
+    __slots__ = ("_holds", "_launcher", "_library", "_quick", "empty", "tick")
+
+    def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any], arrays: tuple[Any, ...]) -> None:
+        """`arrays`: M, N and P of the call that was prepared."""
+        self._launcher, self._library, self.empty = launcher, library, empty
+        self._holds: tuple[Any, ...] = tuple(library.holds(x) for x in arrays)
+        plain = launcher.header and not launcher.scratch_bytes
+        self._quick = _at_once(launcher, library, empty) if plain else None
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where `out` shares memory with M or N, or an array claims more than its memory has."""
+        m_held, n_held, p_held = self._holds
+        out = keywords.get("out")
+        if m_held is not None and not (m_held(M) and n_held(N) and (out is None or p_held(out))):
+            return None
+        if self._quick is not None and "bias" not in keywords:
+            return self._quick(M, N, out)
+        P = self.empty() if out is None else out
+        return P if self._with_more(M, N, P, keywords.get("bias")) else None
+
+    def _with_more(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
+        """The same with scratch memory, a bias, or a recipe of several images."""
+        library, launcher = self._library, self._launcher
+        stream, m, n, p = library.stream(), *map(library.address, (M, N, P))
+        if not (m and n and p) or (bias is not None and not _held(library, bias)):
+            return False
+        held = library.take(launcher.scratch_bytes, stream) if launcher.scratch_bytes else None
+        scratch = 0 if held is None else library.pointer(held)
+        try:
+            if bias is not None or not launcher.header:
+                given = {} if bias is None else {"bias": library.address(bias)}
+                return bool(launcher(stream, M=m, N=n, P=p, scratch=scratch, **given))
+            code = launcher.launch(launcher.header, m, n, p, scratch, stream)
+            return not code or bool(launcher.settled(code, stream, M=m, N=n, P=p, scratch=scratch))
+        finally:
+            if held is not None:
+                library.give_back(held)
+
+
+class OnTensors:
+    """A recipe of one image on torch's tensors, with no array but `out` given: machine code reads their addresses and
+    the stream, fills and launches."""
+
+    __slots__ = ("_empty", "_header", "_launch", "_library", "_otherwise", "_scratch", "tick")
+
+    def __init__(self, otherwise: OnCard, launcher: Any, launch: Any, library: CardLibrary) -> None:
+        """`otherwise`: the same call step by step, for what cannot be launched at once."""
+        self._otherwise, self._header, self._scratch = otherwise, launcher.header, launcher.scratch_bytes
+        self._launch, self._library, self._empty = launch, library, otherwise.empty
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        P = keywords.get("out") if keywords else None
+        if P is None:
+            P = self._empty()
+        if not self._scratch:
+            code = self._launch(self._header, M, N, P, 0)
+        else:
+            held = self._library.take(self._scratch, self._library.stream())
+            try:
+                code = self._launch(self._header, M, N, P, held)
+            finally:
+                self._library.give_back(held)
+        return self._otherwise(M, N, {"out": P}) if code else P
+
+
+def _held(library: CardLibrary, array: Any) -> bool:
+    """Whether an array has what it claims, as far as its library can tell."""
+    holds = library.holds(array)
+    return bool(library.address(array)) and (holds is None or holds(array))
+
+
+def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> Callable[[Any, Any, Any], Any]:
+    """A recipe of one image without scratch, with everything that is known by now bound."""
+    address, stream_now, header, launch = library.address, library.stream, launcher.header, launcher.launch
+
+    def product(M: Any, N: Any, out: Any) -> Any:
+        P = empty() if out is None else out
+        stream, m, n, p = stream_now(), address(M), address(N), address(P)
+        if not (m and n and p):
+            return None
+        code = launch(header, m, n, p, 0, stream)
+        if not code or launcher.settled(code, stream, M=m, N=n, P=p):
+            return P
+        return None
+
+    return product
+
+
+def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:
+    """The same call by machine code that reads tensors itself, where their signature was read so."""
+    from tilewise.arrays.torch_exchange import tensor_launcher
+    from tilewise.backends.cuda.native import addresses
+
+    launch = tensor_launcher(addresses()[1]) if key.__class__ is bytes and launcher.header else None
+    return call if launch is None else OnTensors(call, launcher, launch, library)
+
+
+def from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
+    """Lists, and what stands beside them, as NumPy's arrays; None where they hold no numbers, or fields of values."""
+    if isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring)):
+        return None
+    made = []
+    for x in (M, N):
+        if x.__class__ is list:
+            try:
+                x = np.asarray(x)
+            except ValueError:
+                return None
+            if x.dtype.kind not in "biufc":
+                return None
+        elif x.__class__ is not np.ndarray:
+            return None
+        made.append(x)
+    return made[0], made[1]
+
+
+SIGNATURES: dict[type, Signature] = {}
+
+
+def signature_for(array: Any) -> Signature | None:
+    """How arrays of this class are signed; frameworks are asked only once they are imported."""
+    kind = array.__class__
+    if kind is np.ndarray:
+        SIGNATURES[kind] = quickest_signature()
+    torch, cupy = imported("torch"), imported("cupy")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        from tilewise.arrays.torch_exchange import CPU, CUDA
+        from tilewise.arrays.torch_library import is_watched
+        from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
+        from tilewise.arrays.torch_signature import signature as of_torch
+
+        if is_watched():  # machine code is tried on tensors of its own, which here would have no memory
+            return of_torch
+        quick = quickest_of_torch(of_torch, CPU)
+        quick = quickest_of_torch(quick, CUDA) if torch.cuda.is_available() else quick
+        SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = quick
+    elif cupy is not None and kind is cupy.ndarray:
+        from tilewise.arrays.cupy_signature import signature as of_cupy
+
+        SIGNATURES[kind] = of_cupy
+    elif kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl":
+        from tilewise.arrays.jax_signature import signature as of_jax
+
+        SIGNATURES[kind] = of_jax
+    return SIGNATURES.get(kind)
+
+
+def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
+    """Remember what a call left that can run again; `product` is what it made of M and N."""
+    made = KEEPERS[library](key, again, product, M, N) if library in KEEPERS else None
+    if made is not None:
+        PREPARED.keep(key, made)
+
+
+def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    if isinstance(again, MoreThanAProduct):
+        return again.as_a_call(M, N)
+    return OnHost(again, (M.dtype, N.dtype, product.dtype), written_straight(key))
+
+
+def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.torch_on_host import prepared_on_host
+    from tilewise.arrays.torch_signature import OnOneCard
+
+    more = isinstance(again, MoreThanAProduct)
+    if M.is_cpu:
+        return prepared_on_host(again, more, product, M, N)
+    if more or not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
+        return None
+    card = OnOneCard(M.get_device())
+    call = OnCard(again, card, card.empty_like(product), (M, N, product))
+    return _at_machine_speed(key, call, again, card)
+
+
+def _of_cupy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.cupy_signature import OnOneCard
+
+    if isinstance(again, MoreThanAProduct):
+        return None
+    card = OnOneCard(M.device.id)
+    return OnCard(again, card, card.empty_like(product), (M, N, product))
+
+
+def _of_jax(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.jax_signature import OnJaxsHost
+
+    on_host = isinstance(product, np.ndarray) and not isinstance(again, MoreThanAProduct)
+    return OnJaxsHost(again) if on_host else None
+
+
+KEEPERS = {"numpy": _of_numpy, "torch": _of_torch, "cupy": _of_cupy, "jax": _of_jax}

@@ -1,0 +1,185 @@
+"""Products with sparse operands: by rows and their stored cells, or by dense tiles where those are sooner done.
+
+    sparse ⊗ dense   a band of rows of N for each stored cell of M, reduced row by row  → dense
+    sparse ⊗ sparse  row by row, the cells that meet gathered in a dense row (Gustavson) → sparse
+
+Which of the two ways is taken depends on counts alone, never on a clock, so that two runs give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import dtype_of, promote
+from tilewise.algebra.no_edge import no_edge_of
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.algebra.to_llvm import commutes, exchanged
+from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, is_sparse
+from tilewise.errors import ShapeError, UsageError
+
+# nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
+CELL, PAIR, STEP = 1.6, 4.5, 0.09
+BAND = 1 << 20  # cells that are gathered at a time
+
+
+def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
+    """M ⊗ N where at least one is sparse; `dense` multiplies arrays."""
+    ring = find_semiring(semiring)
+    for name, x in (("M", M), ("N", N)):
+        if not is_sparse(x) and type(x) is not np.ndarray:
+            raise UsageError(f"{name} is {type(x).__name__}: a scipy.sparse operand meets another, or a NumPy array")
+        if x.ndim > 2 or x.ndim < 1:
+            raise ShapeError(f"{name} has {x.ndim} axes: sparse products take matrices, and vectors beside them")
+    if M.shape[-1] != N.shape[0]:
+        raise ShapeError(f"the {M.shape[-1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
+    if is_plus_times(ring):
+        if is_sparse(M) and M.format == "dia" and not (M.nnz and N.size):
+            M = M.tocsr()  # SciPy's product of diagonals ends in a C++ error where there are none
+        return M @ N  # SciPy's own
+    algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+    if is_sparse(M) and is_sparse(N):
+        return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
+    if is_sparse(M):
+        return _left(Rows.of(M, "M", algebra), N, "M", algebra, dense)
+    rows = Rows.of(N, "N", algebra).turned()
+    if not commutes(ring.mul):
+        algebra = replace(algebra, semiring=_exchanged(ring))
+    if M.ndim == 1:
+        return _left(rows, M, "N", algebra, dense)
+    return _left(rows, M.T, "N", algebra, dense).T
+
+
+def _exchanged(ring: Semiring) -> Semiring:
+    """The semiring whose mul takes its operands the other way round."""
+    made = ring.with_zero(0)
+    values = {"mul": exchanged(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
+    for key, value in values.items():
+        object.__setattr__(made, key, value)
+    return made
+
+
+def _inside(x: Array, algebra: Algebra, name: str) -> Array:
+    """Elements as sums are made of them, weights within their range; a dense operand's "no edge" kept apart."""
+    if algebra.semiring.boolean:
+        return np.asarray(x != 0)
+    edges = no_edge_of(algebra)
+    wide = x.astype(algebra.partial.numpy, copy=False)
+    return wide if edges is None else edges.enter(wide, name)[0]
+
+
+def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
+    zero = False if algebra.semiring.boolean else algebra.zero
+    kept = rows.without(zero)
+    return Rows(kept.shape, kept.starts, kept.indices, _inside(kept.data, algebra, name))
+
+
+def _outside(P: Array, algebra: Algebra) -> Array:
+    edges = no_edge_of(algebra)
+    if edges is not None:
+        edges.leave(P)
+    return P.astype(algebra.result.numpy, copy=False)
+
+
+def _left(M: Rows, N: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:
+    """Sparse with dense."""
+    columns = 1 if N.ndim == 1 else N.shape[1]
+    whole = M.shape[0] * M.shape[1]
+    if M.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
+        return np.asarray(dense(M.dense(algebra.zero, algebra.element.numpy), N, semiring=algebra.semiring))
+    M = _stored(M, algebra, name)
+    right = _inside(N if N.ndim == 2 else N[:, None], algebra, "N" if name == "M" else "M")
+    P = np.full((M.shape[0], columns), algebra.zero, algebra.partial.numpy)
+    with np.errstate(all="ignore"):
+        for first, last in _bands(M.starts, max(1, BAND // max(columns, 1))):
+            cells = slice(int(M.starts[first]), int(M.starts[last]))
+            terms = algebra.mul(M.data[cells, None], right[M.indices[cells]])
+            add_runs(terms, M.starts[first : last + 1] - cells.start, P[first:last], algebra)
+    made = _outside(P, algebra)
+    return made if N.ndim == 2 else made[:, 0]
+
+
+@lru_cache(maxsize=256)
+def _absorbs(algebra: Algebra) -> bool:
+    """Whether mul(zero, x) is zero: where it is not (−∞ · −1), only stored cells may meet."""
+    dtype = algebra.partial.numpy
+    x = np.array([True] if algebra.partial.kind == "b" else [1, 2, 5, 0, -3]).astype(dtype)
+    zero = np.full_like(x, algebra.zero)
+    if no_edge_of(algebra) is not None:
+        return True
+    with np.errstate(all="ignore"):
+        made = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
+    return bool((made == algebra.zero).all())
+
+
+def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
+    """Rows in bands of at most so many stored cells, or of one row."""
+    bands, first, rows = [], 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), rows)
+        bands.append((first, last))
+        first = last
+    return bands
+
+
+def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., Any]) -> Any:
+    """Sparse with sparse."""
+    import scipy.sparse
+
+    kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
+    shape, zero = (M.shape[0], N.shape[1]), False if algebra.semiring.boolean else algebra.zero
+    meets = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
+    whole = M.shape[0] * M.shape[1] * N.shape[1]
+    if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
+        operands = (x.dense(algebra.zero, algebra.element.numpy) for x in (M, N))
+        made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
+        return kind((made.data, made.indices, made.starts), shape=shape)
+    M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
+    if _compiles(algebra) and N.shape[1] < 1 << 31:
+        from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows
+
+        left, right = (M.starts, M.indices, M.data), (N.starts, N.indices, N.data)
+        made = Rows(shape, *product_of_rows(left, right, N.shape[1], meets, algebra))
+    else:
+        made = _by_sorting(M, N, algebra)
+    kept = Rows(shape, made.starts, made.indices, _outside(made.data, algebra)).without(zero)
+    return kind((kept.data, kept.indices, kept.starts), shape=shape)
+
+
+@lru_cache(maxsize=256)
+def _compiles(algebra: Algebra) -> bool:
+    from importlib.util import find_spec
+
+    return algebra.partial.kind in "biuf" and find_spec("llvmlite") is not None
+
+
+def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
+    """Without a compiler, and for complex numbers: every pair of cells that meet, sorted by where they go, reduced."""
+    lengths, columns = np.diff(N.starts), N.shape[1]
+    meets = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
+    parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]
+    with np.errstate(all="ignore"):
+        for first, last in _bands(meets, BAND):
+            cells = slice(int(M.starts[first]), int(M.starts[last]))
+            k = M.indices[cells]
+            count = lengths[k]
+            row = np.repeat(np.repeat(np.arange(first, last), np.diff(M.starts[first : last + 1])), count)
+            ends = np.cumsum(count)
+            at = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(N.starts[k] - (ends - count), count)
+            terms = algebra.mul(np.repeat(M.data[cells], count), N.data[at])
+            key = row * columns + N.indices[at]
+            order = np.argsort(key, kind="stable")
+            key, terms = key[order], terms[order]
+            new = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if key.size else key
+            P = np.full((len(new), 1), algebra.zero, algebra.partial.numpy)
+            add_runs(terms[:, None], np.append(new, key.size), P, algebra)
+            where = key[new]
+            parts.append((where // columns, where % columns, P[:, 0]))
+    row, col, data = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return Rows((M.shape[0], columns), np.searchsorted(row, np.arange(M.shape[0] + 1)), col, data)

@@ -1,0 +1,134 @@
+"""`tw.matmul` over a structured semiring: fields understood one by one, stacks member by member, the same kind out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import promote
+from tilewise.algebra.structured import Structured, StructuredAlgebra
+from tilewise.arrays.find import find_library
+from tilewise.arrays.operand import HostArray, Operand
+from tilewise.core.shapes import ProductShape, product_shape, written
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+
+
+@dataclass(frozen=True)
+class Value:
+    """An operand of structured values: its fields, and whether they were one structured array."""
+
+    fields: tuple[Operand, ...]
+    structured: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.fields[0].shape
+
+
+def structured_ring(ring: Structured | str) -> Structured:
+    """One's own, or a known one by name."""
+    if isinstance(ring, Structured):
+        return ring
+    from tilewise.algebra.structured_builtin import structured_named
+
+    return structured_named(ring)
+
+
+def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") -> Any:
+    """P as a tuple of arrays, or as a structured array where M is one."""
+    left, right = _value(M, "M", ring), _value(N, "N", ring)
+    kinds = {(x.library.name, x.device) for x in (*left.fields, *right.fields)}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"the fields of M and N are of {' and '.join(sorted(f'{name} on {at}' for name, at in kinds))}: "
+            "bring them to one library and one device"
+        )
+    ((_, where),) = kinds
+    if device not in ("auto", where, where.partition(":")[0]):
+        raise DeviceError(f"the fields are on {where} and device={device!r} was asked for: copy them there first")
+    shape = product_shape(left.shape, right.shape)
+    algebra = ring.over([promote(x.dtype, y.dtype) for x, y in zip(left.fields, right.fields, strict=True)])
+    if where != "cpu":
+        from tilewise.dispatch.structured.card import multiply_on_card
+
+        return multiply_on_card(algebra, left.fields, right.fields, shape)
+    return _on_the_host(algebra, left, right, shape)
+
+
+def _value(x: Any, role: str, ring: Structured) -> Value:
+    names, many = ", ".join(ring.fields), len(ring.fields)
+    if isinstance(x, (tuple, list)):
+        if len(x) != many:
+            raise ShapeError(f"{role} has {len(x)} fields, and a value of {ring} has {many}: {names}")
+        library = find_library(x[0])
+        fields = tuple(library.operand(field, f"{role}[{i}]") for i, field in enumerate(x))
+        for i, field in enumerate(fields):
+            if field.shape != fields[0].shape:
+                raise ShapeError(
+                    f"{role}[{i}] is {written(field.shape)} and {role}[0] is {written(fields[0].shape)}: "
+                    "all fields of a value have one shape"
+                )
+        return Value(fields, False)
+    if isinstance(x, np.ndarray) and x.dtype.names is not None:
+        if len(x.dtype.names) != many:
+            raise DtypeError(f"{role} has the fields {', '.join(x.dtype.names)}, and a value of {ring} has {names}")
+        library = find_library(x)
+        return Value(tuple(library.operand(x[name], f"{role}[{name!r}]") for name in x.dtype.names), True)
+    raise UsageError(
+        f"{ring} is over values with the fields {names}: pass {role} as a tuple of {many} arrays or as a NumPy "
+        f"structured array, not {type(x).__name__}"
+    )
+
+
+def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductShape) -> Any:
+    whole = (*shape.stack, shape.m, shape.n)
+    if M.structured:
+        names = algebra.semiring.fields
+        made: Any = np.empty(whole, [(name, d.numpy) for name, d in zip(names, algebra.dtypes, strict=True)])
+        fields = [made[name] for name in names]
+    else:
+        library = M.fields[0].library
+        operands = [library.empty(whole, dtype, "cpu") for dtype in algebra.dtypes]
+        fields = [_host(x) for x in operands]
+    left = [_matrices(x, d.numpy, shape.vector_m, 0) for x, d in zip(M.fields, algebra.dtypes, strict=True)]
+    right = [_matrices(x, d.numpy, shape.vector_n, 1) for x, d in zip(N.fields, algebra.dtypes, strict=True)]
+    left, right = ([np.broadcast_to(x, (*shape.stack, *x.shape[-2:])) for x in side] for side in (left, right))
+    for member in np.ndindex(shape.stack):
+        _multiply(algebra, *([x[member] for x in side] for side in (left, right, fields)))
+    if M.structured:
+        return made.reshape(shape.product)
+    if whole == shape.product:
+        return tuple(x.library.deliver(x) for x in operands)
+    return tuple(x.library.deliver(x).reshape(shape.product) for x in operands)
+
+
+def _multiply(algebra: StructuredAlgebra, M: list[HostArray], N: list[HostArray], P: list[HostArray]) -> None:
+    try:
+        from tilewise.backends.cpu.kernels.structured.run import multiply
+    except ImportError:  # no llvmlite
+        multiply = by_numpy
+    multiply(algebra, M, N, P)
+
+
+def by_numpy(
+    algebra: StructuredAlgebra, M: Sequence[HostArray], N: Sequence[HostArray], P: Sequence[HostArray]
+) -> None:
+    """The definition: one k after the other."""
+    total = tuple(np.full(p.shape, zero, p.dtype) for p, zero in zip(P, algebra.zero, strict=True))
+    for k in range(M[0].shape[1]):
+        total = algebra.evaluate(algebra.step, t=total, x=[x[:, k : k + 1] for x in M], y=[y[k : k + 1] for y in N])
+    for p, value in zip(P, total, strict=True):
+        p[...] = value
+
+
+def _host(x: Operand) -> HostArray:
+    assert x.host is not None
+    return x.host
+
+
+def _matrices(x: Operand, dtype: Any, vector: bool, axis: int) -> HostArray:
+    host = _host(x).astype(dtype, copy=False)
+    return np.expand_dims(host, axis) if vector else host

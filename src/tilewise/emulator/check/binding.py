@@ -1,0 +1,287 @@
+"""Arguments for a launch: buffers for M, N and P with their shadows, numbers, structs; and the lines that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tilewise.emulator.check.readings import Reading
+from tilewise.emulator.check.roles import assign_matrices, assign_sizes, matrix_struct, member_role
+from tilewise.emulator.frontend.ctype import Pointer as PointerTo
+from tilewise.emulator.frontend.ctype import Scalar, Struct, dtypes_of, element_dtype
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Pointer
+from tilewise.emulator.machine.program import Program, Variable
+from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.errors import LimitError, UsageError
+
+Shape = tuple[int, int, int]
+Seed = int | Literal["apart"] | None
+
+
+@dataclass
+class Bound:
+    """What a launch gets, and how to look at it afterwards."""
+
+    arguments: dict[str, Any]
+    symbols: dict[str, int]
+    buffers: dict[str, Buffer]  # by parameter
+    arrays: dict[str, np.ndarray]  # by parameter: the data, shaped
+    matrices: dict[str, Variable] | None
+    sizes: dict[str, int]
+    shape: Shape | None
+    lines: list[str] = field(default_factory=list)
+    expected: np.ndarray | None = None
+    dynamic: dict[str, int] = field(default_factory=dict)  # extern __shared__ arrays, with their bytes in the launch
+    reading: Reading | None = None  # another product that P is, where it is not M · N as usually stored
+
+    def of(self, role: str) -> Buffer | None:
+        return self.buffers[self.matrices[role].name] if self.matrices else None
+
+
+def operands(shape: Shape, dtype: Any, cells: int, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """M and N: 1, 2, 3, … where no seed is given, else small random numbers whose products are exact; "apart": N goes
+    on at the next ten after M, so that no value belongs to both."""
+    m, k, n = shape
+    kind = np.dtype(dtype).kind
+    if seed is None or seed == "apart":
+        first = np.arange(1, m * k * cells + 1).reshape(m, k * cells)
+        start = m * k * cells // 10 * 10 + 11 if seed == "apart" else 1
+        second = np.arange(start, start + k * n * cells).reshape(k, n * cells)
+    else:
+        rng = np.random.default_rng(seed)
+        first = rng.integers(1, 17, (m, k * cells)) * rng.choice([-1, 1], (m, k * cells))
+        second = rng.integers(1, 17, (k, n * cells)) * rng.choice([-1, 1], (k, n * cells))
+        if kind == "u":
+            first, second = np.abs(first), np.abs(second)
+        if kind not in "iub":
+            first, second = first / 8, second / 8
+    return first.astype(dtype), second.astype(dtype)
+
+
+def squares_only(meanings: Mapping[str, Any] | None) -> bool:
+    return meanings is not None and "all" in meanings.values()
+
+
+def bind(
+    program: Program,
+    shape: Shape | None,
+    given: Mapping[str, Any],
+    constants: Mapping[str, int],
+    limits: Limits,
+    seed: Seed,
+    zeroed: bool,
+    checks: bool = True,
+    tile: int = 16,
+) -> Bound:
+    """`given` are arguments by name; `constants` leading dimensions that are macros or constants of the file;
+    `zeroed`: the host clears P before the launch."""
+    known = {v.name for v in program.parameters}
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{program.entry} has no parameter {name}; it has {', '.join(sorted(known)) or 'none'}")
+    bound = Bound({}, dict(constants), {}, {}, None, {}, shape)
+    free = [v for v in program.parameters if v.name not in given]
+    by_itself = len(free) == len(program.parameters) or not _arrays(given)
+    matrices = assign_matrices(program, shape is not None) if by_itself else None
+    if matrices is not None and any(v.name in given for v in matrices.values()):
+        matrices = None
+    if matrices is not None and shape is not None:
+        bound.matrices = matrices
+        _bind_product(program, bound, shape, given, limits, seed, zeroed, checks, tile)
+    for variable in program.parameters:
+        if variable.name not in bound.arguments:
+            _bind_given(program, bound, variable, given, limits, checks)
+    return bound
+
+
+def _arrays(given: Mapping[str, Any]) -> bool:
+    return any(isinstance(v, np.ndarray) for v in given.values())
+
+
+def _check_room(role: str, variable: Variable, extent: tuple[int, int], limits: Limits) -> None:
+    rows, cols = extent
+    dtype, cells = _element(variable)
+    if rows * cols * cells * np.dtype(dtype).itemsize * 8 > limits.memory:
+        raise LimitError(
+            f"{role} of {rows}x{cols} is over the limit of {limits.memory:,} bytes: a smaller --shape, or "
+            "--limit memory=BYTES"
+        )
+
+
+def _bind_product(
+    program: Program, bound: Bound, shape: Shape, given: Mapping[str, Any], limits: Limits, seed: Seed,
+    zeroed: bool, checks: bool, tile: int,
+) -> None:  # fmt: skip
+    assert bound.matrices is not None
+    meanings = assign_sizes(program, bound.matrices, dict(given))
+    if meanings is None:
+        raise UsageError(
+            f"the sizes of {program.entry} are not understood: give them with --arg NAME=VALUE "
+            f"({', '.join(v.name for v in program.parameters)})"
+        )
+    m, k, n = shape
+    if squares_only(meanings) and not (m == k == n):
+        raise UsageError(f"{program.entry} takes one size for all: the shape must be square, not {m}x{k}x{n}")
+    extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
+    values = {"m": m, "k": k, "n": n, "all": n, "ldM": k, "ldN": n, "ldP": n, "one": 1, "off": 0, "tile": tile}
+    first = bound.matrices["M"]
+    dtype, cells = _element(first)
+    for role, variable in bound.matrices.items():  # before anything is allocated
+        _check_room(role, variable, extents[role], limits)
+    one, two = operands(shape, dtype, cells, seed)
+    _bind_matrices(program, bound, extents, {"M": one, "N": two}, zeroed, checks)
+    for name, meaning in meanings.items():
+        variable = next(v for v in program.parameters if v.name == name)
+        assert isinstance(variable.type, Scalar)
+        number = values[meaning]
+        bound.arguments[name] = variable.type.dtype.type(number)
+        bound.symbols[name] = number
+        bound.sizes[name] = number
+        word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
+        bound.lines.append(f"{name}: {word} = {number}")
+    _bind_factors(program, bound, given)
+
+
+def _bind_matrices(
+    program: Program,
+    bound: Bound,
+    extents: dict[str, tuple[int, int]],
+    given: dict[str, Any],
+    zeroed: bool,
+    checks: bool,
+) -> None:
+    """A buffer for each matrix: the operands filled, P poisoned or zeroed."""
+    assert bound.matrices is not None
+    for role, variable in bound.matrices.items():
+        rows, cols = extents[role]
+        dtype, cells = _element(variable)
+        buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
+        data = given.get(role)
+        if data is None:
+            flat = np.full(max(1, rows * cols * cells), 0 if zeroed else buffer.poison, dtype)
+            if not zeroed:
+                buffer.known = np.zeros(len(flat), np.bool_)
+            buffer.written = np.zeros(len(flat), np.bool_)
+        else:
+            flat = data.astype(dtype).reshape(-1)
+            flat = flat if len(flat) else np.zeros(1, dtype)
+        buffer.data = flat
+        buffer.matrix = MatrixView(rows, cols, max(1, cols), cells)
+        if checks and (role == "P" or program.stores_to(variable)):
+            buffer.shadow = GlobalShadow(buffer)
+        bound.buffers[variable.name] = buffer
+        bound.arrays[role] = flat[: rows * cols * cells].reshape(rows, cols * cells)
+        bound.arguments[variable.name] = _matrix_argument(bound, variable, buffer, rows, cols)
+        bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {_element_name(variable)}")
+
+
+def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> None:
+    """alpha and beta of a GEMM."""
+    for variable in program.parameters:
+        if variable.name in bound.arguments or variable.name in given or not isinstance(variable.type, Scalar):
+            continue
+        if variable.type.floating:
+            factor = 0.0 if "beta" in variable.name.lower() else 1.0
+            if factor == 0.0:
+                output = bound.of("P")
+                assert output is not None
+                output.known = None
+                output.data[:] = 0
+            bound.arguments[variable.name] = variable.type.dtype.type(factor)
+            bound.lines.append(f"{variable.name}: {factor:g}")
+
+
+def _element(variable: Variable) -> tuple[Any, int]:
+    struct = matrix_struct(variable.type)
+    if struct is not None:
+        inner = next(f.type for f in struct.fields if isinstance(f.type, PointerTo))
+        assert isinstance(inner, PointerTo)
+        return element_dtype(inner.to)  # type: ignore[no-any-return]
+    assert isinstance(variable.type, PointerTo)
+    return element_dtype(variable.type.to)  # type: ignore[no-any-return]
+
+
+def _element_name(variable: Variable) -> str:
+    struct = matrix_struct(variable.type)
+    if struct is not None:
+        return f"in {struct.name}"
+    assert isinstance(variable.type, PointerTo)
+    inner = variable.type.to
+    while hasattr(inner, "of"):
+        inner = inner.of
+    return str(inner)
+
+
+def _matrix_argument(bound: Bound, variable: Variable, buffer: Buffer, rows: int, cols: int) -> Any:
+    struct = matrix_struct(variable.type)
+    pointer = Pointer(buffer, ZERO)
+    if struct is None:
+        return pointer
+    leaves = struct_leaves(bound, variable.name, struct, pointer, rows, cols)
+    if isinstance(variable.type, PointerTo):
+        cells = Cells(variable.name, len(leaves), dtypes_of(struct))
+        cells.values = leaves
+        return Pointer(cells, ZERO)
+    return leaves
+
+
+def struct_leaves(bound: Bound, name: str, struct: Struct, pointer: Pointer, rows: int, cols: int) -> list[Any]:
+    out: list[Any] = []
+    for f in struct.fields:
+        role = member_role(struct, f.name)
+        if role == "data":
+            out.append(pointer)
+        elif isinstance(f.type, Scalar):
+            number = {"rows": rows, "cols": cols, "pitch": cols}.get(role or "", 0)
+            bound.symbols[f"{name}.{f.name}"] = number
+            out.append(f.type.dtype.type(number))
+        else:
+            raise UsageError(f"the member {f.name} of {struct.name} cannot be bound")
+    return out
+
+
+def _bind_given(
+    program: Program, bound: Bound, variable: Variable, given: Mapping[str, Any], limits: Limits, checks: bool
+) -> None:
+    name, type_ = variable.name, variable.type
+    if name not in given:
+        raise UsageError(
+            f"{program.entry} needs a value for {name} ({type_}): give it with --arg {name}=… "
+            "(or shape=… where the kernel multiplies matrices)"
+        )
+    value = given[name]
+    if isinstance(type_, Scalar):
+        try:
+            bound.arguments[name] = np.asarray(value).astype(type_.dtype)[()]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{name} is {type_}: {value!r} does not fit ({error})") from None
+        if not type_.floating:
+            bound.symbols[name] = int(bound.arguments[name])
+        bound.lines.append(f"{name}: {value}")
+        return
+    if isinstance(type_, PointerTo) and isinstance(value, np.ndarray):
+        dtype, cells = element_dtype(type_.to)
+        if dtype is None:
+            raise UsageError(f"{name} is {type_}, which an array cannot be")
+        data = np.ascontiguousarray(value)
+        if data.dtype.kind == "c":
+            data = data.view(data.real.dtype)
+        if data.dtype != dtype:
+            if data.dtype.itemsize == np.dtype(dtype).itemsize and data.dtype.kind in "Vf" and cells:
+                data = data.view(dtype)
+            else:
+                raise UsageError(f"{name} is {type_}: the array must be {np.dtype(dtype)}, not {value.dtype}")
+        flat = data.reshape(-1)
+        buffer = Buffer(name, "global", flat if len(flat) else np.zeros(1, dtype), len(flat))
+        if checks and program.stores_to(variable):
+            buffer.shadow = GlobalShadow(buffer)
+        bound.buffers[name] = buffer
+        bound.arrays[name] = value
+        bound.arguments[name] = Pointer(buffer, ZERO)
+        bound.lines.append(f"{name}: {' x '.join(map(str, value.shape))} {value.dtype}")
+        return
+    raise UsageError(f"{name} is {type_}: {type(value).__name__} cannot be bound to it")

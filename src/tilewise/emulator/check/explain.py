@@ -1,0 +1,33 @@
+"""Reasons that one finding alone does not show: a block that is not the tile, a parameter that nobody reads."""
+
+from __future__ import annotations
+
+from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.program import Program
+
+
+def explain(findings: list[Finding], function: Function, program: Program, geometry: Geometry) -> None:
+    """Better hints, where the launch and the whole kernel say more than the line does."""
+    tiles = {name: dims for name, _, dims, external in program.shared if not external and len(dims) == 2}
+    bx, by, _ = geometry.block
+    for finding in findings:
+        dims = tiles.get(finding.array)
+        if dims is not None and finding.kind in (Kind.UNINITIALISED_READ, Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
+            square = dims[0] * dims[1]
+            if by > 1 and dims != (by, bx) and dims != (by, bx + 1) and square != bx * by:
+                finding.hint = (
+                    f"blocks have {by} x {bx} threads, but the tile {finding.array} is {dims[0]} x {dims[1]}: launch "
+                    f"blocks as large as the tile, or let every thread load several cells; {finding.hint}"
+                )
+        elif finding.kind is Kind.WRONG_PRODUCT:
+            unread = never_read(function)
+            if unread:
+                one = f"; the parameter {unread[0]} is never read"
+                finding.hint += one if len(unread) == 1 else f"; the parameters {', '.join(unread)} are never read"
+
+
+def never_read(function: Function) -> list[str]:
+    words = {t.text for t in function.tokens}
+    return [p.name for p in function.parameters if p.name not in words and not p.name.startswith("<")]

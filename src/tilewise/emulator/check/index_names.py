@@ -1,0 +1,91 @@
+"""The student's own words in a cure: `P[Row * Width + Col]` has Row as its row, Col as its column, Width as stride."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.emulator.check.binding import Bound
+from tilewise.emulator.frontend.source import Place
+
+
+@dataclass(frozen=True)
+class Index:
+    row: str
+    column: str
+    stride: str = ""  # what the row is multiplied by; empty for [row][column]
+
+
+def index_at(place: Place | None, sizes: set[str]) -> Index | None:
+    """Row and column of the subscript that stands at a place; None where they cannot be told apart."""
+    if place is None:
+        return None
+    text = place.text[place.column - 1 :]
+    inside = _brackets(text)
+    if not inside:
+        return None
+    if len(inside) >= 2:
+        return Index(inside[0].strip(), inside[1].strip())
+    terms = _split(inside[0], "+")
+    for i, term in enumerate(terms):
+        factors = [f.strip() for f in _split(term, "*")]
+        strides = [f for f in factors if f in sizes]
+        if len(strides) == 1 and len(factors) >= 2:
+            factors.remove(strides[0])
+            row = " * ".join(factors)
+            rest = [t.strip() for j, t in enumerate(terms) if j != i]
+            if rest and row:
+                return Index(_bare(row), _bare(" + ".join(rest)), strides[0])
+    return None
+
+
+def _bare(text: str) -> str:
+    """Without the brackets that enclose all of it."""
+    while text.startswith("(") and text.endswith(")") and _closes_at_the_end(text):
+        text = text[1:-1].strip()
+    return " ".join(text.split())
+
+
+def _closes_at_the_end(text: str) -> bool:
+    depth = 0
+    for i, ch in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(ch, 0)
+        if depth == 0 and i < len(text) - 1:
+            return False
+    return True
+
+
+def _brackets(text: str) -> list[str]:
+    """What stands in the first subscripts of a text: `a[i][j] = …` -> i, j."""
+    start = text.find("[")
+    out: list[str] = []
+    while 0 <= start < len(text) and text[start] == "[":
+        depth = 0
+        for end in range(start, len(text)):
+            depth += {"[": 1, "]": -1}.get(text[end], 0)
+            if depth == 0:
+                break
+        else:
+            return []
+        out.append(text[start + 1 : end])
+        start = end + 1
+    return out
+
+
+def _split(text: str, operator: str) -> list[str]:
+    parts, depth, last = [], 0, 0
+    for i, ch in enumerate(text):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
+        if ch == operator and depth == 0:
+            parts.append(text[last:i])
+            last = i + 1
+    return [*parts, text[last:]]
+
+
+def size_name(bound: Bound, value: int, preferred: str = "") -> str:
+    """What the kernel calls a size of this value; the number where it has no name for it."""
+    names = [n for n, v in bound.sizes.items() if v == value] or [
+        n for n, v in bound.symbols.items() if v == value and "." in n
+    ]
+    if preferred and bound.symbols.get(preferred) == value:
+        return preferred
+    return names[0] if names else str(value)

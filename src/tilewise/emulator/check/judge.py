@@ -1,0 +1,243 @@
+"""After the run: is P covered, is it the product, and what was slow."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.semiring import Semiring
+from tilewise.emulator.check.binding import Bound
+from tilewise.emulator.check.readings import Reading, find_reading
+from tilewise.emulator.frontend.source import Place, Source
+from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.machine.access import Site
+from tilewise.emulator.machine.costs import Costs
+from tilewise.emulator.machine.findings import Finding, Kind, Touch, Wrong
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.memory import Buffer
+from tilewise.emulator.machine.program import Program
+
+KEPT = 64
+SAYS_TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
+TOLERANCE = {2: 2e-2, 4: 1e-5, 8: 1e-12}
+
+
+def judge(
+    bound: Bound, function: Function, geometry: Geometry, source: Source, launch: Place | None,
+    semiring: Semiring | None = None, sampled: bool = False,
+) -> list[Finding]:  # fmt: skip
+    """`sampled`: only some blocks were run, so that cells they do not store to say nothing."""
+    buffer = bound.of("P")
+    if buffer is None or bound.shape is None or buffer.written is None:
+        return []
+    m, _, n = bound.shape
+    cells = buffer.matrix.cells if buffer.matrix is not None else 1
+    out: list[Finding] = []
+    written = np.asarray(buffer.written[: m * n * cells].reshape(m, n, cells).all(axis=2))
+    if m * n and not written.all() and not sampled:
+        out.append(_uncovered(buffer.name, written, geometry, launch, m, n))
+    plain = semiring is None or semiring.name == "plus_times"
+    expected = product(bound) if plain or semiring is None else product_over(bound, semiring)
+    if expected is None:
+        return out
+    bound.expected = expected
+    have = bound.arrays["P"]
+    if elementwise(bound.arrays["M"], bound.arrays["N"], have, written):
+        return out
+    wrong = differs(have, expected, bound) & written if cells == 1 else np.zeros_like(written)
+    if not wrong.any():
+        return out
+    reading = _reading(bound, written) if plain else None
+    if reading is not None and meant(reading, bound.shape, function, source):
+        bound.reading = reading
+        return out
+    out.append(_wrong_product(bound, buffer, have, expected, wrong, written, source, reading))
+    return out
+
+
+def _uncovered(name: str, written: np.ndarray, geometry: Geometry, launch: Place | None, m: int, n: int) -> Finding:
+    rows, cols = np.nonzero(~written)
+    finding = Finding(Kind.UNCOVERED, "", launch, name, "launch", count=len(rows))
+    finding.touches = [Touch((), (), 0, asked=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)]
+    finding.hint = _coverage_hint(geometry, m, n)
+    return finding
+
+
+def _reading(bound: Bound, written: np.ndarray) -> Reading | None:
+    one, two, have = (bound.arrays[role] for role in "MNP")
+    assert bound.shape is not None
+    return find_reading(one.reshape(-1), two.reshape(-1), have.reshape(-1), written.reshape(-1), bound.shape)
+
+
+def meant(reading: Reading, shape: tuple[int, int, int], function: Function, source: Source) -> bool:
+    """Whether a reading that makes P right is how the kernel was meant: the kernel's text says so, or its strides
+    do (with three different sizes nothing lies transposed by mistake). Of square matrices with nothing said, one
+    operand the wrong way round is the slip of swapped indices."""
+    if reading.swapped:
+        return False
+    if reading.semiring != "plus_times" or len(reading.transposed) == 3 or len(set(shape)) == 3:
+        return True
+    first = max(0, function.span.line - 12)
+    last = max((t.line for t in function.tokens), default=function.span.line)
+    return SAYS_TRANSPOSED.search("\n".join(source.lines[first:last])) is not None
+
+
+def _wrong_product(
+    bound: Bound, buffer: Buffer, have: np.ndarray, expected: np.ndarray, wrong: np.ndarray, written: np.ndarray,
+    source: Source, reading: Reading | None,
+) -> Finding:  # fmt: skip
+    name = buffer.name
+    span = getattr(buffer.shadow, "sites", {}).get("write") if buffer.shadow is not None else None
+    place = source.place(span.line, span.column, span.length) if span is not None else None
+    rows, cols = np.nonzero(wrong)
+    finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))
+    for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
+        finding.touches.append(Touch((), (), 0, asked=(r, c), value=float(have[r, c])))
+    r, c = int(rows[0]), int(cols[0])
+    finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
+    finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"
+    if have.dtype.kind == "f" and _whole(have[written]) and not _whole(expected):
+        finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
+    elif reading is not None and bound.matrices is not None:
+        names = {role: v.name for role, v in bound.matrices.items()}
+        finding.hint = f"P would be right if {reading.words(names)}: row and column are swapped in an index"
+    elif terms := terms_missing(bound, have, wrong):
+        finding.hint = terms
+    return finding
+
+
+def terms_missing(bound: Bound, have: np.ndarray, wrong: np.ndarray) -> str:
+    """Whether P is the sum of the first terms only, and of how many."""
+    one, two = (bound.arrays[role].astype(np.float64) for role in "MN")
+    rows, cols = (x[:KEPT] for x in np.nonzero(wrong))
+    sums = np.cumsum(one[rows, :] * two[:, cols].T, axis=1)
+    held = have[rows, cols].astype(np.float64)
+    with np.errstate(all="ignore"):
+        close = np.abs(sums - held[:, None]) <= 1e-5 * (np.abs(sums) + 1)
+    counts = np.flatnonzero(close.all(axis=0))
+    k = one.shape[1]
+    if not len(counts):
+        return "" if held.any() or not len(held) else "P is all zeros: no term was added"
+    last = int(counts[-1]) + 1
+    return f"{last} of {k} terms were added: the loop over k ends too early" if last < k else ""
+
+
+def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray) -> bool:
+    """Whether the kernel is no product at all: a sum, difference or product element by element has its signature."""
+    if not (one.shape == two.shape == have.shape == written.shape) or have.dtype.kind == "b" or have.size < 2:
+        return False
+    held = have[written]
+    if not (held != held[:1]).any():  # all zeros is M - N where M equals N, and says nothing
+        return False
+    with np.errstate(all="ignore"):
+        return any(np.array_equal(op(one, two)[written], held) for op in (np.add, np.subtract, np.multiply))
+
+
+def _whole(values: np.ndarray) -> bool:
+    return bool(np.all(values == np.rint(values)))
+
+
+def product(bound: Bound) -> np.ndarray | None:
+    """M · N in the widest arithmetic at hand."""
+    one, two, have = bound.arrays.get("M"), bound.arrays.get("N"), bound.arrays.get("P")
+    if one is None or two is None or have is None or one.shape[1] != two.shape[0]:
+        return None
+    if have.dtype.kind == "b":
+        return np.asarray((one != 0) @ (two != 0))
+    kind = np.int64 if have.dtype.kind in "iu" and one.dtype.kind in "iu" else np.float64
+    with np.errstate(all="ignore"):
+        return np.asarray(one.astype(kind) @ two.astype(kind))
+
+
+def product_over(bound: Bound, semiring: Semiring) -> np.ndarray | None:
+    """M · N over another semiring, one k after the other; None where the dtypes are not the semiring's."""
+    one, two, have = bound.arrays.get("M"), bound.arrays.get("N"), bound.arrays.get("P")
+    if one is None or two is None or have is None or one.shape[1] != two.shape[0] or one.dtype.name not in DTYPES:
+        return None
+    algebra = semiring.over(DTYPES[one.dtype.name])
+    sums = np.full((one.shape[0], two.shape[1]), algebra.zero, algebra.partial.numpy)
+    with np.errstate(all="ignore"):
+        for i in range(one.shape[1]):
+            sums = algebra.add(sums, algebra.mul(one[:, i, None], two[None, i, :]))
+    return np.asarray(sums).astype(have.dtype)
+
+
+def differs(have: np.ndarray, expected: np.ndarray, bound: Bound) -> Any:
+    if have.dtype.kind == "b":
+        return have != expected
+    if have.dtype.kind in "iu":  # a sum that does not fit may wrap or be clipped
+        low, high = np.iinfo(have.dtype).min, np.iinfo(have.dtype).max
+        clipped = (have == np.clip(expected, low, high)) | (have == np.clip(expected, -high, high))
+        return (have != expected.astype(have.dtype)) & ~(clipped & ((expected <= low) | (expected > high)))
+    one, two = bound.arrays["M"], bound.arrays["N"]
+    size = min(have.dtype.itemsize, one.dtype.itemsize)
+    scale = np.abs(one.astype(np.float64)) @ np.abs(two.astype(np.float64))
+    tolerance = TOLERANCE.get(size, 1e-12) * (scale + 1e-30)
+    with np.errstate(all="ignore"):
+        return ~((have == expected) | (np.abs(have.astype(np.float64) - expected) <= tolerance))
+
+
+def _coverage_hint(geometry: Geometry, m: int, n: int) -> str:
+    gx, gy, _ = geometry.grid
+    bx, by, _ = geometry.block
+    across, down = gx * bx, gy * by
+    if across < n and down >= n and across >= m:
+        return (
+            f"the axes of the grid are swapped: x must cover the {n} columns of P and y its {m} rows, "
+            f"but x covers {across} and y {down}"
+        )
+    short = []
+    if across < n:
+        short.append(f"x covers {across} of {n} columns")
+    if down < m:
+        short.append(f"y covers {down} of {m} rows")
+    if short:
+        return (
+            f"{' and '.join(short)}: round the grid up, (size + tile - 1) / tile; in C, ceil(n / 16) of two "
+            "integers has already rounded down"
+        )
+    return "the launch reaches these cells, but no thread stores to them"
+
+
+def cost_findings(costs: Costs, program: Program, source: Source) -> list[Finding]:
+    """Places where memory or warps are used badly: costs, never faults."""
+    sites: dict[int, Site] = {s.number: s for s in program.site_list}
+    out: list[Finding] = []
+    for number, cost in costs.shared.items():
+        if number in sites and cost.units > cost.least and cost.requests:
+            site = sites[number]
+            finding = _at(Kind.BANK_CONFLICT, site, source)
+            finding.count = cost.units - cost.least
+            finding.message = (
+                f"{site.label}: {cost.units / cost.requests:.1f} passes a warp through the banks "
+                f"(at worst {cost.worst}) where {cost.least / cost.requests:.1f} would do"
+            )
+            finding.hint = "pad the array's rows by one element, or let neighbouring threads read neighbouring words"
+            out.append(finding)
+    for number, cost in costs.globals.items():
+        if number in sites and cost.units >= 2 * cost.least and cost.units - cost.least > cost.requests:
+            site = sites[number]
+            finding = _at(Kind.UNCOALESCED, site, source)
+            finding.count = cost.units - cost.least
+            finding.message = (
+                f"{site.label}: {cost.units / cost.requests:.1f} sectors of 32 bytes a warp "
+                f"where {cost.least / cost.requests:.1f} would do"
+            )
+            finding.hint = "let threads with neighbouring threadIdx.x touch neighbouring elements"
+            out.append(finding)
+    for number, (met, divided) in costs.branches.items():
+        if number in sites and divided:
+            site = sites[number]
+            finding = _at(Kind.DIVERGENCE, site, source)
+            finding.count = divided
+            finding.message = f"{divided} of {met} warps that met this branch were split by it"
+            out.append(finding)
+    return out
+
+
+def _at(kind: Kind, site: Site, source: Source) -> Finding:
+    span = site.span
+    return Finding(kind, "", source.place(span.line, span.column, span.length))

@@ -1,0 +1,188 @@
+"""Arguments as the program itself makes them: its sizes, its allocations, and the layout the kernel's strides show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.check.binding import Bound, Shape, operands
+from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
+from tilewise.emulator.frontend.ctype import Pointer as PointerTo
+from tilewise.emulator.frontend.ctype import Scalar, element_dtype
+from tilewise.emulator.host.host_values import convert
+from tilewise.emulator.host.own_launch import Memory, OwnLaunch
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.memory import ZERO, Buffer, MatrixView, Pointer
+from tilewise.emulator.machine.program import Program, Variable
+from tilewise.emulator.machine.shadow import GlobalShadow
+
+FEW = 5  # what each of several sizes is, where nobody knows them
+FREE_ELEMENTS = 1 << 20
+MOST_ELEMENTS = 1 << 22  # of one array: what is larger is left to the probes
+
+
+@dataclass
+class NotKnown(Exception):
+    """Why the program's own launch cannot be followed."""
+
+    reason: str
+
+
+def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limits: Limits, seed: int | None) -> Bound:
+    line = own.site.launch.span.line
+    if own.value.unknown or own.value.grid is None or own.value.block is None:
+        raise NotKnown(f"the launch at line {line} is not known before the host runs: {own.value.unknown}")
+    if len(own.arguments) != len(program.parameters):
+        raise NotKnown(f"the launch at line {line} passes {len(own.arguments)} arguments")
+    bound = Bound({}, {}, {}, {}, None, {}, None)
+    lengths: dict[str, int] = {}
+    for variable, argument in zip(program.parameters, own.arguments, strict=True):
+        type_ = variable.type
+        if isinstance(type_, Scalar) and isinstance(argument, tuple):
+            number = convert(argument, type_)[1]
+            bound.arguments[variable.name] = number
+            if not type_.floating:
+                bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
+            bound.lines.append(f"{variable.name} = {number:g}")
+        elif isinstance(type_, PointerTo) and isinstance(argument, Memory) and argument.bytes is not None:
+            dtype, _ = element_dtype(type_.to)
+            if dtype is None or matrix_struct(type_) is not None:
+                raise NotKnown(f"{variable.name} is {type_}")
+            lengths[variable.name] = argument.bytes // np.dtype(dtype).itemsize
+            if lengths[variable.name] > MOST_ELEMENTS:
+                raise NotKnown(f"{variable.name} has {lengths[variable.name]} elements, more than are looked at here")
+        else:
+            raise NotKnown(f"what {variable.name} is at line {line} is not known before the host runs")
+    known = {**integers, **bound.symbols}
+    bound.symbols = dict(known)
+    matrices = assign_matrices(program)
+    views: dict[str, tuple[int, int]] = {}
+    if matrices is not None:
+        views = _layout(program, matrices, lengths, known, bound)
+    given = {v.name: a for v, a in zip(program.parameters, own.arguments, strict=True)}
+    _make_buffers(program, bound, lengths, views, given, seed)
+    return bound
+
+
+def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | None) -> Bound:
+    """Arguments where nothing is known: sizes that leave an edge, and more memory than is asked for."""
+    bound = Bound({}, {}, {}, {}, None, {}, None)
+    rng = np.random.default_rng(seed or 0)
+    arguments = own.arguments if own is not None and len(own.arguments) == len(program.parameters) else []
+    whole = [v for v in program.parameters if isinstance(v.type, Scalar) and not v.type.floating]
+    if len(whole) > 1:
+        count = min(count, FEW)
+    for i, variable in enumerate(program.parameters):
+        type_ = variable.type
+        if isinstance(type_, Scalar):
+            known = arguments[i] if arguments and isinstance(arguments[i], tuple) else None
+            number = convert(known, type_)[1] if known is not None else type_.dtype.type(1 if type_.floating else count)
+            bound.arguments[variable.name] = number
+            if not type_.floating:
+                bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
+            continue
+        dtype = element_dtype(type_.to)[0] if isinstance(type_, PointerTo) else None
+        if dtype is None:
+            raise NotKnown(f"{variable.name} is {type_}")
+        data = rng.integers(0, 8, FREE_ELEMENTS).astype(dtype)
+        buffer = Buffer(variable.name, "global", data, len(data))
+        bound.buffers[variable.name] = buffer
+        bound.arrays[variable.name] = data
+        bound.arguments[variable.name] = Pointer(buffer, ZERO)
+    return bound
+
+
+def _layout(
+    program: Program, matrices: dict[str, Variable], lengths: dict[str, int], known: Mapping[str, int], bound: Bound
+) -> dict[str, tuple[int, int]]:
+    """Rows and columns of M, N and P from their lengths and the strides by which the kernel walks them."""
+    used = strides_of(program, matrices)
+    lead: dict[str, int] = {}
+    for role, counts in used.items():
+        values = {s: known.get(s) if isinstance(s, str) else s for s in counts}
+        strides = [(count, values[s]) for s, count in counts.items() if values[s]]
+        if strides:
+            lead[role] = int(max(strides, key=lambda pair: pair[0])[1] or 0)
+    sizes = {role: lengths[v.name] for role, v in matrices.items()}
+    shape = _shape(sizes, lead)
+    if shape is None:
+        return {}
+    m, k, n = shape
+    bound.matrices, bound.shape = matrices, shape
+    views = {}
+    for role, extent in {"M": (m, k), "N": (k, n), "P": (m, n)}.items():
+        stride = lead.get(role, extent[1])
+        if stride and sizes[role] % stride == 0:
+            views[matrices[role].name] = (sizes[role] // stride, stride)
+    return views
+
+
+def _shape(sizes: dict[str, int], lead: dict[str, int]) -> Shape | None:
+    """m, k, n with m·k, k·n and m·n as allocated; where the strides leave a doubt, k² = |M|·|N| / |P| decides."""
+    one, two, out = sizes["M"], sizes["N"], sizes["P"]
+    if not one * two * out:
+        return None
+    square, rest = divmod(one * two, out)
+    k = isqrt(square)
+    if rest or k * k != square or one % k or two % k:
+        return None
+    m, n = one // k, two // k
+    if m * n != out:
+        return None
+    if any(value not in (m, k, n) for value in lead.values()):
+        return None
+    return m, k, n
+
+
+def _make_buffers(
+    program: Program, bound: Bound, lengths: dict[str, int], views: dict[str, tuple[int, int]], given: dict[str, Any],
+    seed: int | None,
+) -> None:  # fmt: skip
+    roles = {v.name: role for role, v in (bound.matrices or {}).items()}
+    one = two = None
+    if bound.matrices is not None and bound.shape is not None:
+        first = bound.matrices["M"].type
+        assert isinstance(first, PointerTo)
+        one, two = operands(bound.shape, element_dtype(first.to)[0], 1, seed)
+    rng = np.random.default_rng(seed or 0)
+    for variable in program.parameters:
+        if variable.name not in lengths:
+            continue
+        assert isinstance(variable.type, PointerTo)
+        dtype, cells = element_dtype(variable.type.to)
+        length, role, memory = lengths[variable.name], roles.get(variable.name), given[variable.name]
+        buffer = Buffer(variable.name, "global", np.zeros(0, dtype), length)
+        source = {"M": one, "N": two}.get(role or "")
+        stores = program.stores_to(variable)
+        if source is not None and source.size == length:
+            buffer.data = source.astype(dtype).reshape(-1)
+            if not (memory.filled or memory.cleared):
+                buffer.known = np.zeros(len(buffer.data), np.bool_)
+        elif role == "P" or (stores and not memory.filled):
+            buffer.data = np.full(max(1, length), 0 if memory.cleared or memory.filled else buffer.poison, dtype)
+            if not (memory.cleared or memory.filled):
+                buffer.known = np.zeros(len(buffer.data), np.bool_)
+        else:
+            buffer.data = rng.integers(0, 8, max(1, length)).astype(dtype)
+        if not len(buffer.data):
+            buffer.data = np.zeros(1, dtype)
+        if stores:
+            buffer.shadow = GlobalShadow(buffer)
+            buffer.written = np.zeros(len(buffer.data), np.bool_)
+        if variable.name in views and cells == 1:
+            rows, cols = views[variable.name]
+            buffer.matrix = MatrixView(rows, cols, cols, cells)
+        bound.buffers[variable.name] = buffer
+        bound.arguments[variable.name] = Pointer(buffer, ZERO)
+        shown = f"{views[variable.name][0]}x{views[variable.name][1]}" if variable.name in views else str(length)
+        bound.lines.append(f"{variable.name}: {role + ', ' if role else ''}{shown} {variable.type.to}")
+        if role is not None and bound.shape is not None:
+            m, k, n = bound.shape
+            extent = {"M": (m, k), "N": (k, n), "P": (m, n)}[role]
+            bound.arrays[role] = buffer.data[:length].reshape(extent)
+        else:
+            bound.arrays[variable.name] = buffer.data

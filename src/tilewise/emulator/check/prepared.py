@@ -1,0 +1,246 @@
+"""A kernel of a file, compiled, for any number of launches; and what the file's own <<<…>>> comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.check.binding import Bound, Shape
+from tilewise.emulator.check.loading import (
+    Loaded,
+    compile_entry,
+    launches_of,
+    redefine,
+    template_values,
+)  # fmt: skip
+from tilewise.emulator.check.roles import (
+    assign_matrices,
+    matrix_struct,
+    member_role,
+    named_otherwise,
+    role_by_name,
+    size_by_name,
+    strides_of,
+    three_sizes,
+    two_sizes,
+)  # fmt: skip
+from tilewise.emulator.compile.dataflow import DataFlow
+from tilewise.emulator.compile.kernel import TILE_NAMES, Compiler
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Scalar
+from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.host.host_values import struct_value
+from tilewise.emulator.host.launch_site import HostRun, LaunchSite, LaunchValue
+from tilewise.emulator.host.own_launch import OwnLaunch, ProgramWalk
+from tilewise.emulator.machine.program import Program
+from tilewise.errors import UsageError
+
+
+class Prepared:
+    """A kernel of a file, compiled, for any number of launches."""
+
+    def __init__(self, loaded: Loaded, function: Function) -> None:
+        self.loaded = loaded
+        self.function = function
+        sites = launches_of(loaded, function)
+        self.site = sites[0] if sites else None
+        self.first = self._compile()
+        self.matrices = assign_matrices(self.first) if not named_otherwise(function.name) else None
+        self.constants = self._constant_sizes()
+
+    def _compile(self, launch_template: list[Any] | None = None) -> Program:
+        if launch_template is None:
+            launch_template = []
+            if self.site is not None and self.function.template:
+                launch_template = self._host(self.site, {}).template
+        template = template_values(self.loaded, self.function, launch_template)
+        return compile_entry(self.loaded, self.function, template)
+
+    @property
+    def multiplies(self) -> bool:
+        return self.matrices is not None
+
+    def _constant_sizes(self) -> dict[str, str]:
+        """Sizes that are constants of the file, not parameters: what each means."""
+        if self.matrices is None:
+            return {}
+        parameters = {v.name for v in self.first.parameters}
+        walking = dict.fromkeys(self.first.symbols[s] for _, s in self.first.usage)
+        names = [
+            s for s in walking if isinstance(s, str) and s not in parameters and "." not in s and s not in TILE_NAMES
+        ]
+        fixed = [s for s in self.first.symbols if isinstance(s, int)]  # rows of `float A[N][N]`
+        if not names and fixed:
+            names = [n for n, v in self.loaded.integers.items() if v in fixed and n not in TILE_NAMES][:1]
+        if not names:
+            return {}
+        named = {n: size_by_name(n) for n in names}
+        if all(named.values()):
+            return {n: str(v) for n, v in named.items()}
+        letters = [n for n in ("M", "K", "N") if n in self.loaded.integers and n not in names]
+        if 1 < len(names) + len(letters) <= 3 and all(n.upper() in ("M", "N", "K") for n in names):
+            names += [n for n in letters if n not in names]
+        used = strides_of(self.first, self.matrices)
+        if len(names) == 3:
+            return three_sizes(names, used)
+        if len(names) == 2:
+            return two_sizes(names, used)
+        return {names[0]: "all"} if len(names) == 1 else {}
+
+    def square(self) -> bool:
+        """Whether one size stands for all."""
+        if self.matrices is None:
+            return False
+        if "all" in self.constants.values():
+            return True
+        numbers = [
+            v
+            for v in self.first.parameters
+            if isinstance(v.type, Scalar) and not v.type.floating and v.type is not ctype.BOOL
+            if v.name not in TILE_NAMES
+        ]
+        structs = any(matrix_struct(v.type) is not None for v in self.first.parameters)
+        return len(numbers) == 1 and not structs and size_by_name(numbers[0].name) is None
+
+    def for_shape(self, shape: Shape | None) -> tuple[Loaded, Program, dict[str, int]]:
+        """The program with the file's constant sizes set to the shape."""
+        if shape is None or not self.constants:
+            return self.loaded, self.first, {}
+        m, k, n = shape
+        if "all" in self.constants.values() and not (m == k == n):
+            raise UsageError(f"{self.function.name} takes one size for all: the shape must be square, not {m}x{k}x{n}")
+        table = {"m": m, "k": k, "n": n, "all": n}
+        values = {name: table[meaning] for name, meaning in self.constants.items()}
+        self.current = self.with_constants(values)
+        return self.current.loaded, self.current.first, values
+
+    def with_constants(self, values: Mapping[str, int]) -> Prepared:
+        """The same kernel in the file with some constants changed."""
+        fresh = redefine(self.loaded, values)
+        function = next(f for f in fresh.file.kernels if f.name == self.function.name)
+        return Prepared(fresh, function)
+
+    def passed_constants(self, bound: Bound) -> dict[str, int]:
+        """Constants of the file that the launch passes as sizes, with the values they must have."""
+        out: dict[str, int] = {}
+        if self.site is None:
+            return out
+        for parameter, name in zip(self.function.parameters, self.site.arguments, strict=False):
+            size = bound.sizes.get(parameter.name)
+            if size is not None and self.loaded.integers.get(name, size) != size:
+                out[name] = size
+        return out
+
+    def literal_tile(self) -> int | None:
+        """The side of the square tiles that the kernel itself declares in shared memory."""
+        for _, _, dims, external in self.first.shared:
+            if not external and len(dims) == 2 and 2 <= dims[0] <= 32 and dims[1] - dims[0] in (0, 1):
+                return int(dims[0])
+        return None
+
+    def widest_tile(self) -> int | None:
+        sides = [d for _, _, dims, external in self.first.shared if not external for d in dims if len(dims) == 2]
+        return max(sides) if sides else None
+
+    # -- the file's own launch
+
+    def own_launch(self) -> OwnLaunch | None:
+        """The launch as `main` makes it, as far as that can be known without running it."""
+        if self.site is None:
+            return None
+        types = Compiler(self.loaded.source, self.loaded.file, DataFlow(), self.loaded.limits, self.loaded.tile)
+        return ProgramWalk(types, self.loaded.file, self._supplied(), self.site).find()
+
+    def _supplied(self) -> dict[str, Any]:
+        loaded = self.loaded
+        return {n: (ctype.INT, np.int32(loaded.width)) for n in TILE_NAMES if n not in loaded.integers}
+
+    def _host(self, site: LaunchSite, forced: dict[str, Any]) -> LaunchValue:
+        loaded = self.loaded
+        types = Compiler(loaded.source, loaded.file, DataFlow(), loaded.limits, loaded.tile)
+        return HostRun(types, loaded.file, forced, self._supplied()).run(site)
+
+    def evaluate_launch(self, bound: Bound) -> LaunchValue | None:
+        if self.site is None:
+            return None
+        forced: dict[str, Any] = {}
+        parameters = self.function.parameters
+        for parameter, name in zip(parameters, self.site.arguments, strict=False):
+            value = bound.arguments.get(parameter.name)
+            if name and isinstance(value, np.generic):
+                kind = _scalar_of(value)
+                if kind is not None:
+                    forced[name] = (kind, value)
+        if bound.matrices is not None and bound.shape is not None:
+            m, k, n = bound.shape
+            extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
+            for name in [a.split(".")[0] for a in self.site.arguments if a.endswith((".x", ".y"))]:
+                role = role_by_name(name.removeprefix("dims").removeprefix("dim").removeprefix("size"))
+                if role is not None:  # dimsA.x columns, dimsA.y rows, as the SDK's sample has them
+                    forced[f"{name}.x"] = (ctype.UINT, np.uint32(extents[role][1]))
+                    forced[f"{name}.y"] = (ctype.UINT, np.uint32(extents[role][0]))
+            for role, variable in bound.matrices.items():
+                struct = matrix_struct(variable.type)
+                if struct is None:
+                    continue
+                rows, cols = extents[role]
+                table = {"rows": rows, "cols": cols, "pitch": cols}
+                members = {f.name: table[r] for f in struct.fields if (r := member_role(struct, f.name)) in table}
+                value = struct_value(struct, members)
+                for name in self._host_names():
+                    if role_by_name(name) == role:
+                        forced.setdefault(name, value)
+                position = [v.name for v in self.first_parameters()].index(variable.name)
+                if position < len(self.site.arguments) and self.site.arguments[position]:
+                    forced[self.site.arguments[position]] = value
+        return self._host(self.site, forced)
+
+    def first_parameters(self) -> list[Any]:
+        return self.function.parameters
+
+    def _host_names(self) -> list[str]:
+        """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
+        assert self.site is not None
+        names = [p.name for p in self.site.function.parameters]
+        tokens = self.site.function.tokens
+        structs = {v.name for v in self.loaded.file.structs.values()} | set(self.loaded.file.typedefs) | {"Matrix"}
+        names += [b.text for a, b in pairwise(tokens) if a.text in structs and b.kind == "name"]
+        return names
+
+    def allocates_output(self, matrices: Any) -> bool:
+        """Whether the function that launches also allocates P: else what P holds is not known. A kernel that
+        nobody launches gets fresh memory."""
+        if self.site is None or not matrices:
+            return True
+        position = [p.name for p in self.function.parameters].index(matrices["P"].name)
+        name = self.site.arguments[position] if position < len(self.site.arguments) else ""
+        words = [t.text for t in self.site.function.tokens]
+        return any(w.startswith("cudaMalloc") and name in words[i : i + 12] for i, w in enumerate(words))
+
+    def clears_output(self, bound_matrices: Any) -> bool:
+        """Whether the host sets P before the launch: cudaMemset, or a copy to it from the host."""
+        if self.site is None or not bound_matrices:
+            return False
+        position = [p.name for p in self.function.parameters].index(bound_matrices["P"].name)
+        if position >= len(self.site.arguments):
+            return False
+        name = self.site.arguments[position]
+        tokens = self.site.function.tokens
+        for i, token in enumerate(tokens):
+            if token.text in ("cudaMemset", "cudaMemsetAsync", "cudaMemcpy") and i + 2 < len(tokens):
+                if tokens[i + 2].text != name:
+                    continue
+                words = {t.text for t in tokens[i : i + 30]}
+                if token.text != "cudaMemcpy" or "cudaMemcpyHostToDevice" in words:
+                    return True
+        return False
+
+
+def _scalar_of(value: Any) -> Scalar | None:
+    for type_ in (ctype.INT, ctype.UINT, ctype.LONG, ctype.ULONG, ctype.FLOAT, ctype.DOUBLE):
+        if value.dtype == type_.dtype:
+            return type_
+    return ctype.INT if value.dtype.kind in "iu" else None

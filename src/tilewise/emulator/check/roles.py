@@ -1,0 +1,259 @@
+"""What a kernel's parameters mean: which pointer is M, N or P, and which number is m, k, n or a leading dimension.
+
+By type and by what is stored to first, then by name, then by how the sizes are used as strides."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.compile.kernel import TILE_NAMES
+from tilewise.emulator.frontend.ctype import BOOL, Pointer, Scalar, Struct, Type, element_dtype
+from tilewise.emulator.machine.program import Program, Variable
+
+ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
+ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
+OUTPUT_WORDS = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
+PRODUCT = re.compile(r"(?i)mul|gemm|mm|prod|dot|tiled?_?m")
+OTHER_WORK = re.compile(
+    r"(?i)blur|conv|stencil|filter|hist|scan|sort|transp|add|plus|subtract|sobel|gr[ae]y|image|img|heat|laplac|jacobi|"
+    r"diffus|softmax|norm|attention|body|copy|reduc|sum|spmv|gemv|vec|saxpy|max|min_?k|fill|init"
+)
+WIDTH_NAMES = (
+    "width",
+    "w",
+    "cols",
+    "ncols",
+    "columns",
+    "numcols",
+    "col",
+    "ncol",
+    "n_cols",
+    "num_cols",
+    "numcolumns",
+)
+HEIGHT_NAMES = ("height", "h", "rows", "nrows", "numrows", "row", "nrow", "n_rows", "num_rows")
+PITCH_NAMES = ("pitch", "stride", "ld", "leading_dim", "lda", "step")
+
+
+@dataclass
+class Roles:
+    """`matrices` maps M, N, P to parameters; `sizes` maps scalar parameters to "m", "k", "n", "ldM" … or a number."""
+
+    matrices: dict[str, Variable]
+    sizes: dict[str, Any]
+    square: bool = False
+    lines: list[str] = field(default_factory=list)
+
+
+def bare_name(name: str) -> str:
+    """Md, d_M, dev_A, A_d, h_C, Matrix_A … -> the letters that matter, lower case."""
+    text = re.sub(r"^(dev|device|d|h|host|g|gpu|cuda|mat|matrix|in|input|ptr|p)_", "", name.strip("_"), flags=re.I)
+    text = re.sub(r"_(d|dev|device|h|host|gpu|in|ptr|elements|data)$", "", text, flags=re.I)
+    text = re.sub(r"^(dev|mat|matrix|device|d)(?=[A-Z])", "", text)
+    if len(text) == 2 and text[1] in "dhs" and text[0].isupper():
+        text = text[0]
+    return text.lower()
+
+
+def role_by_name(name: str) -> str | None:
+    text = bare_name(name)
+    if text in OUTPUT_WORDS:
+        return "P"
+    if text in ROLE_LETTERS:
+        return ROLE_LETTERS[text]
+    match = re.match(r"^(?:matrix|mat|m|in|input|src|arr)?_?([abcmnp])(?:_|mat|matrix|s|$)", text)
+    return ROLE_LETTERS[match.group(1)] if match else None
+
+
+def matrix_like(type_: Type) -> bool:
+    """A pointer to numbers, or a struct with a pointer to numbers and sizes (by value or by pointer)."""
+    if isinstance(type_, Pointer):
+        inner = type_.to
+        if isinstance(inner, Struct) and _struct_pointer(inner) is not None:
+            return True
+        return element_dtype(inner)[0] is not None
+    return isinstance(type_, Struct) and _struct_pointer(type_) is not None
+
+
+def _struct_pointer(struct: Struct) -> str | None:
+    names = [f.name for f in struct.fields if isinstance(f.type, Pointer)]
+    numbers = [f for f in struct.fields if isinstance(f.type, Scalar) and not f.type.floating]
+    return names[0] if len(names) == 1 and numbers else None
+
+
+def matrix_struct(type_: Type) -> Struct | None:
+    inner = type_.to if isinstance(type_, Pointer) else type_
+    return inner if isinstance(inner, Struct) and _struct_pointer(inner) is not None else None
+
+
+def member_role(struct: Struct, name: str) -> str | None:
+    """ "cols", "rows", "pitch" or "data"."""
+    f = struct.field(name)
+    if f is None:
+        return None
+    if isinstance(f.type, Pointer):
+        return "data"
+    text = name.lower()
+    if text in PITCH_NAMES:
+        return "pitch"
+    if text in WIDTH_NAMES:
+        return "cols"
+    return "rows" if text in HEIGHT_NAMES else None
+
+
+def named_otherwise(kernel: str) -> bool:
+    """Whether a kernel's name says that it computes something else than a product: a blur has three arrays, too."""
+    return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
+
+
+def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:
+    """M, N, P among the parameters; None where there are not just three candidates, or, unless a shape was asked
+    for, where no size steps through any of them."""
+    candidates = [v for v in program.parameters if matrix_like(v.type)]
+    if len(candidates) != 3:
+        return None
+    structs = any(matrix_struct(v.type) is not None for v in candidates)
+    if not (asked or structs or program.usage or any(isinstance(s, int) for s in program.symbols)):
+        return None  # nothing is walked row by row: three vectors, not three matrices
+    stored = [v for v in candidates if _is_output(program, v)]
+    named = {v.name: role_by_name(v.name) for v in candidates}
+    if len(stored) == 1:
+        output = stored[0]
+    else:
+        by_name = [v for v in candidates if named[v.name] == "P"]
+        output = by_name[0] if len(by_name) == 1 else candidates[2]
+    inputs = [v for v in candidates if v is not output]
+    if named[inputs[0].name] == "N" and named[inputs[1].name] == "M":
+        inputs.reverse()
+    return {"M": inputs[0], "N": inputs[1], "P": output}
+
+
+def _is_output(program: Program, variable: Variable) -> bool:
+    if isinstance(variable.type, Pointer) and variable.type.const:
+        return False
+    return variable.key in program.stored
+
+
+def assign_sizes(program: Program, matrices: dict[str, Variable], given: dict[str, Any]) -> dict[str, Any] | None:
+    """The meaning of every integer parameter that was not given; None where one stays a riddle."""
+    numbers = [
+        v for v in program.parameters if isinstance(v.type, Scalar) and not v.type.floating and v.name not in given
+    ]
+    out: dict[str, Any] = {}
+    plain: list[Variable] = []
+    for v in numbers:
+        meaning = size_by_name(v.name)
+        if v.type is BOOL:
+            meaning = "off"
+        elif v.name in TILE_NAMES:
+            meaning = "tile"
+        elif v.name.lower().startswith(("batch", "nbatch", "num_batch")):
+            meaning = "one"
+        if meaning is not None:
+            out[v.name] = meaning
+        else:
+            plain.append(v)
+    sizes = [meaning for meaning in out.values() if meaning not in ("off", "tile", "one")]
+    if not plain:
+        return out
+    if len(plain) == 1 and not sizes:
+        out[plain[0].name] = "all"
+        return out
+    used = strides_of(program, matrices)
+    names = [v.name for v in plain]
+    if len(plain) == 3 and not sizes:
+        out.update(three_sizes(names, used))
+        return out
+    if len(plain) == 2 and not sizes:
+        out.update(two_sizes(names, used))
+        return out
+    if len(plain) == 1:
+        out[plain[0].name] = next((x for x in ("k", "n", "m") if x not in out.values()), "all")
+        return out
+    letters = {"m": "m", "k": "k", "n": "n"}
+    for name in names:
+        if name.lower() not in letters:
+            return None
+        out[name] = letters[name.lower()]
+    return out
+
+
+def size_by_name(name: str) -> str | None:
+    """Names that leave no doubt: numARows, wA, hB, lda, M_cols …"""
+    text = name.replace("_", "").lower()
+    text = re.sub(r"^(num|n|d|no|nr|number|numof)(?=[abcmnp](row|col|wid|hei))", "", text)
+    text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp123]$)", "", text)
+    match = re.match(r"^ld([abcmnp])$", text)
+    if match:
+        return "ld" + ROLE_LETTERS[match.group(1)]
+    match = re.match(r"^([abcmnp])(row|col|width|height|w$|h$)", text)
+    if match is None:
+        flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp123])$", text)
+        if flipped is None:
+            return None
+        letter, word = flipped.group(2), flipped.group(1)
+    else:
+        letter, word = match.group(1), match.group(2)
+    rows = word[0] in "rh"
+    table = {"M": ("m", "k"), "N": ("k", "n"), "P": ("m", "n")}
+    return table[ROLE_LETTERS.get(letter) or ROLE_DIGITS[letter]][0 if rows else 1]
+
+
+def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dict[str, int]]:
+    """How often each size steps through each matrix: {"M": {"K": 2}, …}."""
+    keys = {v.key: role for role, v in matrices.items()}
+    out: dict[str, dict[str, int]] = {"M": {}, "N": {}, "P": {}}
+    sources = program.sources
+    for key, symbol in program.usage:
+        reached, seen = {key}, {key}
+        while reached:
+            nxt = {s for k in reached for s in sources.get(k, ())} - seen
+            seen |= nxt
+            reached = nxt
+        for k in seen:
+            role = keys.get(k)
+            if role is not None:
+                name = program.symbols[symbol]
+                out[role][name] = out[role].get(name, 0) + 1
+    return out
+
+
+def three_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
+    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide, and they may also
+    say that the three stand in any other order."""
+    lower = [n.lower() for n in names]
+    first, second, third = names
+    orders = [("m", "k", "n"), ("m", "n", "k"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    if set(lower) in ({"m", "n", "k"}, {"m", "n", "p"}):
+        by_letter = dict(zip(lower, names, strict=True))
+        first, second, third = (by_letter[x] for x in ("mnk" if "k" in by_letter else "mpn"))
+        orders = [("m", "n", "k"), ("m", "k", "n"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    conventions = [dict(zip((first, second, third), order, strict=True)) for order in orders]
+
+    return _best(conventions, used)
+
+
+# what M, N and P step by: row by row; all column by column; N transposed; M transposed
+LAYOUTS = (("k", "n", "n"), ("m", "k", "m"), ("k", "k", "n"), ("m", "n", "n"))
+
+
+def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]]) -> dict[str, str]:
+    """The meaning of the names under which most strides are those of one layout; the earlier one where two do."""
+
+    def score(option: dict[str, str], layout: tuple[str, str, str]) -> int:
+        pairs = zip("MNP", layout, strict=True)
+        return sum(n for role, want in pairs for name, n in used[role].items() if option.get(name) == want)
+
+    # in another layout than rows only the usual orders of the letters: else one slip reads as a layout of its own
+    scored = [(score(o, layout), o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
+    return max(scored, key=lambda pair: pair[0])[1]
+
+
+def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
+    """Rows and columns missing one: wA and wB are named; else the strides tell k from n."""
+    first, second = names
+    options = [{first: "k", second: "n"}, {first: "m", second: "k"}, {first: "k", second: "m"}]
+    options.append({first: "n", second: "k"})
+    return _best(options, used)

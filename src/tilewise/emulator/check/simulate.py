@@ -1,0 +1,360 @@
+"""One launch from end to end: bind, evaluate the file's own <<<…>>>, run, and judge the product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.semiring import Semiring
+from tilewise.emulator.check.binding import Bound, Seed, Shape, bind
+from tilewise.emulator.check.explain import explain
+from tilewise.emulator.check.judge import cost_findings, judge
+from tilewise.emulator.check.loading import here
+from tilewise.emulator.check.own_binding import bind_free, bind_own
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.wording import word
+from tilewise.emulator.frontend.ctype import Scalar, dtypes_of, innermost
+from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
+from tilewise.emulator.host.own_launch import OwnLaunch
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.collector import Collector
+from tilewise.emulator.machine.costs import Costs
+from tilewise.emulator.machine.execute import Launch, Outcome, check_geometry, execute
+from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.program import Program
+from tilewise.emulator.machine.recorder import Recorder
+from tilewise.errors import UsageError
+
+FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
+OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
+
+
+@dataclass
+class Simulation:
+    """What one launch gave. `invented`: nothing in the file says how the kernel is launched."""
+
+    entry: str
+    shape: Shape | None
+    tile: int | None
+    geometry: Geometry
+    bound: Bound
+    supplied: list[str]
+    outcome: Outcome
+    findings: list[Finding]
+    recorder: Recorder | None
+    launch: Launch
+    site: LaunchSite | None
+    notes: list[str] = field(default_factory=list)
+    invented: bool = False
+    own_tile: bool = True  # the kernel's tile is written in the file
+    output_known: bool = True  # what P holds before the launch
+    reason: str = ""  # why the program's own launch is not known
+
+
+@dataclass
+class Setting:
+    """What is about to run: the file as it stands for this launch, and how it is launched."""
+
+    prepared: Prepared
+    program: Program
+    bound: Bound
+    geometry: Geometry
+    site: LaunchSite | None
+    dynamic: int | None  # bytes of extern __shared__ memory; None where no launch says
+    limits: Limits
+    notes: list[str]
+    checks: bool = True
+    semiring: Semiring | None = None
+    record: Any = None
+    blocks: np.ndarray | None = None
+    invented: bool = False
+
+
+def triple(values: Sequence[int] | None, what: str) -> tuple[int, int, int] | None:
+    if values is None:
+        return None
+    parts = [int(v) for v in values]
+    if not 1 <= len(parts) <= 3 or min(parts) < 1:
+        raise UsageError(f"{what} must be one to three positive numbers, not {tuple(values)}")
+    full = parts + [1] * (3 - len(parts))
+    return full[0], full[1], full[2]
+
+
+def simulate(
+    prepared: Prepared,
+    *,
+    shape: Shape | None,
+    grid: Sequence[int] | None,
+    block: Sequence[int] | None,
+    args: Mapping[str, Any],
+    seed: Seed,
+    limits: Limits,
+    record: Any = None,
+    checks: bool = True,
+    semiring: Semiring | None = None,
+) -> Simulation:
+    """`record`: None for no events, else "all" or the (by, bx) of the blocks to record. `semiring`: what P is held
+    against, plus_times where nothing is said."""
+    current, bound = _bound(prepared, shape, args, limits, seed, checks)
+    value = current.evaluate_launch(bound)
+    notes: list[str] = []
+    geometry, site, guessed = _geometry(current, value, bound, shape, grid, block, notes)
+    dynamic = value.shared if value is not None else None
+    setting = Setting(
+        current, current.first, bound, geometry, site, dynamic, limits, notes, checks, semiring, record,
+        invented=guessed,
+    )  # fmt: skip
+    made = run(setting)
+    uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
+    if guessed and grid is None and uncovered is not None:
+        turned = (geometry.grid[1], geometry.grid[0], 1)
+        if turned != geometry.grid:  # nothing in the file says which way the grid lies: x may be the row
+            again = simulate(
+                prepared, shape=shape, grid=turned, block=geometry.block, args=args, seed=seed, limits=limits,
+                record=record, checks=checks, semiring=semiring,
+            )  # fmt: skip
+            if not any(f.kind is Kind.UNCOVERED for f in again.findings):
+                again.notes.append("no launch in the file: x is taken over the rows of P")
+                again.invented = True
+                return again
+        uncovered.hint += "; there is no launch in the file: give --grid and --block-dim if it is launched otherwise"
+    return made
+
+
+def simulate_own(
+    prepared: Prepared, own: OwnLaunch, *, seed: Seed, limits: Limits, semiring: Semiring | None = None
+) -> Simulation:
+    """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
+    program = prepared.first
+    bound = bind_own(program, own, prepared.loaded.integers, limits, None if seed == "apart" else seed)
+    assert own.value.grid is not None
+    assert own.value.block is not None
+    geometry = Geometry(own.value.grid, own.value.block)
+    notes: list[str] = []
+    blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
+    if blocks is not None:
+        notes.append(f"{len(blocks)} of its {geometry.blocks} blocks were run")
+    setting = Setting(
+        prepared, program, bound, geometry, own.site, own.value.shared, limits, notes, True, semiring, blocks=blocks
+    )
+    return run(setting)
+
+
+def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limits: Limits) -> Simulation:
+    """A kernel whose sizes nobody knows: enough blocks and memory for anything, so that only what no launch can
+    mend is kept, barriers and shared memory."""
+    program = prepared.first
+    block = (own.value.block if own is not None else None) or _literal_block(prepared)
+    grid = tuple(2 if f"blockIdx.{axis}" in _builtins_used(prepared.function) else 1 for axis in "xyz")
+    geometry = Geometry((grid[0], grid[1], grid[2]), block)
+    bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
+    dynamic = own.value.shared if own is not None else None
+    brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
+    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
+    made = run(setting)
+    empty = dynamic == 0  # a launch without bytes for extern __shared__ memory: no sizes give it any
+    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own) or (empty and _in_dynamic(f, bound))]
+    return made
+
+
+def _in_dynamic(finding: Finding, bound: Bound) -> bool:
+    return finding.kind is Kind.OUT_OF_BOUNDS and finding.array in bound.dynamic
+
+
+def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -> bool:
+    """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
+    kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
+    declared = {name for name, _, _, external in prepared.first.shared if not external}
+    block_known = own is not None and own.value.block is not None
+    if finding.kind is Kind.DIVERGENT_BARRIER:
+        return block_known
+    if finding.kind is Kind.RACE:
+        return finding.hazard != "WAW" and (finding.array in declared or block_known)
+    sizes = [v for v in prepared.first.parameters if isinstance(v.type, Scalar) and not v.type.floating]
+    return finding.array in declared and block_known and not sizes
+
+
+def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
+    used = _builtins_used(prepared.function)
+    tile = prepared.literal_tile() or prepared.loaded.own_tile
+    if "threadIdx.y" in used:
+        width = tile if tile is not None and tile <= 32 else 16
+        return (width, width, 1)
+    rows = [dims[0] for _, _, dims, external in prepared.first.shared if not external and len(dims) == 1]
+    sizes = [n for n in rows if n is not None and 32 <= n <= 1024] or [prepared.loaded.own_tile or 256]
+    return (max(1, min(sizes[0], 1024)), 1, 1)
+
+
+def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
+    """Corners, middles and a few at random, where all of them would take too long."""
+    if geometry.blocks * geometry.threads * depth <= 4 * OWN_STEPS:
+        return None
+    room = max(4, OWN_STEPS // (geometry.threads * max(1, depth)))
+    gx, gy, gz = geometry.grid
+    picked: dict[int, None] = {}
+    for z in (0, gz - 1):
+        for y in (0, gy - 1, gy // 2):
+            for x in (0, gx - 1, gx // 2, 1 % gx):
+                picked[(z * gy + y) * gx + x] = None
+    rng = np.random.default_rng(0)
+    for extra in rng.integers(0, geometry.blocks, room).tolist():
+        picked[extra] = None
+    return np.sort(np.array(list(picked)[: max(room, 4)]))
+
+
+def _bound(
+    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: Seed, checks: bool
+) -> tuple[Prepared, Bound]:
+    """The file with its constants set to the shape, and the arguments for it."""
+    loaded, program, constants = prepared.for_shape(shape)
+    current = prepared if not constants else prepared.current
+    zeroed = current.clears_output(prepared.matrices)
+    bound = bind(program, shape, args, constants, limits, seed, zeroed, checks, loaded.width)
+    passed = current.passed_constants(bound)
+    if passed:  # the host hands its own constants to the kernel: the launch must see the sizes asked for
+        current = current.with_constants({**constants, **passed})
+        bound = bind(current.first, shape, args, constants, limits, seed, zeroed, checks, current.loaded.width)
+    return current, bound
+
+
+def _geometry(
+    current: Prepared, value: LaunchValue | None, bound: Bound, shape: Shape | None, grid: Sequence[int] | None,
+    block: Sequence[int] | None, notes: list[str],
+) -> tuple[Geometry, LaunchSite | None, bool]:  # fmt: skip
+    """Grid and block as given, else as the file launches, else as the kernel's own tile says; and whether that last
+    was needed."""
+    chosen_grid, chosen_block = triple(grid, "grid"), triple(block, "block")
+    site = None
+    if value is not None:
+        if value.unknown and (chosen_grid is None or chosen_block is None):
+            line = current.site.launch.span.line if current.site else 0
+            notes.append(f"the launch at line {line} could not be evaluated: {value.unknown}")
+        elif chosen_grid is None and chosen_block is None:
+            site = current.site
+        chosen_grid = chosen_grid or value.grid
+        chosen_block = chosen_block or value.block
+    invented = chosen_grid is None or chosen_block is None
+    if chosen_grid is None or chosen_block is None:
+        chosen_grid, chosen_block = default_launch(current, shape, chosen_grid, chosen_block, bound)
+    return Geometry(chosen_grid, chosen_block), site, invented
+
+
+def run(setting: Setting) -> Simulation:
+    """Execute and judge; a launch that the card would refuse is a finding of its own."""
+    program, bound, geometry = setting.program, setting.bound, setting.geometry
+    loaded = setting.prepared.loaded
+    collector = Collector(loaded.source, setting.limits)
+    place = here(setting.site.launch.span, loaded) if setting.site is not None else None
+    try:
+        check_geometry(geometry)
+    except UsageError as error:
+        if place is None or not setting.checks:
+            raise
+        refused = Finding(Kind.LAUNCH, f"this launch fails: {error}", place, access="launch", count=1)
+        refused.hint = "round the grid up, (size + tile - 1) / tile, and keep blocks at 1024 threads or fewer"
+        nothing = Launch(program, geometry, bound.arguments, bound.symbols, collector, setting.limits)
+        return _simulation(setting, Outcome({}, Costs(1), [], 0, 0), [refused], nothing)
+    dynamic = setting.dynamic
+    if dynamic is None and program.dynamic(0):
+        dynamic = 2 * geometry.threads * 8
+        setting.notes.append(f"dynamic shared memory: {dynamic} bytes supplied")
+    bound.dynamic = program.dynamic(dynamic or 0)
+    recorder, watch = _recorder(setting)
+    launch = Launch(
+        program, geometry, bound.arguments, bound.symbols, collector, setting.limits, dynamic or 0, setting.checks,
+        setting.checks, recorder, watch, blocks=setting.blocks,
+    )  # fmt: skip
+    outcome = execute(launch)
+    findings = collector.findings()
+    if setting.checks:
+        sampled = setting.blocks is not None
+        findings += judge(bound, setting.prepared.function, geometry, loaded.source, place, setting.semiring, sampled)
+        findings = without_harmless(without_other_layout(findings, bound), bound, program)
+        findings += cost_findings(outcome.costs, program, loaded.source)
+        for finding in findings:
+            word(finding, bound)
+        explain(findings, setting.prepared.function, program, geometry)
+    return _simulation(setting, outcome, findings, launch, recorder)
+
+
+def without_other_layout(findings: list[Finding], bound: Bound) -> list[Finding]:
+    """Where P is right under another layout, rows of the usual one say nothing."""
+    if bound.reading is None or bound.matrices is None:
+        return findings
+    turned = {bound.matrices[role].name for role in bound.reading.transposed}
+    return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in turned)]
+
+
+def without_harmless(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
+    """Empty cells of a tile that were read, and whose poison reached no cell that was stored: nobody used them."""
+    tiles = {name for name, type_, *_ in program.shared if dtypes_of(innermost(type_))[0].kind == "f"}
+    stored = [b for b in bound.buffers.values() if b.written is not None]
+    if not stored or any(b.data.dtype.kind != "f" or np.isnan(b.data[b.written]).any() for b in stored):
+        return findings
+    return [f for f in findings if f.kind is not Kind.UNINITIALISED_READ or f.array not in tiles]
+
+
+def _recorder(setting: Setting) -> tuple[Recorder | None, list[int] | None]:
+    if setting.record is None:
+        return None, None
+    buffers = setting.bound.buffers.values()
+    for i, buffer in enumerate(buffers):
+        buffer.index = i
+    watch = None if setting.record == "all" else [_linear(setting.geometry, b) for b in setting.record]
+    return Recorder([b.name for b in buffers]), watch
+
+
+def _simulation(
+    setting: Setting, outcome: Outcome, findings: list[Finding], launch: Launch, recorder: Recorder | None = None
+) -> Simulation:
+    program, bound = setting.program, setting.bound
+    supplied = [f"{name} = {text}" for name, text in program.supplied.items()]
+    return Simulation(
+        program.entry, bound.shape, setting.prepared.loaded.width, setting.geometry, bound, supplied, outcome, findings,
+        recorder, launch, setting.site, setting.notes, setting.invented,
+        setting.prepared.loaded.own_tile is not None or setting.prepared.literal_tile() is not None,
+        setting.prepared.allocates_output(bound.matrices),
+    )  # fmt: skip
+
+
+def default_launch(
+    current: Prepared, shape: Shape | None, grid: Any, block: Any, bound: Bound
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """What covers P where the file does not launch the kernel: as many threads as its tile in shared memory has
+    cells, in a row where only x is used."""
+    function = current.function
+    used = _builtins_used(function)
+    flat = "threadIdx.y" not in used and "threadIdx.x" in used
+    width = current.literal_tile() or current.loaded.width
+    if block is None:
+        block = (width * width, 1, 1) if flat else (width, width, 1)
+    if grid is None:
+        if shape is None or bound.matrices is None:
+            raise UsageError(f"{function.name}: say how many blocks to run with --grid X,Y (grid=(x, y))")
+        m, _, n = shape
+        if flat and "blockIdx.y" not in used:
+            grid = (max(1, -(-m * n // max(1, block[0]))), 1, 1)
+        else:
+            across, down = (width, width) if flat else (block[0], block[1])
+            grid = (max(1, -(-n // max(1, across))), max(1, -(-m // max(1, down))), 1)
+    return grid, block
+
+
+def _builtins_used(function: Function) -> set[str]:
+    words = [t.text for t in function.tokens]
+    return {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
+
+
+def _linear(geometry: Geometry, block: Sequence[int]) -> int:
+    parts = [int(b) for b in block]
+    by, bx = parts[-2], parts[-1]
+    bz = parts[0] if len(parts) == 3 else 0
+    gx, gy, gz = geometry.grid
+    if not (0 <= bx < gx and 0 <= by < gy and 0 <= bz < gz):
+        raise UsageError(f"there is no block ({by}, {bx}): the grid has {gy} x {gx} blocks")
+    return (bz * gy + by) * gx + bx

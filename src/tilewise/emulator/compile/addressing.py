@@ -1,0 +1,360 @@
+"""From syntax to places: names, subscripts, members and dereferences; and their loads, stores and addresses."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.compile import lvalue
+from tilewise.emulator.compile.dataflow import DataFlow
+from tilewise.emulator.compile.lvalue import Lvalue, Subscript
+from tilewise.emulator.compile.operand import LOST, Fn, Operand
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Array, Pointer, Scalar, Struct, Type, leaf_count, leaf_offset
+from tilewise.emulator.frontend.source import Source
+from tilewise.emulator.frontend.syntax import Expr, File, Index, Member, Name, Node, Unary
+from tilewise.emulator.frontend.type_resolver import TypeResolver
+from tilewise.emulator.machine import load_store
+from tilewise.emulator.machine.access import Site
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.memory import UNSET
+from tilewise.emulator.machine.program import Variable
+
+
+class PlaceCompiler(TypeResolver):
+    def __init__(self, source: Source, file: File, flow: DataFlow) -> None:
+        super().__init__(source, file)
+        self.flow = flow
+        self.scopes: list[dict[str, Variable]] = [{}]
+        self.slots = 0
+        self.sites = 0
+        self.site_list: list[Site] = []
+        self.path: tuple[Any, ...] = ()
+        self.in_index = 0
+        self.shared: list[tuple[str, Type, tuple[int, ...], bool]] = []  # name, type, dims, extern
+        self.symbols: list[Any] = []  # names, or fixed values
+        self.assigned: dict[Any, int] = {}
+
+    # -- numbering
+
+    def new_slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def new_memo(self) -> int:
+        self.sites += 1
+        return self.sites - 1
+
+    def new_site(self, node: Node) -> Site:
+        site = Site(self.new_memo(), node.span, self.text(node))
+        self.site_list.append(site)
+        return site
+
+    def text(self, node: Node) -> str:
+        span = node.span
+        line = self.source.line(span.line)
+        return line[span.column - 1 : span.column - 1 + span.length]
+
+    def symbol(self, name: Any) -> int:
+        if name not in self.symbols:
+            self.symbols.append(name)
+        return self.symbols.index(name)
+
+    def find(self, name: str) -> Variable | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    @abstractmethod
+    def expr(self, node: Expr) -> Operand:
+        """Filled in further up the chain."""
+
+    @abstractmethod
+    def converted(self, e: Operand, type_: Type, node: Node) -> Operand:
+        """Filled in further up the chain."""
+
+    @abstractmethod
+    def global_variable(self, name: str, node: Node) -> Variable | None:
+        """Filled in further up the chain."""
+
+    # -- places
+
+    def place(self, node: Expr) -> Lvalue | None:
+        """The place an expression names; None where it is a mere value."""
+        if isinstance(node, Name):
+            variable = self.find(node.name) or self.global_variable(node.name, node)
+            if variable is None or variable.storage == "constant":
+                return None
+            return self.variable_place(variable, node)
+        if isinstance(node, Index):
+            return self.index_place(node)
+        if isinstance(node, Member):
+            return self.member_place(node)
+        if isinstance(node, Unary) and node.op == "*":
+            pointer = self.decayed(self.expr(node.operand))
+            return self.through(pointer, node)
+        return None
+
+    def variable_place(self, variable: Variable, node: Node) -> Lvalue:
+        site = self.new_site(node)
+        if variable.storage == "reference":
+            slot = variable.slot
+            pointer = Operand(Pointer(variable.type), lambda c: c.f[slot], pure=True)
+            return Lvalue("pointer", variable.type, site, variable, pointer)
+        return Lvalue(variable.storage, variable.type, site, variable)
+
+    def through(self, pointer: Operand, node: Node, subscript: Subscript | None = None) -> Lvalue:
+        if not isinstance(pointer.type, Pointer):
+            raise self.refuse(f"{self.text(node)}: this is {pointer.type}, not a pointer", node)
+        if isinstance(pointer.type.to, ctype.Void):
+            raise self.refuse("a void pointer cannot be followed", node)
+        if not leaf_count(pointer.type.to):
+            raise self.refuse(f"{pointer.type.to} holds nothing", node)
+        if id(pointer) in self.narrowed:
+            raise self.refuse(f"parts of larger values seen through {pointer.type} are not supported", node)
+        return Lvalue(
+            "pointer",
+            pointer.type.to,
+            self.new_site(node),
+            None,
+            pointer,
+            0,
+            [subscript] if subscript else [],
+        )
+
+    def subscript(self, node: Expr) -> Operand:
+        self.in_index += 1
+        try:
+            index = self.expr(node)
+        finally:
+            self.in_index -= 1
+        if not isinstance(index.type, Scalar) or index.type.floating:
+            raise self.refuse(f"a subscript must be an integer, this is {index.type}", node)
+        return index
+
+    def index_place(self, node: Index) -> Lvalue:
+        base = self.place(node.base)
+        if base is not None and isinstance(base.type, Array):
+            inner = base.type.of
+            index = self.subscript(node.index)
+            length = base.type.length if not (base.variable and base.variable.dims == (0,)) else None
+            made = base.inner(inner, 0, Subscript(index, leaf_count(inner), length))
+            made.site = self.new_site(node)
+            return made
+        pointer = self.load(base) if base is not None else self.expr(node.base)
+        pointer = self.decayed(pointer)
+        if not isinstance(pointer.type, Pointer):
+            raise self.refuse(f"{self.text(node.base)} is {pointer.type}; it has no elements", node.base)
+        index = self.subscript(node.index)
+        to = pointer.type.to
+        return self.through(pointer, node, Subscript(index, leaf_count(to), None))
+
+    def member_place(self, node: Member) -> Lvalue | None:
+        if node.arrow:
+            base: Lvalue | None = self.through(self.decayed(self.expr(node.base)), node)
+        else:
+            base = self.place(node.base)
+        if base is None:
+            return None
+        struct = base.type
+        if not isinstance(struct, Struct):
+            raise self.refuse(f"{self.text(node.base)} is {struct}; it has no members", node)
+        found = struct.field(node.name)
+        if found is None:
+            raise self.refuse(f"{struct} has no member {node.name}", node)
+        made = base.inner(found.type, leaf_offset(struct, node.name))
+        made.site = self.new_site(node)
+        return made
+
+    def decayed(self, e: Operand) -> Operand:
+        return e
+
+    # -- loads
+
+    def load(self, place: Lvalue) -> Operand:
+        e = self.load_value(place)
+        if isinstance(e.type, Pointer) and place.variable is not None and id(e) not in self.pointer_roots:
+            self.pointer_roots[id(e)] = frozenset({place.variable.key})
+            self.kept.append(e)
+        return e
+
+    def load_value(self, place: Lvalue) -> Operand:
+        type_ = place.type
+        if isinstance(type_, Array):
+            return self.address(place, Pointer(type_.of))
+        if place.kind == "register":
+            return self.load_register(place)
+        locate, dtypes = self.locator(place), ctype.dtypes_of(type_)
+        site = place.site
+        if place.kind == "cells":
+
+            def from_cells(c: Context) -> Any:
+                return lvalue.cells_load(c, locate(c), type_)
+
+            e = Operand(type_, from_cells)
+            variable = place.variable
+            assert variable is not None
+            if not place.subscripts:
+                self.known_members(place, variable, e)
+            if variable.key in self.flow.fed:
+                e.fed = True
+            return e
+        if place.kind == "shared":
+
+            def from_shared(c: Context) -> Any:
+                buffer, local, flat, ok = locate(c)
+                own = lvalue.local_index(local) if c.recorder is not None else None
+                return lvalue.pack(type_, load_store.read_shared(c, site, buffer, own, flat, ok, dtypes))
+
+            return Operand(type_, from_shared, pure=False, shared=True)
+
+        def from_pointer(c: Context) -> Any:
+            return lvalue.pointer_load(c, site, locate(c), type_, dtypes)
+
+        return Operand(type_, from_pointer, pure=False, loads=True)
+
+    def known_members(self, place: Lvalue, variable: Variable, e: Operand) -> None:
+        found: dict[int, int] = {}
+        for leaf in range(leaf_count(place.type)):
+            symbol = variable.members.get(str(place.offset + leaf))
+            symbol = self.flow.members.get((variable.key, place.offset + leaf), symbol)
+            if symbol is not None and symbol != LOST:
+                found[leaf] = symbol
+        if isinstance(place.type, Scalar):
+            e.bare = found.get(0)
+        else:
+            e.members = found
+
+    def load_register(self, place: Lvalue) -> Operand:
+        variable = place.variable
+        assert variable is not None
+        slot, key, name = variable.slot, variable.key, variable.name
+        if self.in_index:
+            self.flow.add(self.flow.index, key)
+        type_, span = place.type, place.site.span
+
+        def fn(c: Context) -> Any:
+            value = c.f[slot]
+            return value if value is not UNSET else unset(c, slot, type_, name, span)
+
+        e = Operand(type_, fn, bare=variable.bare, fed=key in self.flow.fed)
+        symbol = self.flow.carry.get(key)
+        if symbol is not None and variable.row_slot >= 0:
+            row_slot = variable.row_slot
+            e.symbol, e.soft = symbol, key in self.flow.soft
+            e.row = lambda c: c.f[row_slot] if c.f[row_slot] is not UNSET else np.int32(0)
+            if symbol == LOST:
+                e.row = None
+        return e
+
+    def note_usage(self, pointer: Operand, index: Operand) -> None:
+        """Which leading dimension walks which pointer: evidence of what a size means."""
+        symbol = index.symbol if index.symbol is not None else index.bare
+        if symbol is not None and symbol >= 0:
+            for key in self.pointer_roots.get(id(pointer), ()):
+                self.usage.append((key, symbol))
+
+    usage: list[tuple[Any, int]]
+
+    def locator(self, place: Lvalue) -> Fn:
+        if place.kind == "pointer" and place.pointer is not None and place.subscripts:
+            self.note_usage(place.pointer, place.subscripts[0].index)
+        if place.kind == "cells":
+            return lvalue.locate_cells(place)
+        if place.kind == "shared":
+            return lvalue.locate_shared(place, self.new_memo())
+        constant = None
+        if len(place.subscripts) >= 2 and place.subscripts[1].length is not None:
+            constant = self.symbol(place.subscripts[0].stride)
+        return lvalue.locate_pointer(place, self.new_memo(), constant)
+
+    # -- stores
+
+    def note_store(self, place: Lvalue) -> None:
+        """Remember which pointers are stored through."""
+        if place.kind == "pointer" and place.pointer is not None:
+            key = self.pointer_roots.get(id(place.pointer))
+            if key is not None:
+                for k in key:
+                    self.flow.add(self.flow.stored, k)
+            else:
+                self.flow.add(self.flow.stored, "*")
+
+    pointer_roots: dict[int, frozenset[Any]]
+
+    def store_at(self, place: Lvalue, fed: bool = False) -> Any:
+        """A function (c, located, value) that stores; the value already has the place's type."""
+        type_, site = place.type, place.site
+        if place.kind == "cells":
+            return lambda c, located, value: lvalue.cells_store(c, located, type_, value)
+        if place.kind == "shared":
+
+            def to_shared(c: Context, located: Any, value: Any) -> None:
+                buffer, local, flat, ok = located
+                own = lvalue.local_index(local) if c.recorder is not None else None
+                load_store.write_shared(c, site, buffer, own, flat, ok, lvalue.unpack(type_, value), fed)
+
+            return to_shared
+        self.note_store(place)
+        return lambda c, located, value: lvalue.pointer_store(c, site, located, type_, value)
+
+    def load_at(self, place: Lvalue) -> Any:
+        type_, site, dtypes = place.type, place.site, ctype.dtypes_of(place.type)
+        if place.kind == "cells":
+            return lambda c, located: lvalue.cells_load(c, located, type_)
+        if place.kind == "shared":
+
+            def from_shared(c: Context, located: Any) -> Any:
+                buffer, local, flat, ok = located
+                own = lvalue.local_index(local) if c.recorder is not None else None
+                return lvalue.pack(type_, load_store.read_shared(c, site, buffer, own, flat, ok, dtypes))
+
+            return from_shared
+        return lambda c, located: lvalue.pointer_load(c, site, located, type_, dtypes)
+
+    # -- addresses
+
+    def address(self, place: Lvalue, type_: Pointer) -> Operand:
+        if place.kind == "register":
+            assert place.variable is not None
+            self.flow.add(self.flow.boxed, place.variable.key)
+            return Operand(type_, lambda c: None)  # compiled again with the variable in a cell
+        locate, kind = self.locator_of_address(place), place.kind
+        e = Operand(type_, lambda c: lvalue.pointer_to(locate(c), kind))
+        if place.pointer is not None and id(place.pointer) in self.pointer_roots:
+            self.pointer_roots[id(e)] = self.pointer_roots[id(place.pointer)]
+            self.kept.append(e)
+        if kind != "pointer":
+            self.pointer_roots[id(e)] = frozenset()
+            self.kept.append(e)
+        return e
+
+    kept: list[Any]  # expressions whose id is used as a key
+    narrowed: dict[int, int]  # pointers to smaller values than the memory's: the size of those
+
+    def locator_of_address(self, place: Lvalue) -> Fn:
+        """Like `locator`; an address one past the end is no fault."""
+        if place.kind == "pointer" and isinstance(place.type, Array):
+            place = place.inner(place.type)
+        if place.kind == "shared":
+            subs = [Subscript(s.index, s.stride, 1 << 40) for s in place.subscripts]
+            place = Lvalue("shared", place.type, place.site, place.variable, None, place.offset, subs)
+        return self.locator(place)
+
+
+def unset(c: Context, slot: int, type_: Type, name: str, span: Any) -> Any:
+    """A register that nobody gave a value: report it and go on with poison."""
+    from tilewise.emulator.machine.arithmetic import poison
+    from tilewise.emulator.machine.findings import Kind
+    from tilewise.emulator.machine.memory import Pointer as At
+
+    if not isinstance(type_, Scalar):
+        return At(None, np.int64(0))
+    if c.checks:
+        c.collector.add(c, Kind.UNINITIALISED_READ, span, c.active_lanes(), array=name, access="register")
+    value = poison(type_.dtype)
+    c.f[slot] = value
+    return value

@@ -1,0 +1,282 @@
+"""Assignment, ++ and --, and the initial values of variables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.compile import lvalue
+from tilewise.emulator.compile.addressing import PlaceCompiler
+from tilewise.emulator.compile.lvalue import Lvalue
+from tilewise.emulator.compile.operand import LOST, Operand
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Array, Pointer, Scalar, Struct, Type
+from tilewise.emulator.frontend.syntax import Assign, Binary, Braces, Expr, Index, Member, Name, Node, Number, Step
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.program import Variable
+
+
+def _is_element(node: Expr) -> bool:
+    """`tile[y][x + 1]`: an element alone, whose subscripts read no other."""
+    while isinstance(node, Index):
+        if not _is_plain(node.index):
+            return False
+        node = node.base
+        if isinstance(node, Name):
+            return True
+    return False
+
+
+def _is_plain(node: Expr) -> bool:
+    if isinstance(node, Binary):
+        return _is_plain(node.left) and _is_plain(node.right)
+    return isinstance(node, (Name, Number)) or (isinstance(node, Member) and isinstance(node.base, Name))
+
+
+class AssignCompiler(PlaceCompiler):
+    const_pointers: bool = True
+
+    @abstractmethod
+    def operate(self, op: str, left: Operand, right: Operand, node: Node, ln: Node, rn: Node) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
+    def construct(self, type_: Type, arguments: list[Expr], node: Node) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    def value_for(self, node: Expr, type_: Type) -> Operand:
+        """The value of an initialiser or right-hand side, converted."""
+        if isinstance(node, Braces):
+            return self.construct(type_, node.items, node)
+        return self.converted(self.expr(node), type_, node)
+
+    def assign(self, node: Assign) -> Operand:
+        place = self.place(node.target)
+        if place is None:
+            raise self.refuse(f"{self.text(node.target)} cannot be assigned to", node.target)
+        pointer = place.pointer.type if place.kind == "pointer" and place.pointer is not None else None
+        if isinstance(pointer, Pointer) and pointer.const and place.variable is None:
+            raise self.refuse(f"{self.text(node.target)} is const: it cannot be assigned to", node.target)
+        feeding = place.variable is not None and place.variable.key in self.flow.index
+        self.in_index += feeding
+        try:
+            if node.op == "":
+                return self.plain_assign(place, node)
+            return self.compound_assign(place, node.op, self.expr(node.value), node, node.value, True)
+        finally:
+            self.in_index -= feeding
+
+    def plain_assign(self, place: Lvalue, node: Assign) -> Operand:
+        value = self.value_for(node.value, place.type)
+        if place.kind == "register":
+            assert place.variable is not None
+            self.note_sum(place, value, node)
+            return self.register_assign(place.variable, value, node)
+        self.note_fed(place, value)
+        self.note_members(place, value)
+        locate = self.locator(place)
+        put = self.store_at(place, value.fed)
+        fn = value.fn
+        shared = place.kind == "shared"
+        copies = shared and value.shared and isinstance(place.type, Scalar) and _is_element(node.value)
+
+        def run(c: Context) -> Any:
+            if shared:
+                c.copied = copies
+                c.loaded = None
+                if c.used:
+                    c.phase += 1
+                    c.used = False
+                if c.recorder is not None:
+                    c.recorder.loads.clear()
+            out = fn(c)
+            put(c, locate(c), out)
+            c.copied = False
+            return out
+
+        return Operand(place.type, run, pure=False, shared=value.shared)
+
+    def note_members(self, place: Lvalue, value: Operand) -> None:
+        """A struct's members that are leading dimensions stay so when they are copied."""
+        variable = place.variable
+        if place.kind != "cells" or place.subscripts or variable is None:
+            return
+        given = {0: value.bare} if isinstance(place.type, Scalar) else dict(value.members)
+        for leaf in range(ctype.leaf_count(place.type)):
+            self.flow.note_member((variable.key, place.offset + leaf), given.get(leaf))
+
+    def note_fed(self, place: Lvalue, value: Operand) -> None:
+        if (value.loads or value.fed) and place.variable is not None and place.kind in ("register", "cells"):
+            self.flow.add(self.flow.fed, place.variable.key)
+
+    def note_sum(self, place: Lvalue, value: Operand, node: Assign) -> None:
+        """`sum = sum + tile * tile` and `sum = fmaf(…, sum)` are sums as much as `sum += …` is."""
+        if value.shared and place.variable is not None and place.variable.name in self.text(node.value):
+            self.flow.add(self.flow.sums, place.variable.key)
+
+    def compound_assign(self, place: Lvalue, op: str, value: Operand, node: Node, vn: Node, prefix: bool) -> Operand:
+        """target op= value; gives the new value, or the old one for a postfix step."""
+        if place.kind == "register":
+            assert place.variable is not None
+            if value.shared:
+                self.flow.add(self.flow.sums, place.variable.key)
+            old = self.load(place)
+            made = self.operate(op, old, value, node, node, vn)
+            if isinstance(old.type, Scalar) and not old.type.floating and op in ("+", "-"):
+                self.bare_step(old, value, made, op)
+            new = self.converted(made, place.type, node)
+            stored = self.register_assign(place.variable, new, node)
+            if prefix:
+                return stored
+            before, store = old.fn, stored.fn
+
+            def postfix(c: Context) -> Any:
+                kept = before(c)
+                store(c)
+                return kept
+
+            return Operand(place.type, postfix, pure=False, symbol=None)
+        locate, get = self.locator(place), self.load_at(place)
+        cell: list[Any] = [None]
+        holder = Operand(place.type, lambda c: cell[0], pure=False, shared=place.kind == "shared")
+        if isinstance(place.type, Pointer):
+            self.pointer_roots[id(holder)] = frozenset()
+            self.kept.append(holder)
+        new = self.converted(self.operate(op, holder, value, node, node, vn), place.type, node)
+        self.note_fed(place, value)
+        put, fn = self.store_at(place, True), new.fn
+        shared = place.kind == "shared"
+
+        def run(c: Context) -> Any:
+            if shared and c.used:
+                c.phase += 1
+                c.used = False
+            located = locate(c)
+            cell[0] = old = get(c, located)
+            out = fn(c)
+            put(c, located, out)
+            return out if prefix else old
+
+        return Operand(place.type, run, pure=False, shared=value.shared or shared)
+
+    def bare_step(self, old: Operand, value: Operand, made: Operand, op: str) -> None:
+        """`i += ld` steps one row, or `ld` columns: counted as a row, and remembered as a guess."""
+        if value.bare is None or (old.symbol is not None and old.symbol != value.bare):
+            return
+        row, sign = old.row, np.int32(1 if op == "+" else -1)
+        made.symbol, made.soft = value.bare, True
+        made.row = (lambda c: row(c) + sign) if row is not None else (lambda c: sign)
+
+    def step(self, node: Step) -> Operand:
+        place = self.place(node.target)
+        if place is None:
+            raise self.refuse(f"{self.text(node.target)} cannot be stepped", node.target)
+        one = self.expr(Number(ctype.INT, np.int32(1), span=node.span))
+        return self.compound_assign(place, node.op[0], one, node, node, node.prefix)
+
+    # -- registers
+
+    def register_assign(self, variable: Variable, value: Operand, node: Node, declare: bool = False) -> Operand:
+        """Store to a register; with `declare`, for the first time: the current mask becomes its own."""
+        key, slot, flow = variable.key, variable.slot, self.flow
+        self.assigned[key] = self.assigned.get(key, 0) + 1
+        if (value.loads or value.fed) and isinstance(variable.type, Scalar):
+            flow.add(flow.fed, key)
+        if isinstance(variable.type, Pointer):
+            roots = self.pointer_roots.get(id(value))
+            known = flow.sources.setdefault(key, set())
+            new = roots if roots is not None else frozenset({"*"})
+            if not new <= known:
+                known |= new
+                flow.changed = True
+        single = flow.assigned.get(key, 0) <= 1
+        if value.symbol is not None:
+            flow.note_carry(key, value.symbol if value.row is not None else LOST, value.soft)
+        elif value.bare is not None and single:
+            variable.bare = value.bare
+        fn = value.fn
+        row_slot = variable.row_slot if key in flow.carry and isinstance(variable.type, Scalar) else -1
+        row = value.row
+        name, line = variable.name, node.span.line
+        summed = key in flow.sums and not declare
+
+        def run(c: Context) -> Any:
+            out = fn(c)
+            if row_slot >= 0:
+                rows = row(c) if row is not None else np.int32(0)
+                if declare:
+                    c.f[row_slot], c.declared[row_slot] = rows, c.mask
+                else:
+                    lvalue.register_store(c, row_slot, rows)
+            if declare:
+                c.f[slot], c.declared[slot] = out, c.mask
+            else:
+                lvalue.register_store(c, slot, out)
+            if summed and c.recorder is not None:
+                c.recorder.sum(c, line, name, c.f[slot])
+            return out
+
+        return Operand(variable.type, run, pure=False, shared=value.shared)
+
+    def zero(self, type_: Type) -> Any:
+        """The value of {} for a type: zeros all through."""
+        from tilewise.emulator.machine.memory import Pointer as At
+
+        out = [At(None, np.int64(0)) if d is None else np.dtype(d).type(0) for d in ctype.dtypes_of(type_)]
+        return lvalue.pack(type_, out)
+
+    def flatten(self, type_: Type, node: Expr | None) -> list[Operand]:
+        """An initialiser for a type, leaf by leaf."""
+        if node is None:
+            values = lvalue.unpack(type_, self.zero(type_))
+            return [Operand(leaf, _constant(v)) for leaf, v in zip(ctype.leaves(type_), values, strict=True)]
+        if isinstance(node, Braces) and isinstance(type_, (Array, Struct)):
+            out, used = self._fill(type_, node.items, 0)
+            if used < len(node.items):
+                raise self.refuse(f"{len(node.items)} values are too many for {type_}", node)
+            return out
+        if isinstance(node, Braces):
+            if len(node.items) != 1:
+                return self.flatten(type_, None) if not node.items else self._too_many(node)
+            node = node.items[0]
+        if isinstance(type_, Array):
+            raise self.refuse("an array needs braces", node)
+        value = self.converted(self.expr(node), type_, node)
+        if isinstance(type_, Struct):
+            fn = value.fn
+            return [Operand(leaf, _leaf(fn, i)) for i, leaf in enumerate(ctype.leaves(type_))]
+        return [value]
+
+    def _fill(self, type_: Array | Struct, items: list[Expr], at: int) -> tuple[list[Operand], int]:
+        """Give the parts of an aggregate the next items; inner braces may be left out, as in `a[2][2] = {1, 2}`."""
+        parts = [type_.of] * type_.length if isinstance(type_, Array) else [f.type for f in type_.fields]
+        out: list[Operand] = []
+        for part in parts:
+            if at >= len(items):
+                out.extend(self.flatten(part, None))
+            elif (
+                isinstance(part, (Array, Struct)) and not isinstance(items[at], Braces) and self._plain(items[at], part)
+            ):
+                inner, at = self._fill(part, items, at)
+                out.extend(inner)
+            else:
+                out.extend(self.flatten(part, items[at]))
+                at += 1
+        return out, at
+
+    def _plain(self, item: Expr, part: Type) -> bool:
+        """Whether the item is for the part's first leaf, not for the part as a whole."""
+        return isinstance(part, Array) or not isinstance(self.expr(item).type, Struct)
+
+    def _too_many(self, node: Node) -> list[Operand]:
+        raise self.refuse("too many values", node)
+
+
+def _constant(value: Any) -> Any:
+    return lambda c: value
+
+
+def _leaf(fn: Any, i: int) -> Any:
+    return lambda c: fn(c)[i]

@@ -1,0 +1,218 @@
+"""Calls: CUDA's own functions, barriers, atomics, printf, values in brackets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.compile.inline import InlineCompiler
+from tilewise.emulator.compile.intrinsics import FIXED, REAL, REFUSED, fmax, fmin
+from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.compile.warp_call import warp_call
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Scalar, Struct, Type
+from tilewise.emulator.frontend.syntax import Braces, Call, Expr, Node, Text
+from tilewise.emulator.machine.atomics import ATOMICS, atomic
+from tilewise.emulator.machine.barrier import barrier, warp_barrier
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.printing import formatted
+
+INT_MIN_MAX = {"min": (np.minimum, fmin), "max": (np.maximum, fmax)}
+EXTRA = {"umin": "min", "umax": "max", "llmin": "min", "llmax": "max"}
+
+
+class CallCompiler(InlineCompiler):
+    def call(self, node: Call) -> Operand:
+        name = node.name
+        functions = [f for f in self.file.functions.get(name, []) if f.body is not None]
+        if functions:
+            return self.device_call(node, functions)
+        if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
+            return self.fence(node)
+        if name in ("printf", "assert"):
+            return self.printf(node) if name == "printf" else self.assertion(node)
+        if name in ATOMICS:
+            return self.atomic(node)
+        if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
+            return self.load(self.through(self.expr(node.arguments[0]), node))
+        if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
+            return warp_call(self, node)
+        if name.startswith("make_") and name[5:] in ctype.NAMED:
+            return self.construct(ctype.NAMED[name[5:]], node.arguments, node)
+        for start, reason in REFUSED:
+            if name.startswith(start):
+                raise self.refuse(reason, node)
+        return self.intrinsic(node)
+
+    # -- CUDA's functions on numbers
+
+    def intrinsic(self, node: Call) -> Operand:
+        name = EXTRA.get(node.name, node.name)
+        values = [self.expr(a) for a in node.arguments]
+        if name in INT_MIN_MAX or name == "abs":
+            count = 1 if name == "abs" else 2
+            types = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
+            if len(values) != count:
+                raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
+            type_ = ctype.promote(types[0]) if count == 1 else ctype.common(*types)
+            function: Any = np.abs if name == "abs" else INT_MIN_MAX[name][type_.floating]
+            return self.apply(function, [type_] * count, type_, values, node)
+        if name in ("labs", "llabs"):
+            return self.apply(np.abs, [ctype.LLONG], ctype.LLONG, values, node)
+        if name in FIXED:
+            parameters, result, function = FIXED[name]
+            return self.apply(function, list(parameters), result, values, node)
+        if name in ("__float2bfloat16", "__float2bfloat16_rn", "__bfloat162float"):
+            wide = ctype.bfloat16()
+            back = name == "__bfloat162float"
+            source, target = (wide, ctype.FLOAT) if back else (ctype.FLOAT, wide)
+            return self.apply(lambda v: v.astype(target.dtype), [source], target, values, node)
+        single = name.endswith("f") and name[:-1] in REAL
+        entry = REAL.get(name[:-1] if single else name)
+        if entry is not None:
+            count, function = entry
+            if len(values) != count:
+                raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
+            types = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
+            chosen = ctype.FLOAT if single else ctype.DOUBLE
+            if not single and all(t.floating for t in types) and max(t.rank for t in types) <= ctype.FLOAT.rank:
+                chosen = ctype.FLOAT
+            return self.apply(function, [chosen] * count, chosen, values, node)
+        if name in ("isnan", "isinf", "isfinite"):
+            function = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}[name]
+            return self.apply(function, [ctype.DOUBLE], ctype.BOOL, values, node)
+        host = self.file.skipped.get(name)
+        reason = f" ({host})" if host is not None else ""
+        raise self.refuse(f"the function {name} is not known{reason}", node)
+
+    def apply(self, function: Any, types: list[Scalar], result: Scalar, values: list[Operand], node: Call) -> Operand:
+        if len(values) != len(types):
+            raise self.refuse(f"{node.name} takes {len(types)} arguments, {len(values)} are given", node)
+        ready = [self.converted(v, t, a) for v, t, a in zip(values, types, node.arguments, strict=True)]
+        fns = [e.fn for e in ready]
+        if len(fns) == 1:
+            only = fns[0]
+            run = lambda c: function(only(c))  # noqa: E731
+        elif len(fns) == 2:
+            first, second = fns
+            run = lambda c: function(first(c), second(c))  # noqa: E731
+        else:
+            run = lambda c: function(*[f(c) for f in fns])  # noqa: E731
+        made = Operand(
+            result,
+            run,
+            pure=all(e.pure for e in ready),
+            shared=any(e.shared for e in ready),
+            loads=any(e.loads for e in ready),
+            fed=any(e.fed for e in ready),
+        )
+        return self.folded(made, *ready)
+
+    # -- synchronisation, atomics, printing
+
+    def fence(self, node: Call) -> Operand:
+        span = node.span
+        if node.name == "__syncthreads":
+            if node.arguments:
+                raise self.refuse("__syncthreads takes no argument", node)
+
+            def sync(c: Context) -> Any:
+                barrier(c, span)
+                return np.int32(0)
+
+            return Operand(ctype.VOID, sync, pure=False)
+        if node.name == "__syncwarp":
+
+            def sync_warp(c: Context) -> Any:
+                warp_barrier(c)
+                return np.int32(0)
+
+            return Operand(ctype.VOID, sync_warp, pure=False)
+        return Operand(ctype.VOID, lambda c: np.int32(0), pure=False)
+
+    def atomic(self, node: Call) -> Operand:
+        count, function = ATOMICS[node.name]
+        if len(node.arguments) != count:
+            raise self.refuse(f"{node.name} takes {count} arguments, {len(node.arguments)} are given", node)
+        place = self.through(self.expr(node.arguments[0]), node)
+        if not isinstance(place.type, Scalar):
+            raise self.refuse(f"{node.name} on {place.type} is not supported", node)
+        self.note_store(place)
+        values = [self.converted(self.expr(a), place.type, a) for a in node.arguments[1:]]
+        locate, fns, site = self.locator(place), [v.fn for v in values], place.site
+
+        def run(c: Context) -> Any:
+            return atomic(c, site, locate(c), function, [f(c) for f in fns])
+
+        return Operand(place.type, run, pure=False)
+
+    def printf(self, node: Call) -> Operand:
+        if not node.arguments or not isinstance(node.arguments[0], Text):
+            raise self.refuse("printf needs its format as a string", node)
+        pattern = node.arguments[0].value
+        fns: list[Any] = []
+        for argument in node.arguments[1:]:
+            if isinstance(argument, Text):
+                text = argument.value
+                fns.append(lambda c, text=text: text)
+            else:
+                value = self.expr(argument)
+                if not isinstance(value.type, Scalar):
+                    raise self.refuse(f"printf cannot print {value.type}", argument)
+                fns.append(value.fn)
+
+        def run(c: Context) -> Any:
+            values = [f(c) for f in fns]
+            if len(c.output) >= c.limits.printf:
+                return np.int32(0)
+            for lane in c.active_lanes()[: c.limits.printf - len(c.output)].tolist():
+                row = [v[lane] if isinstance(v, np.ndarray) else v for v in values]
+                c.output.append(formatted(pattern, row))
+            return np.int32(0)
+
+        return Operand(ctype.INT, run, pure=False)
+
+    def assertion(self, node: Call) -> Operand:
+        if len(node.arguments) != 1:
+            raise self.refuse("assert takes one argument", node)
+        fn, span = self.condition(node.arguments[0]).fn, node.span
+
+        def run(c: Context) -> Any:
+            failed = ~np.broadcast_to(np.asarray(fn(c)), (c.n,))
+            if c.mask is not None:
+                failed = failed & c.mask
+            lanes = np.flatnonzero(failed)
+            if len(lanes):
+                c.collector.add(c, Kind.ASSERTION, span, lanes, access="assert")
+            return np.int32(0)
+
+        return Operand(ctype.VOID, run, pure=False)
+
+    # -- values of structs
+
+    def construct(self, type_: Type, arguments: list[Expr], node: Node) -> Operand:
+        if isinstance(type_, Scalar):
+            if len(arguments) != 1:
+                if not arguments:
+                    return self.constant_value(type_.dtype.type(0), type_)
+                raise self.refuse(f"{type_} is made from one value", node)
+            return self.converted(self.expr(arguments[0]), type_, node)
+        if isinstance(type_, Struct):
+            if len(arguments) == 1 and not isinstance(arguments[0], Braces):
+                single = self.expr(arguments[0])
+                if isinstance(single.type, Struct):
+                    return self.converted(single, type_, node)
+            span = node.span
+            parts = self.flatten(type_, Braces(arguments, span=span))
+            fns = [p.fn for p in parts]
+            return Operand(
+                type_,
+                lambda c: tuple(f(c) for f in fns),
+                pure=all(p.pure for p in parts),
+                shared=any(p.shared for p in parts),
+                loads=any(p.loads for p in parts),
+                fed=any(p.fed for p in parts),
+            )
+        raise self.refuse(f"{type_} cannot be made like this", node)

@@ -1,0 +1,172 @@
+"""Variables of a kernel: in registers of every lane, in cells, in shared memory, or other names for what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.compile.call import CallCompiler
+from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Array, Pointer, Reference, Scalar, Struct, Type
+from tilewise.emulator.frontend.syntax import (
+    AutoType,
+    Braces,
+    Declaration,
+    Declarator,
+    Node,
+)  # fmt: skip
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.control import Run, nothing
+from tilewise.emulator.machine.memory import UNSET, Cells
+from tilewise.emulator.machine.program import Variable
+
+
+class DeclarationCompiler(CallCompiler):
+    def declaration(self, node: Declaration) -> Run:
+        runs = [r for item in node.items if (r := self.declare(item, node.words, node)) is not None]
+        line = node.span.line
+
+        def run(c: Context) -> bool:
+            c.tick(line)
+            for r in runs:
+                r(c)
+            return True
+
+        return run if runs else nothing
+
+    def counted(self, type_: Type, init: Any) -> Type:
+        """`float a[] = {1, 2}` has as many elements as it has values."""
+        if isinstance(type_, Array) and type_.length == 0 and isinstance(init, Braces):
+            return Array(type_.of, len(init.items))
+        return type_
+
+    def declare(self, item: Declarator, words: frozenset[str], node: Node) -> Any:
+        if "__shared__" in words:
+            return self.declare_shared(item, words)
+        if item.name in self.scopes[-1]:
+            raise self.refuse(f"{item.name} is declared twice", item)
+        if isinstance(item.type, AutoType):
+            assert item.init is not None
+            given = self.expr(item.init)
+            variable = self.new_variable(item.name, given.type, id(item))
+            self.scopes[-1][item.name] = variable
+            return self.initialise(variable, given, item)
+        type_ = self.counted(self.resolve(item.type), item.init)
+        if isinstance(type_, Reference):
+            return self.declare_reference(item, type_)
+        if isinstance(type_, ctype.Void):
+            raise self.refuse(f"{item.name} cannot be void", item)
+        feeding = (*self.path, id(item)) in self.flow.index
+        self.in_index += feeding
+        try:
+            value = self.first_value(item, type_)
+        finally:
+            self.in_index -= feeding
+        if "constexpr" in words or "const" in words:
+            made = self.named_constant(item, type_, value)
+            if made:
+                return None
+        variable = self.new_variable(item.name, type_, id(item))
+        self.scopes[-1][item.name] = variable
+        if value is not None:
+            return self.initialise(variable, value, item)
+        return self.blank(variable)
+
+    def named_constant(self, item: Declarator, type_: Type, value: Operand | None) -> bool:
+        key = (*self.path, id(item))
+        if value is None or value.const is None or not isinstance(type_, Scalar) or key in self.flow.boxed:
+            return False
+        variable = Variable(item.name, type_, key, -1, "constant", const=value.const, bare=value.bare)
+        self.scopes[-1][item.name] = variable
+        return True
+
+    def first_value(self, item: Declarator, type_: Type) -> Operand | None:
+        if item.arguments is not None:
+            return self.construct(type_, item.arguments, item)
+        if item.init is None:
+            return None
+        if isinstance(type_, (Array, Struct)) and isinstance(item.init, Braces):
+            parts = self.flatten(type_, item.init)
+            fns = [p.fn for p in parts]
+            return Operand(type_, lambda c: tuple(f(c) for f in fns), pure=False, loads=any(p.loads for p in parts))
+        return self.value_for(item.init, type_)
+
+    def blank(self, variable: Variable) -> Any:
+        """A variable without a first value."""
+        slot, row_slot = variable.slot, variable.row_slot
+        if variable.storage == "cells":
+            dtypes, name, dims = ctype.dtypes_of(variable.type), variable.name, variable.dims
+
+            def cells(c: Context) -> None:
+                made = Cells(name, len(dtypes), dtypes, dims)
+                made.mask = c.mask
+                c.f[slot] = made
+
+            return cells
+
+        def register(c: Context) -> None:
+            c.f[slot], c.declared[slot] = UNSET, c.mask
+            if row_slot >= 0:
+                c.f[row_slot], c.declared[row_slot] = UNSET, c.mask
+
+        return register
+
+    def declare_reference(self, item: Declarator, type_: Reference) -> Any:
+        if item.init is None:
+            raise self.refuse(f"the reference {item.name} needs something to refer to", item)
+        place = self.place(item.init)
+        if place is None:
+            value = self.value_for(item.init, type_.to)
+            variable = self.new_variable(item.name, type_.to, id(item))
+            self.scopes[-1][item.name] = variable
+            return self.initialise(variable, value, item)
+        address = self.address(place, Pointer(place.type))
+        variable = self.parameter_variable(item.name, type_, id(item))
+        self.flow.sources.setdefault(variable.key, set()).update(self.pointer_roots.get(id(address), {"*"}))
+        self.scopes[-1][item.name] = variable
+        return self.bind_reference(variable, address)
+
+    def declare_shared(self, item: Declarator, words: frozenset[str]) -> None:
+        type_ = self.resolve(item.type)
+        if item.init is not None:
+            raise self.refuse("a shared variable cannot have a first value", item)
+        dims: list[int] = []
+        inner = type_
+        while isinstance(inner, Array):
+            dims.append(inner.length)
+            inner = inner.of
+        count = ctype.leaf_count(inner)
+        kinds = set(ctype.dtypes_of(inner))
+        if None in kinds or len(kinds) != 1:
+            raise self.refuse(f"shared memory for {inner} is not supported", item)
+        external = "extern" in words and dims[:1] == [0]
+        if isinstance(type_, Array) and dims and 0 in dims and not external:
+            raise self.refuse(f"{item.name} has no size", item)
+        if count > 1:
+            dims.append(count)
+        self.shared.append((item.name, type_, tuple(dims), external))
+        variable = Variable(item.name, type_, (*self.path, id(item)), -1, "shared", buffer=len(self.shared) - 1)
+        if external:  # its length is the launch's: behave like a pointer to its start
+            variable = Variable(
+                item.name, type_, (*self.path, id(item)), -1, "shared", buffer=len(self.shared) - 1, dims=(0,)
+            )
+        self.scopes[-1][item.name] = variable
+
+    def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
+        key = (*self.path, identity)
+        aggregate = isinstance(type_, (Array, Struct))
+        storage = "cells" if aggregate or key in self.flow.boxed else "register"
+        row_slot = self.new_slot() if storage == "register" and isinstance(type_, Scalar) else -1
+        dims: list[int] = []
+        inner = type_
+        while isinstance(inner, Array):
+            dims.append(inner.length)
+            inner = inner.of
+        if ctype.leaf_count(type_) > 1 << 16:
+            raise self.source.error(f"{name}: a local array of {ctype.leaf_count(type_)} elements is too large", 1, 1)
+        return Variable(name, type_, key, self.new_slot(), storage, row_slot, dims=tuple(dims))
+
+    def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:
+        if isinstance(type_, Reference):
+            return Variable(name, type_.to, (*self.path, identity), self.new_slot(), "reference")
+        return self.new_variable(name, type_, identity)

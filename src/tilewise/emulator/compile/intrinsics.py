@@ -1,0 +1,182 @@
+"""CUDA's functions on scalars, as NumPy functions. Each entry: parameter type rule, result, function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.frontend.ctype import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
+from tilewise.emulator.machine.arithmetic import converter
+
+F = Callable[..., Any]
+
+
+def fmax(a: Any, b: Any) -> Any:
+    """C's fmax with the card's order of zeros: +0 above -0. NaN gives way to a number."""
+    larger = np.fmax(a, b)
+    return larger if np.all(larger) else np.where((a == 0) & (b == 0), a + b, larger)[()]
+
+
+def fmin(a: Any, b: Any) -> Any:
+    smaller = np.fmin(a, b)
+    return smaller if np.all(smaller) else np.where((a == 0) & (b == 0), -(-a - b), smaller)[()]
+
+
+def _vector(function: Callable[..., float]) -> F:
+    def apply(*values: Any) -> Any:
+        dtype = values[0].dtype
+        out = np.vectorize(function, otypes=[np.float64])(*[np.asarray(v, np.float64) for v in values])
+        return out.astype(dtype) if out.ndim else dtype.type(float(out))
+
+    return apply
+
+
+def _erf() -> F:
+    import math
+
+    return _vector(math.erf)
+
+
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """Rounded once for float32 (a float64 product is exact); twice for float64, where NumPy has no better."""
+    if a.dtype == np.float32:
+        return (np.asarray(a, np.float64) * b + c).astype(np.float32)[()]
+    return a * b + c
+
+
+def _round_half_even(x: Any) -> Any:
+    return np.rint(x)
+
+
+def _round_away(x: Any) -> Any:
+    """The number next below a half is added: with 0.5 itself 0.49999997f would become 1, and 8388609.0f even."""
+    return np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x))
+
+
+def _to_int(rounded: F) -> F:
+    fitting = converter(FLOAT, INT)
+    assert fitting is not None
+    return lambda x: fitting(rounded(x))
+
+
+def _rsqrt(x: Any) -> Any:
+    return x.dtype.type(1) / np.sqrt(x)
+
+
+def _popcount(x: Any) -> Any:
+    return np.bitwise_count(x).astype(np.int32)
+
+
+def _clz32(x: Any) -> Any:
+    value = np.asarray(x).astype(np.uint32).astype(np.float64)
+    bits = np.where(value > 0, np.floor(np.log2(np.maximum(value, 1))) + 1, 0)
+    return (32 - bits).astype(np.int32)[()]
+
+
+def _mul24(a: Any, b: Any) -> Any:
+    return ((a << 8) >> 8) * ((b << 8) >> 8)
+
+
+def _mulhi(a: Any, b: Any) -> Any:
+    return (a.astype(np.int64) * b >> 32).astype(a.dtype) if a.dtype.kind == "i" else _upper(a, b)
+
+
+def _upper(a: Any, b: Any) -> Any:
+    return (a.astype(np.uint64) * b >> np.uint64(32)).astype(a.dtype)
+
+
+def _reversed(x: Any) -> Any:
+    for step, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
+        x = (x >> np.uint32(step)) & np.uint32(mask) | (x & np.uint32(mask)) << np.uint32(step)
+    return x
+
+
+# functions of floating arguments: name -> (number of arguments, function); `f` at the end means float
+REAL: dict[str, tuple[int, F]] = {
+    "sqrt": (1, np.sqrt), "exp": (1, np.exp), "exp2": (1, np.exp2), "log": (1, np.log), "log2": (1, np.log2),
+    "log10": (1, np.log10), "log1p": (1, np.log1p), "expm1": (1, np.expm1), "sin": (1, np.sin),
+    "cos": (1, np.cos), "tan": (1, np.tan), "tanh": (1, np.tanh), "sinh": (1, np.sinh), "cosh": (1, np.cosh),
+    "asin": (1, np.arcsin), "acos": (1, np.arccos), "atan": (1, np.arctan), "atan2": (2, np.arctan2),
+    "ceil": (1, np.ceil), "floor": (1, np.floor), "trunc": (1, np.trunc), "round": (1, _round_away),
+    "rint": (1, _round_half_even), "nearbyint": (1, _round_half_even), "fabs": (1, np.abs),
+    "fmin": (2, fmin), "fmax": (2, fmax), "fmod": (2, np.fmod), "pow": (2, np.power),
+    "hypot": (2, np.hypot), "fma": (3, _fma), "rsqrt": (1, _rsqrt), "cbrt": (1, np.cbrt),
+    "copysign": (2, np.copysign), "fdim": (2, lambda a, b: np.fmax(a - b, a.dtype.type(0))),
+    "erf": (1, lambda x: _erf()(x)),
+}  # fmt: skip
+
+# name -> (parameter types, result, function)
+FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
+    "__fmaf_rn": ((FLOAT, FLOAT, FLOAT), FLOAT, _fma),
+    "__fadd_rn": ((FLOAT, FLOAT), FLOAT, lambda a, b: a + b),
+    "__fmul_rn": ((FLOAT, FLOAT), FLOAT, lambda a, b: a * b),
+    "__fdividef": ((FLOAT, FLOAT), FLOAT, lambda a, b: a / b),
+    "__expf": ((FLOAT,), FLOAT, np.exp),
+    "__logf": ((FLOAT,), FLOAT, np.log),
+    "__mul24": ((INT, INT), INT, _mul24),
+    "__umul24": ((UINT, UINT), UINT, _mul24),
+    "__mulhi": ((INT, INT), INT, _mulhi),
+    "__umulhi": ((UINT, UINT), UINT, _mulhi),
+    "__brev": ((UINT,), UINT, _reversed),
+    "__ffs": ((INT,), INT, lambda x: _popcount((x ^ (x - 1)).astype(np.uint32)) * (x != 0)),
+    "__popc": ((UINT,), INT, _popcount),
+    "__clz": ((INT,), INT, _clz32),
+    "__half2float": ((HALF,), FLOAT, lambda a: a.astype(np.float32)),
+    "__float2half": ((FLOAT,), HALF, lambda a: a.astype(np.float16)),
+    "__float2half_rn": ((FLOAT,), HALF, lambda a: a.astype(np.float16)),
+    "__int2half_rn": ((INT,), HALF, lambda a: a.astype(np.float16)),
+    "__hadd": ((HALF, HALF), HALF, lambda a, b: a + b),
+    "__hsub": ((HALF, HALF), HALF, lambda a, b: a - b),
+    "__hmul": ((HALF, HALF), HALF, lambda a, b: a * b),
+    "__hfma": (
+        (HALF, HALF, HALF),
+        HALF,
+        lambda a, b, c: (np.asarray(a, np.float64) * b + c).astype(np.float16)[()],
+    ),
+    "__hmax": ((HALF, HALF), HALF, fmax),
+    "__hmin": ((HALF, HALF), HALF, fmin),
+    "__ushort_as_half": ((USHORT,), HALF, lambda a: a.view(np.float16)),
+    "__short_as_half": ((SHORT,), HALF, lambda a: a.view(np.float16)),
+    "__half_as_ushort": ((HALF,), USHORT, lambda a: a.view(np.uint16)),
+    "__half_as_short": ((HALF,), SHORT, lambda a: a.view(np.int16)),
+    "__uint_as_float": ((UINT,), FLOAT, lambda a: a.view(np.float32)),
+    "__int_as_float": ((INT,), FLOAT, lambda a: a.view(np.float32)),
+    "__float_as_uint": ((FLOAT,), UINT, lambda a: a.view(np.uint32)),
+    "__float_as_int": ((FLOAT,), INT, lambda a: a.view(np.int32)),
+    "__longlong_as_double": ((LLONG,), DOUBLE, lambda a: a.view(np.float64)),
+    "__ulonglong_as_double": ((ULLONG,), DOUBLE, lambda a: a.view(np.float64)),
+    "__double_as_longlong": ((DOUBLE,), LLONG, lambda a: a.view(np.int64)),
+    "__float2int_rn": ((FLOAT,), INT, _to_int(np.rint)),
+    "__float2int_rz": ((FLOAT,), INT, _to_int(np.trunc)),
+    "__float2int_rd": ((FLOAT,), INT, _to_int(np.floor)),
+    "__float2int_ru": ((FLOAT,), INT, _to_int(np.ceil)),
+    "__int2float_rn": ((INT,), FLOAT, lambda a: a.astype(np.float32)),
+    "__saturatef": ((FLOAT,), FLOAT, lambda a: np.clip(a, np.float32(0), np.float32(1))),
+}
+
+CONSTANTS: dict[str, tuple[Scalar, float | int]] = {
+    "INFINITY": (FLOAT, float("inf")), "NAN": (FLOAT, float("nan")), "FLT_MAX": (FLOAT, 3.4028234663852886e38),
+    "FLT_MIN": (FLOAT, 1.1754943508222875e-38), "FLT_EPSILON": (FLOAT, 1.1920928955078125e-07),
+    "DBL_MAX": (DOUBLE, 1.7976931348623157e308), "DBL_MIN": (DOUBLE, 2.2250738585072014e-308),
+    "DBL_EPSILON": (DOUBLE, 2.220446049250313e-16), "INT_MAX": (INT, 2**31 - 1), "INT_MIN": (INT, -(2**31)),
+    "UINT_MAX": (UINT, 2**32 - 1), "LLONG_MAX": (LLONG, 2**63 - 1), "M_PI": (DOUBLE, 3.141592653589793),
+    "CUDART_INF_F": (FLOAT, float("inf")), "CUDART_INF": (DOUBLE, float("inf")), "warpSize": (INT, 32),
+    "RAND_MAX": (INT, 2**31 - 1), "CHAR_BIT": (INT, 8),
+}  # fmt: skip
+
+REFUSED = (
+    ("__match", "__match_any_sync and __match_all_sync are not supported"),
+    ("asm", "inline assembly is not supported"),
+    ("nvcuda", "wmma is not supported: it runs on the card only"),
+    ("tex", "textures are not supported"),
+    ("surf", "surfaces are not supported"),
+    ("wmma", "wmma is not supported: it runs on the card only"),
+    ("cg::", "cooperative groups are not supported"),
+    ("cooperative_groups", "cooperative groups are not supported"),
+    ("__pipeline", "asynchronous copies are not supported"),
+    ("cuda::", "libcu++ is not supported"),
+    ("curand", "cuRAND is not supported"),
+    ("malloc", "malloc in a kernel is not supported"),
+)

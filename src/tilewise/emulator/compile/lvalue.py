@@ -1,0 +1,322 @@
+"""Things that can be assigned to: registers, local cells, shared arrays by subscripts, memory through pointers.
+
+A place is located once and then loaded from, stored to, or both; so `a[i++] += x` steps i once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.compile.operand import LOST, Fn, Operand
+from tilewise.emulator.frontend.ctype import Pointer as PointerTo
+from tilewise.emulator.frontend.ctype import Scalar, Type, dtypes_of, leaves
+from tilewise.emulator.machine import load_store
+from tilewise.emulator.machine.access import INTP, Site, beyond
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.memory import UNSET, ZERO, Buffer, Cells, Pointer, merge
+from tilewise.emulator.machine.program import Variable
+from tilewise.errors import EngineError
+
+
+@dataclass
+class Subscript:
+    index: Operand
+    stride: int  # leaves
+    length: int | None  # of the array it walks in; None: a pointer
+
+
+@dataclass
+class Lvalue:
+    kind: str  # register, cells, shared, pointer
+    type: Type
+    site: Site
+    variable: Variable | None = None
+    pointer: Operand | None = None
+    offset: int = 0
+    subscripts: list[Subscript] = field(default_factory=list)
+
+    def inner(self, type_: Type, offset: int = 0, subscript: Subscript | None = None) -> Lvalue:
+        more = [*self.subscripts, subscript] if subscript else self.subscripts
+        return Lvalue(self.kind, type_, self.site, self.variable, self.pointer, self.offset + offset, more)
+
+
+def pack(type_: Type, values: list[Any]) -> Any:
+    return values[0] if isinstance(type_, (Scalar, PointerTo)) else tuple(values)
+
+
+def unpack(type_: Type, value: Any) -> list[Any]:
+    return [value] if isinstance(type_, (Scalar, PointerTo)) else list(value)
+
+
+# -- locating
+
+
+def locate_cells(place: Lvalue) -> Fn:
+    """-> (cells, leaf number, uniform or lane-wise)."""
+    variable = place.variable
+    assert variable is not None
+    slot, offset = variable.slot, place.offset
+    subs = [(s.index.fn, s.stride, s.length) for s in place.subscripts]
+    site = place.site
+
+    def locate(c: Context) -> Any:
+        cells = c.f[slot]
+        index: Any = offset
+        for fn, stride, length in subs:
+            value = fn(c)
+            if length is not None and np.any(beyond(value, length)):
+                value = clip_local(c, site, cells, value, length)
+            if isinstance(value, np.ndarray):
+                index = index + value.astype(INTP) * stride
+            else:
+                index = index + int(value) * stride
+        return cells, index
+
+    return locate
+
+
+def clip_local(c: Context, site: Site, cells: Cells, value: Any, length: int) -> Any:
+    """Report a local array's subscript that leaves it; go on with 0 there."""
+    bad = np.broadcast_to(np.asarray(beyond(value, length)), (c.n,))
+    where = bad if c.mask is None else bad & c.mask
+    lanes = np.flatnonzero(where)
+    if len(lanes):
+        asked = [np.broadcast_to(np.asarray(value), (c.n,))[lanes]]
+        outside = np.ones(len(lanes), np.bool_)
+        c.collector.add(
+            c, Kind.OUT_OF_BOUNDS, site.span, lanes, array=cells.name, access="local", asked=asked, reached=asked,
+            outside=outside,
+        )  # fmt: skip
+    if not isinstance(value, np.ndarray):
+        return value.dtype.type(0)
+    return np.where(bad, value.dtype.type(0), value)
+
+
+def locate_shared(place: Lvalue, memo: int) -> Fn:
+    """-> (buffer, cell in the block's instance or None, cell in the buffer, ok)."""
+    variable = place.variable
+    assert variable is not None
+    number, offset = variable.buffer, place.offset
+    subs = [(s.index.fn, s.stride, s.length) for s in place.subscripts]
+    site = place.site
+
+    def locate(c: Context) -> Any:
+        buffer = c.buffers[number]
+        shift = offset
+        arrays: list[Any] = []
+        strides: list[int] = []
+        lengths: list[Any] = []
+        over = False
+        for fn, stride, length in subs:
+            value = fn(c)
+            limit = buffer.size // max(1, stride) if length is None else length  # None: as long as the launch says
+            if isinstance(value, np.ndarray):
+                arrays.append(value)
+                strides.append(stride)
+                lengths.append(limit)
+            else:
+                step = int(value)
+                shift += step * stride
+                if not 0 <= step < limit:
+                    over = True
+        known = c.memo[memo]
+        if (
+            known is None
+            or len(known[0]) != len(arrays)
+            or any(a is not b for a, b in zip(known[0], arrays, strict=True))
+        ):
+            part: Any = None
+            bad = False
+            for value, stride, length in zip(arrays, strides, lengths, strict=True):
+                wide = value.astype(INTP)
+                term = wide if stride == 1 else wide * stride
+                part = term if part is None else part + term
+                bad = bad or bool(beyond(value, length).any())
+            based = buffer.base if part is None else part if buffer.base is None else part + buffer.base
+            known = c.memo[memo] = (arrays, part, based, bad)
+        _, part, based, bad = known
+        flat = shift if based is None else based + shift if shift else based
+        if over or bad:
+            values = [fn(c) for fn, _, _ in subs]
+            open_ended = subs[0][2] is None
+            return shared_overrun(c, site, buffer, part, shift, flat, values, lengths_of(subs, buffer), open_ended)
+        return buffer, (part, shift), flat, None
+
+    return locate
+
+
+def lengths_of(subs: list[tuple[Fn, int, Any]], buffer: Buffer) -> list[int]:
+    return [buffer.size // max(1, stride) if length is None else length for _, stride, length in subs]
+
+
+def local_index(located: Any) -> Any:
+    part, shift = located
+    return shift if part is None else part + shift
+
+
+def shared_overrun(
+    c: Context,
+    site: Site,
+    buffer: Buffer,
+    part: Any,
+    shift: int,
+    flat: Any,
+    values: list[Any],
+    lengths: list[int],
+    open_ended: bool,
+) -> Any:
+    """Subscripts that leave their dimension: silent while the array itself is not left. `open_ended`: it is extern
+    __shared__, and as long as the launch says."""
+    local = np.broadcast_to(np.asarray(local_index((part, shift))), (c.n,))
+    wrong = np.zeros(c.n, np.bool_)
+    for value, length in zip(values, lengths, strict=True):
+        wrong = wrong | beyond(value, length)
+    outside = beyond(local.astype(INTP), buffer.size)
+    if open_ended:  # no array ends there but the memory itself, perhaps in the middle of a vector
+        outside = outside | beyond(values[0], lengths[0])
+    if c.mask is not None:
+        wrong = wrong & c.mask
+    for kind, where in ((Kind.SILENT_OVERRUN, wrong & ~outside), (Kind.OUT_OF_BOUNDS, wrong & outside)):
+        lanes = np.flatnonzero(where)
+        if len(lanes):
+            asked = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
+            inside = np.clip(local[lanes], 0, max(buffer.size - 1, 0))
+            dims = tuple(max(1, extent) for extent in buffer.dims or (buffer.size,))  # 0: launched without bytes
+            reached = [np.asarray(x) for x in np.unravel_index(inside, dims)]
+            c.collector.add(
+                c, kind, site.span, lanes, array=buffer.name, access="shared", asked=asked, reached=reached,
+                outside=outside[lanes],
+            )  # fmt: skip
+    safe = np.where(outside, 0, local)
+    return buffer, (safe, 0), load_store.with_base(buffer, safe), ~outside if outside.any() else None
+
+
+def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
+    """-> (memory, cell, row, symbol, soft)."""
+    pointer = place.pointer
+    assert pointer is not None
+    fn, offset, site = pointer.fn, place.offset, place.site
+    leaf = leaves(place.type)[0]
+    leaf_size = leaf.size
+    subs = [(s.index, s.stride, s.length) for s in place.subscripts]
+    indexed = [(e.fn, stride) for e, stride, _ in subs]
+    walked = subs[0][0] if subs else None  # the subscript that moves the pointer itself
+    symbol = row = None
+    soft = False
+    if walked is not None:
+        symbol, row, soft = walked.symbol, walked.row, walked.soft
+        if symbol is None and walked.bare is not None:
+            symbol, row, soft = walked.bare, _one, True
+    by_rows = constant_symbol is not None and len(subs) >= 2 and place.subscripts[-1].length is not None
+
+    def locate(c: Context) -> Any:
+        target = fn(c)
+        memory = target.memory
+        if memory is None:
+            raise EngineError(f"line {site.span.line}: {site.label} goes through a null pointer")
+        values = [f(c) for f, _ in indexed]
+        known = c.memo[memo]
+        index = None
+        if known is not None and known[0] is target.offset and known[1] is memory and len(known[2]) == len(values):
+            same = all(a is b for a, b in zip(known[2], values, strict=True))
+            index = known[3] if same else None
+        if index is None:
+            ratio = leaf_size // memory.data.dtype.itemsize if isinstance(memory, Buffer) else 1
+            ratio = max(ratio, 1)
+            index = target.offset
+            if offset:
+                index = index + offset * ratio
+            for value, (_, stride) in zip(values, indexed, strict=True):
+                wide = value.astype(INTP)
+                step = stride * ratio
+                moved = wide if step == 1 else wide * step
+                index = moved if index is ZERO else index + moved
+            c.memo[memo] = (target.offset, memory, values, index)
+        if by_rows:
+            return memory, index, values[0], constant_symbol, False
+        mark, line, unsure = target.symbol, target.row, target.soft
+        if symbol is not None:
+            if symbol == LOST or (mark is not None and mark != symbol):
+                mark = line = None
+            else:
+                assert row is not None
+                own = row(c)
+                line = own if line is None else line + own
+                mark, unsure = symbol, unsure or soft
+        return memory, index, line, mark, unsure
+
+    return locate
+
+
+def _one(c: Context) -> Any:
+    return np.int32(1)
+
+
+# -- loading and storing what was located
+
+
+def cells_load(c: Context, located: Any, type_: Type) -> Any:
+    cells, index = located
+    dtypes = dtypes_of(type_)
+    if isinstance(index, np.ndarray):
+        values = [cells.gather(index + i, c.lane_numbers) for i in range(len(dtypes))]
+    else:
+        values = [cells.get(int(index) + i) for i in range(len(dtypes))]
+    return pack(type_, values)
+
+
+def cells_store(c: Context, located: Any, type_: Type, value: Any) -> None:
+    cells, index = located
+    for i, part in enumerate(unpack(type_, value)):
+        if isinstance(index, np.ndarray):
+            cells.scatter(index + i, c.lane_numbers, part, c.mask)
+        else:
+            cells.set(int(index) + i, part, c.mask)
+
+
+def check_cells(c: Context, site: Site, cells: Cells, index: Any, count: int) -> Any:
+    """A pointer into cells must stay in them."""
+    limit = len(cells.values) - count + 1
+    if np.any(beyond(index, limit)):
+        return clip_local(c, site, cells, np.asarray(index)[()] + INTP(0), limit)
+    return index
+
+
+def pointer_load(c: Context, site: Site, located: Any, type_: Type, dtypes: list[Any]) -> Any:
+    memory, index, row, symbol, soft = located
+    if isinstance(memory, Cells):
+        return cells_load(c, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
+    if dtypes[0] is None:
+        raise EngineError(f"line {site.span.line}: arrays of pointers are not supported")
+    return pack(type_, load_store.read(c, site, memory, index, row, symbol, soft, dtypes))
+
+
+def pointer_store(c: Context, site: Site, located: Any, type_: Type, value: Any) -> None:
+    memory, index, row, symbol, soft = located
+    values = unpack(type_, value)
+    if isinstance(memory, Cells):
+        cells_store(c, (memory, check_cells(c, site, memory, index, len(values))), type_, value)
+        return
+    load_store.write(c, site, memory, index, row, symbol, soft, values)
+
+
+def register_store(c: Context, slot: int, value: Any) -> None:
+    old = c.f[slot]
+    if c.mask is c.declared[slot] or old is UNSET:
+        c.f[slot] = value
+    else:
+        c.f[slot] = merge(c.mask, value, old)
+
+
+def pointer_to(located: Any, kind: str) -> Pointer:
+    """The address of a located place."""
+    if kind == "cells":
+        return Pointer(located[0], located[1])
+    if kind == "shared":
+        part, shift = located[1]
+        return Pointer(located[0], np.int64(shift) if part is None else part + shift)
+    memory, index, row, symbol, soft = located
+    return Pointer(memory, index, row, symbol, soft)

@@ -1,0 +1,312 @@
+"""Operators: arithmetic with C's conversions, logic that skips, pointers that move; and what becomes of q·LD + r."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.compile.assign import AssignCompiler
+from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.compile.vector_ops import binary, masked_pair, memoised, uniform, widen_product
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import BOOL, INT, Pointer, Scalar, Type
+from tilewise.emulator.frontend.syntax import Binary, Expr, Node, Ternary, Unary
+from tilewise.emulator.machine.arithmetic import COMPARISONS, operation
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.memory import Pointer as At
+from tilewise.emulator.machine.memory import merge
+from tilewise.errors import EngineError
+
+
+def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
+    """A way in bytes as cells of the memory; the machine has no addresses inside a cell."""
+    inside = bytes_ % cell.itemsize != 0
+    if np.any(inside if c.mask is None else inside & c.mask):
+        raise EngineError(f"an address inside a {cell} is not supported on the machine")
+    return bytes_ // cell.itemsize
+
+
+class OperatorCompiler(AssignCompiler):
+    def condition(self, node: Expr) -> Operand:
+        return self.converted(self.expr(node), BOOL, node)
+
+    @staticmethod
+    def constant_value(value: Any, type_: Scalar) -> Operand:
+        return Operand(type_, lambda c: value, const=value)
+
+    def arithmetic(self, e: Operand, node: Node) -> Scalar:
+        if not isinstance(e.type, Scalar):
+            raise self.refuse(f"{self.text(node)} is {e.type}; a number is expected here", node)
+        return e.type
+
+    def unary(self, node: Unary) -> Operand:
+        if node.op == "*":
+            place = self.place(node)
+            assert place is not None
+            return self.load(place)
+        if node.op == "&":
+            place = self.place(node.operand)
+            if place is None:
+                raise self.refuse("only a place has an address", node)
+            if place.variable is not None and place.kind == "pointer" and not place.subscripts:
+                slot = place.variable.slot
+                if place.variable.storage == "reference" and not place.offset:
+                    return Operand(Pointer(place.type), lambda c: c.f[slot])
+            return self.address(place, Pointer(place.type))
+        e = self.expr(node.operand)
+        if node.op == "!":
+            fn = self.converted(e, BOOL, node).fn
+            return self.folded(Operand(BOOL, lambda c: ~fn(c), pure=e.pure, shared=e.shared, loads=e.loads), e)
+        type_ = ctype.promote(self.arithmetic(e, node.operand))
+        e = self.converted(e, type_, node)
+        if node.op == "+":
+            return e
+        fn = e.fn
+        if node.op == "~":
+            if type_.floating:
+                raise self.refuse("~ needs an integer", node)
+            made = Operand(type_, memoised(lambda v: ~v, fn, self.new_memo()), pure=e.pure)
+        else:
+            made = Operand(type_, lambda c: -fn(c), pure=e.pure)
+            if e.symbol is not None and e.row is not None:
+                row = e.row
+                made.symbol, made.row, made.soft = e.symbol, lambda c: -row(c), e.soft
+        made.shared, made.loads, made.fed = e.shared, e.loads, e.fed
+        return self.folded(made, e)
+
+    def folded(self, made: Operand, *operands: Operand) -> Operand:
+        """Computed now where all operands are known now."""
+        if all(e.const is not None for e in operands) and made.pure:
+            with np.errstate(all="ignore"):
+                value = made.fn(None)  # type: ignore[arg-type]
+            made.const, made.fn = value, lambda c: value
+        return made
+
+    def binary(self, node: Binary) -> Operand:
+        op = node.op
+        if op == ",":
+            first, second = self.expr(node.left), self.expr(node.right)
+            a, b = first.fn, second.fn
+
+            def both(c: Context) -> Any:
+                a(c)
+                return b(c)
+
+            return Operand(second.type, both, pure=first.pure and second.pure, shared=first.shared or second.shared)
+        if op in ("&&", "||"):
+            return self.logical(node)
+        return self.operate(op, self.expr(node.left), self.expr(node.right), node, node.left, node.right)
+
+    def operate(self, op: str, left: Operand, right: Operand, node: Node, ln: Node, rn: Node) -> Operand:
+        if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
+            return self.pointer_operation(op, left, right, node)
+        a, b = self.arithmetic(left, ln), self.arithmetic(right, rn)
+        type_ = ctype.promote(a) if op in ("<<", ">>") else ctype.common(a, b)
+        function = operation(op, type_)
+        if function is None:
+            raise self.refuse(f"{op} needs integers", node)
+        left, right = self.converted(left, type_, ln), self.converted(right, type_, rn)
+        result = BOOL if op in COMPARISONS else type_
+        made = Operand(
+            result,
+            left.fn,
+            pure=left.pure and right.pure,
+            shared=left.shared or right.shared,
+            loads=left.loads or right.loads,
+            fed=left.fed or right.fed,
+        )
+        if not type_.floating and op == "*" and type_ is INT and self.in_index:
+            function = widen_product(node.span)
+            made.fn = binary(function, left.fn, right.fn, self.new_memo(), with_context=True)
+            if left.const is not None and right.const is not None:
+                with np.errstate(all="ignore"):
+                    value = left.const * right.const
+                made.const, made.fn = value, lambda c: value
+        else:
+            memo = self.new_memo() if not type_.floating or op in COMPARISONS else -1
+            made.fn = binary(function, left.fn, right.fn, memo)
+            self.folded(made, left, right)
+        if not type_.floating:
+            self.provenance(op, left, right, made)
+        return made
+
+    def provenance(self, op: str, left: Operand, right: Operand, made: Operand) -> None:
+        """How q·LD + r goes through an operator; `symbol` and `row` stay unset where it is lost.
+        A plain number less q·LD is what remains of it, x - x / LD * LD: a plain number again."""
+        if op == "*":
+            for ld, other in ((right, left), (left, right)):
+                if ld.bare is not None:
+                    made.symbol, made.row = ld.bare, other.fn if other.pure else None
+                    break
+            else:
+                for carry, other in ((left, right), (right, left)):
+                    if carry.symbol is not None and carry.row is not None and other.symbol is None and other.pure:
+                        made.symbol, made.soft = carry.symbol, carry.soft
+                        made.row = binary(np.multiply, carry.row, other.fn, self.new_memo())
+                        break
+        elif op in ("+", "-"):
+            a, b = left, right
+            if a.symbol is not None and b.symbol is not None:
+                if a.symbol == b.symbol and a.row is not None and b.row is not None:
+                    made.symbol, made.soft = a.symbol, a.soft or b.soft
+                    function = np.add if op == "+" else np.subtract
+                    made.row = binary(function, a.row, b.row, self.new_memo())
+                else:
+                    made.symbol = -1
+            elif a.symbol is not None and a.row is not None:
+                made.symbol, made.row, made.soft = a.symbol, a.row, a.soft or b.bare == a.symbol
+            elif b.symbol is not None and b.row is not None and op == "+":
+                made.symbol, made.row, made.soft = b.symbol, b.row, b.soft or a.bare == b.symbol
+        if made.symbol is not None and made.row is None:
+            made.symbol = -1
+
+    def logical(self, node: Binary) -> Operand:
+        left, right = self.condition(node.left), self.condition(node.right)
+        conjunction = node.op == "&&"
+        a, b = left.fn, right.fn
+        memo, pure = self.new_memo(), right.pure
+
+        def run(c: Context) -> Any:
+            x = a(c)
+            if not isinstance(x, np.ndarray):
+                return (b(c) if x else x) if conjunction else (x if x else b(c))
+            if pure:
+                y = b(c)
+                known = c.memo[memo]
+                if known is not None and known[0] is x and known[1] is y:
+                    return known[2]
+                out = x & y if conjunction else x | y
+                c.memo[memo] = (x, y, out)
+                return out
+            mask = c.mask
+            need = x if conjunction else ~x
+            inner = need if mask is None else need & mask
+            if not inner.any():
+                return x
+            c.mask = inner
+            y = b(c)
+            c.mask = mask
+            return x & y if conjunction else x | y
+
+        made = Operand(
+            BOOL,
+            run,
+            pure=left.pure and pure,
+            shared=left.shared or right.shared,
+            loads=left.loads or right.loads,
+        )
+        if left.const is not None and right.const is not None:
+            value = np.bool_((left.const and right.const) if conjunction else (left.const or right.const))
+            return self.constant_value(value, BOOL)
+        return made
+
+    def ternary(self, node: Ternary) -> Operand:
+        condition = self.condition(node.condition)
+        yes, no = self.expr(node.yes), self.expr(node.no)
+        if isinstance(yes.type, Scalar) and isinstance(no.type, Scalar):
+            type_: Type = ctype.common(yes.type, no.type) if yes.type != no.type else yes.type
+            yes, no = self.converted(yes, type_, node.yes), self.converted(no, type_, node.no)
+        elif isinstance(yes.type, Pointer):
+            no = self.converted(no, yes.type, node.no)
+        elif yes.type != no.type:
+            raise self.refuse(f"one branch is {yes.type}, the other {no.type}", node)
+        a, b, x = yes.fn, no.fn, condition.fn
+        both_pure = yes.pure and no.pure
+        memo = self.new_memo()
+
+        def run(c: Context) -> Any:
+            which = x(c)
+            if not isinstance(which, np.ndarray):
+                return a(c) if which else b(c)
+            if both_pure:
+                return merge(which, a(c), b(c))
+            return masked_pair(c, which, a, b, memo)
+
+        made = Operand(
+            yes.type,
+            run,
+            pure=both_pure and condition.pure,
+            shared=yes.shared or no.shared,
+            loads=yes.loads or no.loads,
+            fed=yes.fed or no.fed,
+        )
+        if condition.const is not None:
+            return yes if condition.const else no
+        symbols = {e.symbol for e in (yes, no) if e.symbol is not None}
+        if len(symbols) == 1 and yes.row is not None and no.row is not None:
+            ra, rb = yes.row, no.row
+            made.symbol, made.soft = symbols.pop(), yes.soft or no.soft
+            made.row = lambda c: ra(c) if uniform(x(c)) and x(c) else np.where(x(c), ra(c), rb(c))
+        self.copy_roots(yes, made)
+        self.copy_roots(no, made)
+        return made
+
+    def pointer_operation(self, op: str, left: Operand, right: Operand, node: Node) -> Operand:
+        a, b = left.fn, right.fn
+        if isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
+            if op == "-":
+                size = ctype.leaf_count(left.type.to)
+                return Operand(ctype.LONG, lambda c: (a(c).offset - b(c).offset) // np.int64(size))
+            if op in COMPARISONS:
+                compare = COMPARISONS[op]
+
+                def run(c: Context) -> Any:
+                    p, q = a(c), b(c)
+                    if p.memory is not q.memory:
+                        return np.bool_(op in ("!=", "<", "<="))
+                    return compare(p.offset, q.offset)
+
+                return Operand(BOOL, run, pure=left.pure and right.pure)
+        if isinstance(right.type, Pointer) and op == "+":
+            left, right = right, left
+        if op in ("==", "!=") and isinstance(left.type, Pointer) and right.const is not None:
+            fn = left.fn
+            return Operand(BOOL, lambda c: np.bool_((fn(c).memory is None) == (op == "==")))
+        if op not in ("+", "-") or not isinstance(left.type, Pointer):
+            raise self.refuse(f"{op} has no meaning for a pointer", node)
+        return self.moved(left, right, op, node)
+
+    def moved(self, left: Operand, right: Operand, op: str, node: Node) -> Operand:
+        """pointer ± integer."""
+        assert isinstance(left.type, Pointer)
+        self.arithmetic(right, node)
+        self.note_usage(left, right)
+        step = ctype.leaf_count(left.type.to)
+        leaf = ctype.leaves(left.type.to)
+        size = leaf[0].size if leaf else 1
+        a, b, row, symbol, soft = left.fn, right.fn, right.row, right.symbol, right.soft
+        if symbol is None and right.bare is not None:
+            symbol, row, soft = right.bare, lambda c: np.int32(1), True
+        lost = symbol == -1
+        sign = 1 if op == "+" else -1
+
+        def run(c: Context) -> Any:
+            pointer, by = a(c), b(c).astype(np.int64)
+            cell = getattr(getattr(pointer.memory, "data", None), "dtype", None)
+            if cell is not None and size < cell.itemsize:  # (char*)a + y * pitch
+                return At(
+                    pointer.memory, pointer.offset + whole_cells(c, by * (step * size * sign), cell), None, None, True
+                )
+            ratio = max(1, size // cell.itemsize) if cell is not None else 1
+            cells = by * (step * ratio * sign)
+            if lost:
+                return At(pointer.memory, pointer.offset + cells, None, None, True)
+            if symbol is None:
+                return pointer.moved(cells)
+            assert row is not None
+            rows = row(c)
+            return pointer.moved(cells, rows if sign > 0 else -rows, symbol, soft)
+
+        made = Operand(left.type, run, pure=left.pure and right.pure)
+        self.copy_roots(left, made)
+        if id(left) in self.narrowed:
+            self.narrowed[id(made)] = self.narrowed[id(left)]
+            self.kept.append(made)
+        return made
+
+    def copy_roots(self, e: Operand, made: Operand) -> None:
+        roots = self.pointer_roots.get(id(e))
+        if roots is not None:
+            self.pointer_roots[id(made)] = self.pointer_roots.get(id(made), frozenset()) | roots
+            self.kept.append(made)

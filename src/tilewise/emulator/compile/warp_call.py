@@ -1,0 +1,66 @@
+"""Calls by which the threads of a warp or block tell each other something: shuffles, votes, reductions."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import Scalar
+from tilewise.emulator.frontend.syntax import Call, Expr, Node
+from tilewise.emulator.machine import warp
+from tilewise.emulator.machine.barrier import barrier
+from tilewise.emulator.machine.context import Context
+
+
+class Compiling(Protocol):
+    def expr(self, node: Expr) -> Operand: ...
+
+    def converted(self, value: Operand, target: Any, node: Node) -> Operand: ...
+
+    def refuse(self, message: str, node: Node) -> Exception: ...
+
+
+def warp_call(compiler: Compiling, node: Call) -> Operand:
+    """`_sync` forms take the mask of lanes first; who is there is what the machine knows anyway."""
+    name, arguments = node.name, list(node.arguments)
+    bare = name.removesuffix("_sync")
+    if name.endswith("_sync") and arguments:
+        arguments = arguments[1:]
+    span = node.span
+    if bare == "__activemask":
+        return Operand(ctype.UINT, lambda c: warp.ballot(c, np.bool_(True)), pure=False)
+    if not arguments:
+        raise compiler.refuse(f"{name} needs more arguments", node)
+    value = compiler.expr(arguments[0])
+    if not isinstance(value.type, Scalar):
+        raise compiler.refuse(f"{name} on {value.type} is not supported", node)
+    fn = value.fn
+    if bare in warp.SHUFFLES:
+        if len(arguments) not in (2, 3):
+            raise compiler.refuse(f"{name} takes a value, a lane and perhaps a width", node)
+        which = compiler.converted(compiler.expr(arguments[1]), ctype.INT, arguments[1]).fn
+        width: Any = lambda c: np.int32(warp.WARP)  # noqa: E731
+        if len(arguments) == 3:
+            width = compiler.converted(compiler.expr(arguments[2]), ctype.INT, arguments[2]).fn
+        return Operand(
+            value.type, lambda c: warp.shuffle(c, bare, fn(c), which(c), width(c)), pure=False, loads=value.loads,
+            shared=value.shared, fed=value.fed,
+        )  # fmt: skip
+    if bare in ("__any", "__all"):
+        return Operand(ctype.INT, lambda c: warp.vote(c, bare == "__all", fn(c)), pure=False)
+    if bare == "__ballot":
+        return Operand(ctype.UINT, lambda c: warp.ballot(c, fn(c)), pure=False)
+    kind = bare.rpartition("_")[2]
+    if bare.startswith("__reduce_") and kind in warp.REDUCTIONS and not value.type.floating:
+        return Operand(value.type, lambda c: warp.reduce(c, kind, fn(c)), pure=False)
+    if bare.startswith("__syncthreads_") and kind in ("count", "and", "or"):
+
+        def block_vote(c: Context) -> Any:
+            barrier(c, span)
+            return warp.block_vote(c, kind, fn(c))
+
+        return Operand(ctype.INT, block_vote, pure=False)
+    raise compiler.refuse(f"the function {name} is not known", node)

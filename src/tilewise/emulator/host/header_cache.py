@@ -1,0 +1,79 @@
+"""The headers known by name, read once and kept on disk: their macros and what they declare."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import dataclass
+
+from tilewise.emulator.frontend.lexer import Token
+from tilewise.emulator.frontend.preprocess import Macro, Preprocessor
+from tilewise.emulator.frontend.source import Source
+from tilewise.emulator.host.known_headers import KNOWN, NEEDS
+from tilewise.emulator.host.language.packed_body import pack
+from tilewise.emulator.host.language.read_entity import Declared, read_tokens
+from tilewise.emulator.host.sources import Sources, placed_tokens
+from tilewise.system.cache import DiskCache
+from tilewise.system.resources import shipped
+from tilewise.system.version import __version__
+
+FORM = 3  # of what is kept; raised when the tree changes
+
+
+@dataclass
+class Headers:
+    macros: dict[str, Macro]
+    declared: Declared
+    files: list[tuple[str, str]]  # name and text, in the order of their numbers
+
+
+def wanted_headers(names: list[str]) -> list[str]:
+    """The files of `headers/` that these names stand for, with those they need, in the order they are read."""
+    wanted: list[str] = []
+    for name in names:
+        _add(name, wanted)
+    return wanted
+
+
+def load_headers(names: list[str]) -> Headers:
+    """What these headers declare, with those they need."""
+    wanted = wanted_headers(names)
+    folder = shipped("emulator/host/headers")
+    texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
+    digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()
+    key = ("headers", __version__, str(FORM), digest, _code())
+    made: Headers = pickle.loads(DiskCache("headers").get_or_build(key, lambda: pickle.dumps(_read(texts))))
+    return made
+
+
+def _code() -> str:
+    """A digest of the reader's own code: what it keeps changes with it."""
+    folder = shipped("emulator/host/language")
+    parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
+    return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()
+
+
+def _add(name: str, wanted: list[str]) -> None:
+    file = KNOWN.get(name, name)
+    for needed in NEEDS.get(file, ()):
+        _add(needed, wanted)
+    if file and file not in wanted:
+        wanted.append(file)
+
+
+def _read(texts: list[tuple[str, str]]) -> Headers:
+    sources = Sources(Source("<headers>", ""))
+    reader = Preprocessor(sources)
+    reader.macros.pop("__CUDA_ARCH__", None)
+    tokens: list[Token] = []
+    for name, text in texts:
+        tokens += reader.process(placed_tokens(sources, Source(name, text)))
+    tokens.append(Token("end", "", 0, 1))
+    declared = read_tokens(sources, tokens, Declared(), library=True)
+    own = {n: m for n, m in reader.macros.items() if m.line}
+    entities = declared.entities
+    for function in [f for fs in entities.functions.values() for f in fs]:
+        function.tokens = pack(function.tokens) if isinstance(function.tokens, list) else function.tokens
+    for method in [m for cs in entities.classes.values() for c in cs for m in c.methods]:
+        method.tokens = pack(method.tokens) if isinstance(method.tokens, list) else method.tokens
+    return Headers(own, declared, texts)

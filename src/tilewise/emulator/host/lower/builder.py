@@ -1,0 +1,251 @@
+"""LLVM's text of one function while it is written: blocks, temporaries, the frame in checked memory, clean-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewise.emulator.host.language.types import BOOL, Record, Type, stored
+from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.marks import SHADOW
+from tilewise.emulator.host.lower.program import Environment, Program
+from tilewise.emulator.host.lower.values import Local, Value
+from tilewise.errors import KernelError
+
+FRAME_GAP = 64  # bytes between variables of a frame, which nobody may touch
+
+
+def by_address(type_: Type) -> str:
+    """How an object is passed: the callee relies on the address, so that `containment` looks at each call's."""
+    return f"ptr dereferenceable({max(1, type_.size)})"
+
+
+@dataclass
+class Scope:
+    names: dict[str, Any] = field(default_factory=dict)
+    destroy: list[tuple[Record, str]] = field(default_factory=list)  # objects to take down at its end
+    arrays: list[tuple[Record, str, int]] = field(default_factory=list)
+
+
+@dataclass
+class Target:
+    """Where break and continue go, and how many scopes stay open there."""
+
+    leave: str
+    again: str | None
+    depth: int
+
+
+class Builder:
+    def __init__(self, program: Program, environment: Environment, library: bool) -> None:
+        self.program = program
+        self.scopes: list[Scope] = [Scope()]
+        self.env = replace(environment, local=self.find)
+        self.library = library
+        self.for_card = False  # the first value of a variable of the card is being made
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.slots: list[str] = []  # addresses in the frame, made where it is entered: a goto may pass a declaration
+        self.count = 0
+        self.open = True
+        self.frame = 0
+        self.targets: list[Target] = []
+        self.labels: dict[str, str] = {}
+        self.handlers: list[tuple[int, str]] = []  # of the try blocks around: scopes that stay open, and where they are
+        self.temporaries: list[tuple[Record, str]] = []
+        self.result: Type | None = None
+        self.body: Any = None  # of the function
+        self.variadic = False  # it takes further arguments
+        self.calls: set[str] = set()
+        self.line = 0
+        self.escaping: set[str] = set()
+        self.this: Any = None
+        self.cases: list[Any] = []
+        self.statics = 0
+        self.noted_line = 0
+        self.watched: dict[int, Any] = {}  # differences that are compared, by their node
+        self.limits: dict[int, Any] = {}  # and what they are held against
+        self.trusted: dict[int, str] = {}  # subscripts, by their node, that were looked at before the loop around them:
+        # each with the array's first element then, which may stand in memory that the loop stores to
+        self.takes_values = False  # an object was copied: bytes may have lost theirs
+        self.nest: Any = None  # the loops around, one in the other, whose innermost sums are computed ahead
+        self.sure = False  # nothing that is lowered now can overflow
+        self.lanes: Any = None  # where threads run side by side: how many, and which of them run here
+        self.outer: Any = None  # finds variables of the function around, where only a type is asked for
+
+    # -- text
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%t{self.count}"
+
+    def label(self) -> str:
+        self.count += 1
+        return f"L{self.count}"
+
+    def emit(self, text: str) -> None:
+        if self.open:
+            self.lines.append("  " + text)
+
+    def make(self, text: str) -> str:
+        """An instruction with a result."""
+        name = self.name()
+        self.emit(f"{name} = {text}")
+        return name
+
+    def value(self, type_: Type, text: str) -> Value:
+        return Value(type_, self.make(text))
+
+    def begin(self, label: str) -> None:
+        if self.open:
+            self.lines.append(f"  br label %{label}")
+        self.lines.append(f"{label}:")
+        self.open = True
+        self.noted_line = 0
+
+    def jump(self, label: str) -> None:
+        self.emit(f"br label %{label}")
+        self.open = False
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.open = False
+
+    def alloca(self, llvm: str) -> str:
+        self.count += 1
+        name = f"%v{self.count}"
+        self.allocas.append(f"  {name} = alloca {llvm}")
+        return name
+
+    def refuse(self, message: str, node: Any = None) -> KernelError:
+        line = getattr(node, "line", 0) or self.line
+        return self.program.refusal(message, line, getattr(node, "column", 1) or 1)
+
+    # -- memory of this call
+
+    def frame_slot(self, size: int, align: int) -> str:
+        """A ptr into this call's part of the checked stack."""
+        align = max(16, align)
+        self.frame = -(-self.frame // align) * align
+        offset = self.frame
+        self.frame += size + max(FRAME_GAP, min(size, 1 << 20))
+        at, address = self.name(), self.name()
+        self.slots.append(f"  {at} = add i64 %frame, {offset + FRAME_GAP}")
+        self.slots.append(f"  {address} = inttoptr i64 {at} to ptr")
+        return address
+
+    def temporary(self, type_: Type) -> str:
+        """Memory for an unnamed object; its bytes may be touched and are not yet given a value."""
+        address = self.frame_slot(type_.size, type_.align)
+        self.shade(address, str(type_.size), 1)
+        return address
+
+    def shade(self, address: str, size: str, state: int) -> None:
+        """Mark bytes: 0 nobody's, 1 without a value, 3 with one."""
+        at = self.make(f"ptrtoint ptr {address} to i64")
+        there = self.make(f"add i64 {at}, {self.program.memory.shift}{SHADOW}")
+        pointer = self.make(f"inttoptr i64 {there} to ptr")
+        self.emit(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {state}, i64 {size}, i1 false)")
+
+    def offset(self, address: str, bytes_: int | str) -> str:
+        if bytes_ == 0:
+            return address
+        return self.make(f"getelementptr i8, ptr {address}, i64 {bytes_}")
+
+    # -- names
+
+    def declare(self, name: str, local: Any) -> None:
+        self.scopes[-1].names[name] = local
+
+    def find(self, name: str) -> Local | None:
+        for scope in reversed(self.scopes):
+            if name in scope.names:
+                found: Local = scope.names[name]
+                return found
+        if self.outer is not None:
+            found_outside: Local | None = self.outer(name)
+            return found_outside
+        return None
+
+    @contextmanager
+    def scope(self) -> Iterator[Scope]:
+        made = Scope()
+        self.scopes.append(made)
+        yield made
+        self.clean(made)
+        self.scopes.pop()
+
+    def clean(self, scope: Scope) -> None:
+        if not self.open:
+            return
+        for record, address, length in reversed(scope.arrays):
+            late.destroy_array(self, record, address, str(length))
+        for record, address in reversed(scope.destroy):
+            late.destroy(self, record, address)
+
+    def clean_to(self, depth: int) -> None:
+        """Take down what lives in scopes above `depth`, which a jump leaves."""
+        for scope in reversed(self.scopes[depth:]):
+            self.clean(scope)
+
+    @contextmanager
+    def full_expression(self) -> Iterator[None]:
+        """Temporaries made inside are taken down at its end."""
+        kept, self.temporaries = self.temporaries, []
+        yield
+        self.end_temporaries()
+        self.temporaries = kept
+
+    def end_temporaries(self) -> None:
+        for record, address in reversed(self.temporaries):
+            late.destroy(self, record, address)
+        self.temporaries = []
+
+    # -- calls
+
+    def note_line(self, line: int) -> None:
+        """Tell the runtime which line of the program is running, before something that may complain."""
+        if not self.library and line and self.noted_line != line:
+            self.emit(f"store i32 {line}, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
+            self.noted_line = line
+
+    def call(self, result: Type, callee: str, arguments: list[tuple[str, str]], llvm: str | None = None) -> str:
+        """A call; arguments are (LLVM type, text). The name of the result, or ''."""
+        given = ", ".join(f"{t} {v}" for t, v in arguments)
+        kind = llvm if llvm is not None else result.llvm
+        self.calls.add(callee)
+        if kind == "void":
+            self.emit(f"call void {callee}({given})")
+            return ""
+        return self.make(f"call {kind} {callee}({given})")
+
+    def complain(self, condition: str, callee: str, arguments: list[tuple[str, str]]) -> None:
+        """Where `condition` holds, call into the runtime; it is not expected to."""
+        bad, good = self.label(), self.label()
+        self.emit(f"br i1 {condition}, label %{bad}, label %{good}, !prof !0")
+        self.open = False
+        self.begin(bad)
+        self.program.external(callee)
+        if self.lanes is not None:
+            self.lanes.who(self)
+        given = ", ".join(f"{t} {v}" for t, v in arguments)
+        self.emit(f"call void @{callee}({given}) cold")
+        self.jump(good)
+        self.begin(good)
+
+    def line_text(self) -> str:
+        """The line to complain about: this one, or in a library function the caller's."""
+        if not self.library:
+            return str(self.line)
+        return self.make(f"load i32, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
+
+    def to_memory(self, type_: Type, text: str) -> str:
+        return self.make(f"zext i1 {text} to i8") if type_ is BOOL else text
+
+    def from_memory(self, type_: Type, text: str) -> str:
+        return self.make(f"trunc i8 {text} to i1") if type_ is BOOL else text
+
+    def stored(self, type_: Type) -> str:
+        return stored(type_)

@@ -1,0 +1,127 @@
+"""Calls that are lowered in place: what C++ spells as a function and no header can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import check_object
+from tilewise.emulator.host.lower.conversion import convert, object_place
+from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.objects import construct, destroy
+from tilewise.emulator.host.lower.values import INIT, Place, Value
+
+
+def _lower(b: Builder, node: Any) -> Any:
+    return late.lower(b, node)
+
+
+def _sqrt(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
+    b.program.external("llvm.sqrt.f64")
+    return b.value(types.DOUBLE, f"call double @llvm.sqrt.f64(double {value.text})")
+
+
+def _sqrtf(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
+    b.program.external("llvm.sqrt.f32")
+    return b.value(types.FLOAT, f"call float @llvm.sqrt.f32(float {value.text})")
+
+
+def _fabs(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
+    b.program.external("llvm.fabs.f64")
+    return b.value(types.DOUBLE, f"call double @llvm.fabs.f64(double {value.text})")
+
+
+def _fabsf(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
+    b.program.external("llvm.fabs.f32")
+    return b.value(types.FLOAT, f"call float @llvm.fabs.f32(float {value.text})")
+
+
+def _make(b: Builder, node: tree.Call) -> Any:
+    """__make(p, …): an object at p, of the type p points to."""
+    pointer = convert(b, _lower(b, node.arguments[0]), _pointer_type(b, node.arguments[0]))
+    to = pointer.type.to  # type: ignore[attr-defined]
+    given = late.operands(b, node.arguments[1:])
+    if isinstance(to, types.Record):
+        b.shade(pointer.text, str(b.program.size_of(to)), 1)
+        b.program.memory.loses_values = True
+        construct(b, to, pointer.text, given)
+        return Value(types.VOID, "")
+    late.initialise(b, Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))
+    return Value(types.VOID, "")
+
+
+def _unmake(b: Builder, node: tree.Call) -> Any:
+    """__unmake(p): take down the object at p."""
+    _taken_down(b, node)
+    return Value(types.VOID, "")
+
+
+def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
+    """Where the object was, and its type."""
+    value = _lower(b, node.arguments[0])
+    pointer = convert(b, value, value.type)
+    to = pointer.type.to  # type: ignore[attr-defined]
+    if isinstance(to, types.Record) and not b.program.layout(to).trivial:
+        destroy(b, to, check_object(b, pointer.text, to.size))
+    return pointer, to
+
+
+def _drop(b: Builder, node: tree.Call) -> Any:
+    """__drop(p): take it down, and nobody may touch its room from now on; who knew of values there asks again."""
+    pointer, to = _taken_down(b, node)
+    b.shade(pointer.text, str(b.program.size_of(to)), 0)
+    b.program.memory.loses_values = True
+    epoch = f"ptr inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
+    after = b.make(f"add i64 {b.make(f'load i64, {epoch}')}, 1")
+    b.emit(f"store i64 {after}, {epoch}")
+    return Value(types.VOID, "")
+
+
+def _pointer_type(b: Builder, node: Any) -> types.Type:
+    lines, opened = len(b.lines), b.open
+    type_: types.Type = late._type_only(b, node)
+    del b.lines[lines:]
+    b.open = opened
+    return type_
+
+
+def _is_record(b: Builder, node: tree.Call) -> Any:
+    return Value(types.BOOL, "false")
+
+
+def _addressof(b: Builder, node: tree.Call) -> Any:
+    place = object_place(_lower(b, node.arguments[0]))
+    return Value(types.Pointer(place.type), place.address)
+
+
+def _variadic(b: Builder, node: tree.Call) -> Any:
+    """What this call was given behind its …: where va_start begins."""
+    _require_variadic(b, node)
+    return Value(types.Pointer(types.CHAR), "%variadic")
+
+
+def _require_variadic(b: Builder, node: tree.Call) -> None:
+    if not b.variadic:
+        raise b.refuse("va_start stands in a function that takes no further arguments (...)", node)
+
+
+def _variadic_count(b: Builder, node: tree.Call) -> Any:
+    _require_variadic(b, node)
+    return Value(types.LONG, "%variadic_count")
+
+
+BUILTIN = {
+    "__builtin_sqrt": _sqrt, "__builtin_sqrtf": _sqrtf, "__builtin_fabs": _fabs, "__builtin_fabsf": _fabsf,
+    "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
+    "__variadic": _variadic, "__variadic_count": _variadic_count,
+}  # fmt: skip
+
+INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # of the library: they trust their pointers
+
+late.BUILTIN = BUILTIN
+late.INTERNAL = INTERNAL

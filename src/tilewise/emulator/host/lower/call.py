@@ -1,0 +1,307 @@
+"""Calls: functions, methods, function pointers, objects with operator(), and functions of the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder, by_address
+from tilewise.emulator.host.lower.checked_memory import check_object
+from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.overload import Choice, NoMatch, choose, fits, methods
+from tilewise.emulator.host.lower.program import AUTO, Environment, Instance
+from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
+
+TAGS = {"int": 0, "unsigned int": 1, "long": 2, "unsigned long": 3, "double": 4}
+
+
+PREFIX = "host."
+
+
+def lower_call(b: Builder, node: tree.Call) -> Any:
+    if isinstance(node.function, tree.Name) and node.function.name in late.BUILTIN:
+        if node.function.name in late.INTERNAL and not b.library:
+            raise b.refuse(f"{node.function.name} is internal to the library: a program cannot call it", node)
+        return late.BUILTIN[node.function.name](b, node)
+    b.line = node.function.line or node.line or b.line
+    line = b.line
+    callee = _callee(b, node)
+    if isinstance(callee, Overloads):
+        values = late.operands(b, node.arguments)
+        b.line = line
+        return call_overloads(b, callee, values, node)
+    target = callee.type
+    if isinstance(target, Record):
+        values = late.operands(b, node.arguments)
+        return call_method(b, callee, "operator()", values, node)
+    pointer = rvalue(b, callee)
+    if isinstance(pointer.type, Pointer) and isinstance(pointer.type.to, FunctionType):
+        return _through_pointer(b, pointer, late.operands(b, node.arguments), node)
+    _ = late.lower
+    raise b.refuse("this is not a function and cannot be called", node)
+
+
+def _callee(b: Builder, node: tree.Call) -> Any:
+    """The function named; a free function is also looked for in the namespaces of its arguments."""
+    std = _of_the_library(b, node)
+    return std if std is not None else late.lower(b, node.function)
+
+
+def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
+    """begin(v), sort(…) without std::, where nothing of the program has that name and an argument is the library's."""
+    if not isinstance(node.function, tree.Name) or "::" in node.function.name:
+        return None
+    name, entities = node.function.name, b.program.entities
+    found = entities.functions.get(f"std::{name}", [])
+    if not found or b.find(name) is not None or (b.env.record is not None and methods(b, b.env.record, name)):
+        return None
+    if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
+        return None
+    if any(_iterator(a) for a in node.arguments):
+        return Overloads(f"std::{name}", found, node.function.arguments)
+    env = replace(b.env, local=b.find)
+    given = [late.type_of(b.program, a, env) for a in node.arguments if not isinstance(a, (tree.Braces, tree.Lambda))]
+    owned = [t.node.name for t in given if isinstance(t, Record) and t.node is not None]
+    if not any(n.startswith("std::") for n in owned):
+        return None
+    return Overloads(f"std::{name}", found, node.function.arguments)
+
+
+def _iterator(node: Any) -> bool:
+    """v.begin(): a pointer here, and a class of the library elsewhere."""
+    inside = node.function if isinstance(node, tree.Call) else None
+    known = ("begin", "end", "cbegin", "cend", "rbegin", "rend")
+    return isinstance(inside, (tree.Member, tree.Name)) and inside.name in known
+
+
+def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:
+    candidates = callee.candidates if callee.record is not None else [(c, None, 0) for c in callee.candidates]
+    try:
+        choice = choose(b, callee.name, candidates, callee.arguments, values, callee.receiver)
+    except NoMatch:
+        if callee.further:
+            return call_overloads(b, replace(callee, candidates=callee.further, further=None), values, node)
+        raise b.refuse(_no_match(callee.name, candidates, values), node) from None
+    return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
+
+
+def _no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
+    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
+    name = name.removeprefix("std::")
+    counts = sorted({len(c[0].parameters) for c in candidates})
+    taken = any(fits(c[0], len(values)) or len(c[0].parameters) == len(values) for c in candidates)
+    if candidates and not taken and not any(c[0].variadic for c in candidates):
+        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
+    return f"no {name} takes ({given})"
+
+
+def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: Any = None) -> Any:
+    """A method by name on an object."""
+    place = object_place(receiver)
+    record = place.type
+    if not isinstance(record, Record):
+        raise b.refuse(f"{record} has no member {name}", node)
+    found = methods(b, record, name)
+    try:
+        choice = choose(b, f"{record}::{name}", found, None, values, place)
+    except NoMatch:
+        raise b.refuse(_no_match(f"{record}::{name}", found, values), node) from None
+    return call_choice(b, choice, place, values, node)
+
+
+def call_choice(
+    b: Builder, choice: Choice, receiver: Any, values: list[Any], node: Any, qualified: bool = False
+) -> Any:  # fmt: skip
+    program = b.program
+    function = program.definition(choice.node)
+    slot = None if qualified or receiver is None else late.virtual_slot(b, function, choice.record, receiver)
+    if slot is not None and choice.record is not None and "~" not in function.name:
+        instance = program.declared(function, choice.record)
+        return call_instance(b, instance, None, values, node, late.through_table(b, object_place(receiver), slot))
+    if function.tokens is None and function.body is None and not function.defaulted:
+        return _external(b, function, values, node)
+    instance = program.instance(function, choice.bindings, choice.record)
+    this = None
+    if instance.record is not None:
+        if receiver is None:
+            raise b.refuse(f"{function.name} is called without an object", node)
+        this = _receiver(b, object_place(receiver), choice.offset)
+    return call_instance(b, instance, this, values, node)
+
+
+def _receiver(b: Builder, place: Place, offset: int) -> str:
+    """The address of the object that a method is called on. The methods of the library call each other unasked."""
+    address = place.address
+    if place.check == FULL and not b.library and isinstance(place.type, Record) and place.type.size:
+        address = check_object(b, address, place.type.size)
+    return b.offset(address, offset)
+
+
+def call_instance(
+    b: Builder, instance: Instance, this: str | None, values: list[Any], node: Any = None,
+    behind: tuple[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """Call it; `behind` is the function and the object that a table of virtual methods names instead."""
+    given: list[tuple[str, str]] = []
+    symbol = instance.symbol
+    if behind is not None:
+        symbol, this = behind
+    result = instance.result
+    if result is AUTO:
+        raise b.refuse(f"{instance.node.name} is called before its result is known", node)
+    space = ""
+    if instance.returns_object:
+        space = b.temporary(result)
+        given.append((by_address(result), space))
+    if this is not None:
+        assert instance.record is not None
+        given.append((by_address(instance.record), this))
+    line = b.line
+    for i, type_ in enumerate(instance.parameters):
+        if i < len(values):
+            given.append(pass_value(b, values[i], type_))
+        else:
+            default = instance.node.parameters[i].default
+            kept, b.env = b.env, instance.env
+            given.append(pass_value(b, late.lower(b, default), type_))
+            b.env = kept
+    if instance.node.variadic:
+        given += packed(b, values[len(instance.parameters) :], checked=True)
+    b.line = line
+    if instance.node.library and not b.library:
+        b.note_line(b.line)
+    else:
+        b.noted_line = 0
+    text = b.call(result, symbol, given, "void" if space else None)
+    if not instance.node.library:
+        b.noted_line = 0
+    late.ask_thrown(b)
+    return finished(b, result, space or text)
+
+
+def finished(b: Builder, result: Type, text: str) -> Any:
+    """A call's result as a value or a place; objects are taken down at the end of the expression."""
+    if isinstance(result, Reference):
+        return place_of(Value(result, text))
+    if isinstance(result, Record):
+        b.program.layout(result)
+        if not result.trivial:
+            b.temporaries.append((result, text))
+    return Value(result, text)
+
+
+def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
+    """One argument: scalars in registers, objects as the address of a copy."""
+    if isinstance(value, tree.Braces):
+        target = types.bare(type_)
+        if isinstance(target, Record):
+            return by_address(target), late.make_temporary(b, target, [value]).text
+        if not value.items:
+            return pass_value(b, Value(types.INT, "0"), type_)
+        return pass_value(b, late.lower(b, value.items[0]), type_)
+    made = convert(b, value, type_)
+    return by_address(type_) if isinstance(type_, Record) else type_.llvm, made.text
+
+
+def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.Call) -> Any:
+    assert isinstance(pointer.type, Pointer)
+    target = pointer.type.to
+    assert isinstance(target, FunctionType)
+    if len(values) != len(target.parameters):
+        raise b.refuse(f"this function takes {len(target.parameters)} arguments, {len(values)} are given", node)
+    null = b.make(f"icmp eq ptr {pointer.text}, null")
+    b.complain(null, "rt_null_call", [("i32", b.line_text())])
+    if not b.program.device:  # in kernels it is a handle
+        require_function(b, pointer.text, target)
+    given: list[tuple[str, str]] = []
+    space = ""
+    if isinstance(target.result, (Record, Array)):
+        space = b.temporary(target.result)
+        given.append((by_address(target.result), space))
+    given += [pass_value(b, v, t) for v, t in zip(values, target.parameters, strict=True)]
+    b.noted_line = 0
+    if b.program.device:
+        text = late.call_by_handle(b, pointer.text, target, given)
+    else:
+        text = b.call(target.result, pointer.text, given, "void" if space else None)
+    late.ask_thrown(b)
+    return finished(b, target.result, space or text)
+
+
+def _external(b: Builder, function: tree.Function, values: list[Any], node: Any) -> Any:
+    """A function of the runtime or of the C library, declared in a known header."""
+    program = b.program
+    if not function.library:
+        raise b.refuse(f"{function.name} is declared and never defined: its file is not part of this program", node)
+    env = b.program.resolve
+    here = Environment(scope=function.scope)
+    parameters = [env(p.type, here) for p in function.parameters]
+    result = env(function.result, here)
+    given = [pass_value(b, v, t) for v, t in zip(values, parameters, strict=False)]
+    for (_, text), type_ in zip(given, parameters, strict=False):  # atexit: the runtime calls what it is given
+        if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
+            require_function(b, text, type_.to)
+    if len(values) < len(parameters):
+        for parameter, type_ in zip(function.parameters[len(values) :], parameters[len(values) :], strict=True):
+            given.append(pass_value(b, late.lower(b, parameter.default), type_))
+    if function.variadic:
+        given += packed(b, values[len(parameters) :])
+    # a name of its own: LLVM calls memset and memmove itself, and must not meet ours
+    name = PREFIX + function.name.rpartition("::")[2]
+    kinds = ", ".join(t.partition(" ")[0] for t, _ in given)
+    llvm = "i8" if result is types.BOOL else result.llvm
+    program.external(name, f"declare {llvm} @{name}({kinds})")
+    program.functions_called[name] = function
+    b.note_line(b.line)
+    text = b.call(result, f"@{name}", [("i8" if t == "i1" else t, _widened(b, t, v)) for t, v in given], llvm)
+    if result is types.BOOL:
+        text = b.make(f"icmp ne i8 {text}, 0")
+    return finished(b, result, text)
+
+
+def _widened(b: Builder, llvm: str, text: str) -> str:
+    return b.make(f"zext i1 {text} to i8") if llvm == "i1" else text
+
+
+def packed(b: Builder, values: list[Any], checked: bool = False) -> list[tuple[str, str]]:
+    """The arguments behind …: pairs of a tag and eight bytes, and how many; `checked` where the program reads them."""
+    count = len(values)
+    if checked:
+        space = b.frame_slot(16 * max(1, count), 16)
+        b.shade(space, str(16 * max(1, count)), 3)
+    else:
+        space = b.alloca(f"[{max(1, 2 * count)} x i64]")
+    for i, value in enumerate(values):
+        tag, bits = _packed(b, value)
+        b.emit(f"store i64 {tag}, ptr {b.offset(space, 16 * i)}")
+        b.emit(f"store i64 {bits}, ptr {b.offset(space, 16 * i + 8)}")
+    return [("ptr", space), ("i64", str(count))]
+
+
+def _packed(b: Builder, value: Any) -> tuple[int, str]:
+    made = rvalue(b, value)
+    type_ = made.type
+    if isinstance(type_, Record):
+        return 6, b.make(f"ptrtoint ptr {made.text} to i64")
+    if isinstance(type_, Pointer) or type_ is types.NULLPTR:
+        text = made.text if type_ is not types.NULLPTR else "null"
+        return 5, b.make(f"ptrtoint ptr {text} to i64")
+    assert isinstance(type_, types.Scalar)
+    if type_.floating:
+        wide = convert(b, made, types.DOUBLE)
+        return 4, b.make(f"bitcast double {wide.text} to i64")
+    kind = types.promote(type_)
+    wide = convert(b, made, kind)
+    tag = (0 if kind.size == 4 else 2) + (0 if kind.signed else 1)
+    return tag, convert(b, wide, types.LONG).text
+
+
+def member_call_candidates(b: Builder, place: Place, name: str) -> list[Any]:
+    assert isinstance(place.type, Record)
+    return methods(b, place.type, name)
+
+
+provide(call_choice, call_instance, call_method)

@@ -1,0 +1,345 @@
+"""Conversions between types, and how good one is when a function is chosen."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import (
+    Array,
+    Enum,
+    FunctionType,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    Type,
+)  # fmt: skip
+from tilewise.emulator.host.lower import float_to_integer
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import load
+from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
+
+EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
+IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned
+NO_FORM = 1 << 32  # of functions that no pointer can call
+
+
+def rvalue(b: Builder, value: Any) -> Value:
+    """A place to what it holds; an array to a pointer to its first element; a function to its address."""
+    if isinstance(value, Overloads):
+        return function_address(b, value, None)
+    if isinstance(value, tree.Braces):
+        raise b.refuse("a list in braces needs a type here", value)
+    if isinstance(value.type, Array):
+        address = value.address if isinstance(value, Place) else value.text
+        return Value(Pointer(value.type.of), address)
+    if isinstance(value, Place):
+        if isinstance(value.type, FunctionType):
+            return Value(Pointer(value.type), value.address)
+        return load(b, value)
+    return value  # type: ignore[no-any-return]
+
+
+def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
+    on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
+    kernels = any("__global__" in getattr(c, "words", ()) for c in overloads.candidates)
+    if not kernels and (on_card or b.program.device or b.for_card):
+        function: Value = late.device_handle(b, overloads, wanted)
+        return function
+    if on_card and not b.program.device:
+        handle: Value = late.kernel_handle(b, overloads, wanted)
+        return handle
+    instance = late.explicit_instance(b, overloads, wanted)
+    b.calls.add(instance.symbol)
+    type_ = FunctionType(instance.result, tuple(instance.parameters))
+    special = instance.record is not None or instance.node.variadic  # no pointer to a function passes what it takes
+    b.program.addressed[instance.symbol] = NO_FORM if special else call_form(type_)
+    return Value(Pointer(type_), instance.symbol)
+
+
+def call_form(type_: FunctionType) -> int:
+    """A number for how a function is called. Scalars go in registers, where one too many or too few does no harm;
+    objects go by addresses that the function relies on, so that they must be where it looks for them, and what does
+    not fit the registers lies on the stack, which must be as long as the function takes it to be."""
+    objects = [isinstance(t, (Record, Array)) for t in (type_.result, *type_.parameters)]
+    if not any(objects) and len(type_.parameters) <= IN_REGISTERS:
+        return 0
+    kinds = [t.llvm for t in type_.parameters]
+    return zlib.crc32(repr((objects, kinds if len(kinds) > IN_REGISTERS else [])).encode())
+
+
+def require_function(b: Builder, pointer: str, type_: FunctionType) -> None:
+    """End the program where a pointer is no function of it that is called in this form. Kernels have handles."""
+    known = b.make(f"call i1 @known_function(ptr {pointer}, i64 {call_form(type_)})")
+    wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer} to i64")
+    b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
+
+
+def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
+    """A value of `type_` from any value; for classes, a new temporary where constructors are needed."""
+    if isinstance(type_, Reference):
+        return bind(b, value, type_)
+    if isinstance(value, Overloads):
+        if (
+            explicit
+            and len(value.candidates) == 1
+            and not any(getattr(c, "on_device", False) for c in value.candidates)
+        ):
+            return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
+        return function_address(b, value, type_)
+    if isinstance(type_, Record):
+        if isinstance(value, Value) and value.type is type_:
+            return value
+        fresh: Value = late.make_temporary(b, type_, [value])
+        return fresh
+    source = rvalue(b, value)
+    if isinstance(source.type, Record):
+        return _by_operator(b, value, source.type, type_)
+    made = scalar(b, source, type_, explicit)
+    if made is None:
+        raise b.refuse(f"{source.type} does not become {type_}")
+    return made
+
+
+def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
+    wanted = conversion_operator(b, record, type_)
+    if wanted is None:
+        raise b.refuse(f"{record} does not become {type_}")
+    return convert(b, late.call_method(b, value, wanted, []), type_)
+
+
+def conversion_operator(b: Builder, record: Record, type_: Type) -> str | None:
+    b.program.layout(record)
+    names = [n for n in record.methods if n.startswith("operator type ")]
+    exact = [n for n in names if n.removeprefix("operator type ") == str(type_)]
+    if exact:
+        return exact[0]
+    if isinstance(type_, Scalar) and type_.kind != "void":
+        for name in names:
+            if "*" not in name:
+                return name
+    pointers = [n for n in names if n.endswith("*")]
+    return pointers[0] if pointers and isinstance(type_, Pointer) else None
+
+
+def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value | None:
+    """Between scalars and pointers; None where C++ has no such conversion."""
+    source = v.type
+    if source == type_:
+        return Value(type_, v.text)
+    if isinstance(type_, Scalar):
+        if type_.kind == "void":
+            return Value(type_, "")
+        if isinstance(source, Scalar) and source.kind != "null":
+            return _arithmetic(b, v, source, type_)
+        if isinstance(source, (Pointer, Scalar)):
+            if type_.kind == "bool":
+                return Value(type_, b.make(f"icmp ne ptr {v.text}, null"))
+            if explicit and type_.integral:
+                number = b.make(f"ptrtoint ptr {v.text} to i64")
+                return _arithmetic(b, Value(types.ULONG, number), types.ULONG, type_)
+        return None
+    if isinstance(type_, Pointer):
+        if isinstance(source, Pointer):
+            if isinstance(source.to, Record) and isinstance(type_.to, Record) and source.to is not type_.to:
+                return _between_classes(b, v, source.to, type_)
+            return Value(type_, v.text)
+        if source is types.NULLPTR:
+            return Value(type_, "null")
+        if isinstance(source, Scalar) and source.integral and (explicit or v.text == "0"):
+            wide = _arithmetic(b, v, source, types.LONG)
+            return Value(type_, b.make(f"inttoptr i64 {wide.text} to ptr"))
+    return None
+
+
+def _between_classes(b: Builder, v: Value, source: Record, type_: Pointer) -> Value:
+    target = type_.to
+    assert isinstance(target, Record)
+    b.program.layout(source)
+    b.program.layout(target)
+    up = source.derives(target)
+    if up is not None:
+        return Value(type_, b.offset(v.text, up))
+    down = target.derives(source)
+    return Value(type_, b.offset(v.text, -down) if down else v.text)
+
+
+def _arithmetic(b: Builder, v: Value, source: Scalar, type_: Scalar) -> Value:
+    if source.llvm == type_.llvm and source.kind == type_.kind:
+        return Value(type_, v.text)
+    if type_.kind == "bool":
+        if source.floating:
+            return Value(type_, b.make(f"fcmp une {source.llvm} {v.text}, 0.0"))
+        return Value(type_, b.make(f"icmp ne {source.llvm} {v.text}, 0"))
+    if source.floating and type_.floating:
+        op = "fpext" if type_.size > source.size else "fptrunc"
+        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
+    if source.floating:
+        made = float_to_integer.on_card if b.program.device else float_to_integer.on_host
+        return Value(type_, made(b, v.text, source, type_))
+    if type_.floating:
+        op = "sitofp" if source.signed and source.kind != "bool" else "uitofp"
+        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
+    if type_.size * 8 > source.bits:
+        op = "sext" if source.signed and source.kind != "bool" else "zext"
+        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
+    if type_.bits == source.bits:
+        return Value(type_, v.text)
+    return Value(type_, b.make(f"trunc {source.llvm} {v.text} to {type_.llvm}"))
+
+
+def truth(b: Builder, value: Any) -> str:
+    """An i1 for a condition."""
+    return convert(b, value, types.BOOL).text
+
+
+def bind(b: Builder, value: Any, type_: Reference) -> Value:
+    """A reference to a place, or to a temporary that holds the value."""
+    if isinstance(value, Place) and same(value.type, type_.to):
+        if value.register:
+            return Value(type_, spill(b, value))
+        return Value(type_, value.address)
+    if isinstance(value, Place) and isinstance(value.type, Record) and isinstance(type_.to, Record):
+        b.program.layout(value.type)
+        up = value.type.derives(type_.to)
+        if up is not None:
+            return Value(type_, b.offset(value.address, up))
+    if isinstance(value, Value) and isinstance(value.type, Record) and isinstance(type_.to, Record):
+        up = value.type.derives(type_.to)
+        if up is not None:
+            return Value(type_, b.offset(value.text, up))
+    if isinstance(type_.to, FunctionType):
+        return Value(type_, convert(b, value, Pointer(type_.to)).text)
+    if isinstance(type_.to, Array):
+        raise b.refuse(f"{getattr(value, 'type', 'this')} does not become {type_}")
+    made = convert(b, value, type_.to)
+    if isinstance(type_.to, Record):
+        return Value(type_, made.text)
+    return Value(type_, spill_value(b, made))
+
+
+def same(a: Type, c: Type) -> bool:
+    return a == c or (isinstance(a, Array) and isinstance(c, Array) and a.of == c.of and c.length == 0)
+
+
+def spill(b: Builder, place: Place) -> str:
+    """A register variable's value in memory, for a reference that only reads it."""
+    return spill_value(b, load(b, place))
+
+
+def spill_value(b: Builder, value: Value) -> str:
+    address = b.temporary(value.type)
+    late.store(b, Place(value.type, address, 1), value.text)
+    return address
+
+
+def rank(b: Builder, value: Any, type_: Type) -> int | None:
+    """How far a value is from a parameter's type; None where it cannot become it."""
+    if isinstance(type_, Reference):
+        return _rank_reference(b, value, type_)
+    if isinstance(value, Overloads):
+        return _rank_function(value, type_)
+    source: Type = value.type
+    if isinstance(source, Array):
+        source = Pointer(source.of)
+    if isinstance(source, FunctionType):
+        source = Pointer(source)
+    if source == type_:
+        return EXACT
+    if isinstance(type_, Record) or isinstance(source, Record):
+        return _rank_class(b, value, source, type_)
+    if isinstance(type_, Pointer):
+        return _rank_pointer(value, source, type_)
+    if isinstance(type_, Scalar) and isinstance(source, Scalar):
+        if source.kind == "null" or type_.kind == "null":
+            return CONVERSION if type_.kind == "bool" else None
+        if isinstance(type_, Enum):
+            return None
+        if isinstance(source, Enum) and source.scoped:
+            return None
+        if source.integral and type_ == types.promote(source):
+            return PROMOTION
+        if source.floating and type_ is types.DOUBLE and source.size < 8:
+            return PROMOTION
+        return CONVERSION
+    if isinstance(source, Pointer) and type_ is types.BOOL:
+        return CONVERSION + 1
+    return None
+
+
+def _rank_function(value: Overloads, type_: Type) -> int | None:
+    """A function's name where a pointer to such a function is wanted."""
+    if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
+        count = len(type_.to.parameters)
+        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods come with their class
+        if any(getattr(c, "on_device", False) for c in found):
+            return EXACT
+        return EXACT if any(len(c.parameters) == count for c in found) else None
+    if isinstance(type_, Pointer) and type_.to is types.VOID:
+        return CONVERSION
+    return None
+
+
+def _rank_reference(b: Builder, value: Any, type_: Reference) -> int | None:
+    lvalue = isinstance(value, Place) and not value.moved
+    if type_.rvalue and lvalue and not isinstance(type_.to, FunctionType):
+        return None
+    if isinstance(value, Overloads):
+        return CONVERSION
+    if same(value.type, type_.to):
+        if lvalue and not type_.rvalue:
+            if value.const and not type_.const:
+                return None
+            return EXACT if not type_.const else EXACT + (0 if value.const else 1)
+        if not lvalue and not type_.const and not type_.rvalue:
+            return None
+        return EXACT if type_.rvalue else EXACT + 1
+    if isinstance(value.type, Record) and isinstance(type_.to, Record):
+        b.program.layout(value.type)
+        if value.type.derives(type_.to) is not None:
+            return CONVERSION
+    if not type_.const and not type_.rvalue:
+        return None
+    made = rank(b, value, type_.to)
+    return made if made is None or made < USER or type_.rvalue else made + 1  # a new object is rather moved from
+
+
+def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
+    if source is types.NULLPTR:
+        return PROMOTION
+    if isinstance(source, Scalar):
+        return CONVERSION if isinstance(value, Value) and value.text == "0" and source.integral else None
+    if isinstance(source, Pointer):
+        if isinstance(type_.to, Scalar) and type_.to.kind == "void":
+            return CONVERSION
+        if isinstance(source.to, Record) and isinstance(type_.to, Record) and source.to.derives(type_.to) is not None:
+            return CONVERSION
+    return None
+
+
+def _rank_class(b: Builder, value: Any, source: Type, type_: Type) -> int | None:
+    if isinstance(source, Record) and isinstance(type_, Record):
+        b.program.layout(source)
+        if source.derives(type_) is not None:
+            return CONVERSION
+    if isinstance(source, Record) and not isinstance(type_, Record):
+        return USER if conversion_operator(b, source, type_) is not None else None
+    if isinstance(type_, Record):
+        return USER if late.constructible(b, type_, value) else None
+    return None
+
+
+def place_of(value: Value) -> Place:
+    """A reference's value as the place it means."""
+    assert isinstance(value.type, Reference)
+    return Place(value.type.to, value.text, FULL, moved=value.type.rvalue, const=value.type.const)
+
+
+def object_place(value: Any) -> Place:
+    """Where an object is, whether it has a name or not."""
+    if isinstance(value, Place):
+        return value
+    return Place(value.type, value.text, KNOWN + 1, moved=True)

@@ -1,0 +1,275 @@
+"""Local variables: in a register where nobody takes their address, else in the checked frame; range loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.host.lower import constants
+from tilewise.emulator.host.lower.builder import Builder, Target
+from tilewise.emulator.host.lower.checked_memory import clear
+from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
+from tilewise.emulator.host.lower.escapes import walk
+from tilewise.emulator.host.lower.initialise import complete, initialise
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Unknown, Value
+
+STACK_LIMIT = 8 << 20
+
+
+def lower_declaration(b: Builder, node: tree.Declaration) -> None:
+    for item in node.items:
+        b.line = item.line or b.line
+        with b.full_expression():
+            _variable(b, item)
+
+
+def _variable(b: Builder, item: tree.Variable) -> None:
+    if "function" in item.words:
+        return
+    if "__shared__" in item.words:
+        if not b.program.device:
+            raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
+        late.declare_shared(b, item)
+        return
+    if "extern" in item.words:
+        return
+    if "static" in item.words:
+        late.local_static(b, item)
+        return
+    init: Any = item.init if item.init is not None else item.arguments
+    if is_auto(item.type):
+        declare_auto(b, item.name, item.type, init, item)
+        return
+    try:
+        type_ = complete(b, b.program.resolve(item.type, b.env), init)
+    except Exception:
+        if isinstance(item.type, tree.TypeArray) and item.type.length is not None:
+            _variable_length(b, item)
+            return
+        raise
+    const = isinstance(item.type, tree.TypeConst)
+    constant = None
+    given = item.init
+    if isinstance(given, tree.Braces) and len(given.items) == 1:  # constexpr int n{7};
+        given = given.items[0]
+    if const and isinstance(type_, Scalar) and given is not None and not isinstance(given, tree.Braces):
+        try:
+            constant = constants.wrap(type_, constants.evaluate(b.program, given, b.env, b.find)[0])
+        except Unknown:
+            constant = None
+    declare(b, item.name, type_, init, const, constant)
+
+
+def is_auto(written: Any) -> bool:
+    if isinstance(written, tree.TypeAuto):
+        return True
+    if isinstance(written, tree.TypeConst):
+        return is_auto(written.of)
+    return isinstance(written, (tree.TypeReference, tree.TypePointer)) and is_auto(written.to)
+
+
+def declare_auto(b: Builder, name: str, written: Any, init: Any, node: Any) -> None:
+    """auto x = …: the type is the value's."""
+    if isinstance(init, list) and len(init) == 1:
+        init = init[0]
+    if init is None or isinstance(init, (list, tree.Braces)):
+        raise b.refuse(f"auto {name} needs one value", node)
+    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    if isinstance(value, Overloads):
+        value = rvalue(b, value)
+    reference = written.of if isinstance(written, tree.TypeConst) else written
+    if isinstance(reference, tree.TypeReference):
+        const = isinstance(reference.to, tree.TypeConst) or (isinstance(value, Place) and value.const)
+        declare(b, name, Reference(value.type, const), value, False, None)
+        return
+    type_ = value.type
+    if isinstance(type_, (Array, types.FunctionType)):
+        type_ = rvalue(b, value).type
+    declare(b, name, type_, value, isinstance(written, tree.TypeConst), None)
+
+
+def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant: Any) -> None:
+    program = b.program
+    if isinstance(type_, Reference):
+        _reference(b, name, type_, init)
+        return
+    size = program.size_of(type_)
+    if type_ is types.VOID:
+        raise b.refuse(f"{name} cannot be void")
+    if not isinstance(type_, (Record, Array)) and name not in b.escaping:
+        _register(b, name, type_, init, const, constant)
+        return
+    if size > STACK_LIMIT:
+        program.external("rt_stack")
+        b.emit(f"call void @rt_stack(i64 {size}, i32 {program.text(name)}, i32 {b.line_text()})")
+        address = late.static_memory(b, size, type_.align)
+    else:
+        address = b.frame_slot(size, type_.align)
+    b.shade(address, str(size), 1)
+    check = INIT
+    if not isinstance(type_, (Record, Array)) and init is not None:
+        check = KNOWN
+    local = Local(type_, address, check, const=const, constant=constant)
+    place = Place(type_, address, INIT, name=name)
+    if init is not None:
+        if isinstance(init, tree.Node):
+            b.declare(name, local)  # a lambda may name itself
+        initialise(b, place, init)
+    else:
+        late.default_initialise(b, type_, address)
+    b.declare(name, local)
+    inner: Type = type_
+    while isinstance(inner, Array):
+        inner = inner.of
+    if isinstance(inner, Record) and not program.layout(inner).trivial:
+        if isinstance(type_, Record):
+            b.scopes[-1].destroy.append((inner, address))
+        else:
+            b.scopes[-1].arrays.append((inner, address, size // inner.size))
+
+
+def _register(b: Builder, name: str, type_: Type, init: Any, const: bool, constant: Any) -> None:
+    slot = b.alloca(b.stored(type_))
+    if init is None or _names(init, name):  # int *p = (int *)malloc(n * sizeof(*p)): it is there, without a value
+        flag = b.alloca("i1")
+        b.allocas.append(f"  store i1 false, ptr {flag}")
+        b.emit(f"store i1 false, ptr {flag}")
+        b.allocas.append(f"  store {b.stored(type_)} zeroinitializer, ptr {slot}")
+        b.declare(name, Local(type_, slot, KNOWN, flag, True, constant=constant, const=const))
+    if init is not None:
+        initialise(b, Place(type_, slot, KNOWN, register=True), init)
+        b.declare(name, Local(type_, slot, KNOWN, "", True, constant=constant, const=const))
+
+
+def _names(init: Any, name: str) -> bool:
+    """Whether a variable's first value names the variable itself."""
+    return any(isinstance(node, tree.Name) and node.name == name for node in walk(init))
+
+
+def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:
+    if isinstance(init, list):
+        init = init[0] if init else None
+    if init is None:
+        raise b.refuse(f"the reference {name} needs something to refer to")
+    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    made = bind(b, value, type_)
+    for found in [t for t in b.temporaries if t[1] == made.text]:  # it lives as long as the reference
+        b.temporaries.remove(found)
+        b.scopes[-1].destroy.append(found)
+    slot = b.alloca("ptr")
+    b.emit(f"store ptr {made.text}, ptr {slot}")
+    b.declare(name, Local(type_, slot, KNOWN, reference=True))
+
+
+def _variable_length(b: Builder, item: tree.Variable) -> None:
+    """float a[n]: memory for this call, of a length that is known now."""
+    rows = item.type.of if isinstance(item.type.of, tree.TypeArray) and item.init is None else None
+    of = b.program.resolve(item.type.of if rows is None else rows.of, b.env)
+    count = convert(b, late.lower(b, item.type.length), types.LONG).text
+    row = ""
+    if rows is not None:  # float a[n][m]: the same, with the length of a row kept beside it
+        row, wide = b.alloca("i64"), convert(b, late.lower(b, rows.length), types.LONG).text
+        b.emit(f"store i64 {wide}, ptr {row}")
+        count = b.make(f"mul i64 {count}, {wide}")
+    size = b.make(f"mul i64 {count}, {b.program.size_of(of)}")
+    b.program.external("rt_variable_length", "declare ptr @rt_variable_length(i64, i32, i32)")
+    word = b.program.text(item.name)
+    address = b.make(f"call ptr @rt_variable_length(i64 {size}, i32 {word}, i32 {b.line_text()})")
+    if item.init is not None:
+        _first_values(b, item, of, address, size)
+    slot = b.alloca("ptr")
+    b.emit(f"store ptr {address}, ptr {slot}")
+    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True, size=size, row=row))
+
+
+def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size: str) -> None:
+    """float a[n] = {0}, as g++ has it: the values given, then zeros."""
+    if not isinstance(item.init, tree.Braces) or not isinstance(of, types.Scalar):
+        raise b.refuse(f"an array of a length that is not constant ({item.name}) cannot have initial values", item)
+    none = b.make(f"icmp slt i64 {size}, 0")  # which was reported
+    clear(b, address, b.make(f"select i1 {none}, i64 0, i64 {size}"))
+    for i, value in enumerate(item.init.items):
+        late.initialise(b, Place(of, b.offset(address, i * of.size), FULL), value)
+
+
+def lower_bindings(b: Builder, node: tree.Bindings) -> None:
+    """auto [a, b] = e."""
+    with b.full_expression():
+        value = late.lower(b, node.value)
+        if not isinstance(value.type, Record):
+            raise b.refuse("auto [...] needs an object with members", node)
+        record = b.program.layout(value.type)
+        if len(record.fields) != len(node.names):
+            raise b.refuse(f"{record} has {len(record.fields)} members, {len(node.names)} names are given", node)
+        if not node.reference or isinstance(value, Value):
+            declare(b, "<bound>", record, value, False, None)
+            hidden = b.find("<bound>")
+            assert hidden is not None
+            value = Place(record, hidden.address, INIT)
+        for name, f in zip(node.names, record.fields, strict=True):
+            place = late.member_place(b, object_place(value), f.name, node)
+            slot = b.alloca("ptr")
+            b.emit(f"store ptr {place.address}, ptr {slot}")
+            b.declare(name, Local(Reference(place.type), slot, KNOWN, reference=True))
+
+
+def lower_for_each(b: Builder, node: tree.ForEach) -> None:
+    """for (x : range), over arrays and over whatever has begin and end."""
+    with b.scope():
+        over = _range(b, node)
+        if isinstance(over.type, Array):
+            first = Value(Pointer(over.type.of), over.address)
+            last = Value(Pointer(over.type.of), b.offset(over.address, over.type.size))
+        else:
+            first, last = late.call_method(b, over, "begin", []), late.call_method(b, over, "end", [])
+        declare(b, "<at>", first.type, first, False, None)
+        declare(b, "<end>", last.type, last, False, None)
+        head, body, step, done = b.label(), b.label(), b.label(), b.label()
+        at, end = tree.Name("<at>", line=node.line), tree.Name("<end>", line=node.line)
+        b.begin(head)
+        with b.full_expression():
+            different = late.binary(b, "!=", late.lower(b, at), late.lower(b, end), node)
+        b.branch(different.text, body, done)
+        b.begin(body)
+        b.targets.append(Target(done, step, len(b.scopes)))
+        with b.scope():
+            item = tree.Unary("*", at, line=node.line, column=node.column)
+            if isinstance(node.variable, tree.Bindings):
+                node.variable.value = item
+                lower_bindings(b, node.variable)
+            else:
+                node.variable.items[0].init = item
+                lower_declaration(b, node.variable)
+            late.statement(b, node.body)
+        b.targets.pop()
+        b.begin(step)
+        with b.full_expression():
+            late.lower(b, tree.Step("+", at, True, line=node.line, column=node.column))
+        b.jump(head)
+        b.begin(done)
+
+
+def _range(b: Builder, node: tree.ForEach) -> Place:
+    if isinstance(node.range, tree.Braces):
+        items = node.range.items
+        if not items:
+            raise b.refuse("an empty list in braces has no type to go through", node)
+        first = rvalue(b, late.lower(b, items[0]))
+        declare(b, "<range>", Array(first.type, len(items)), node.range, False, None)
+        hidden = b.find("<range>")
+        assert hidden is not None
+        return Place(hidden.type, hidden.address, INIT)
+    value = late.lower(b, node.range)
+    if isinstance(value, Place):
+        return value
+    if isinstance(value, Overloads):
+        raise b.refuse("a function is nothing to go through", node)
+    declare(b, "<range>", value.type, value, False, None)
+    hidden = b.find("<range>")
+    assert hidden is not None
+    return Place(hidden.type, hidden.address, FULL)
+
+
+provide(is_auto)

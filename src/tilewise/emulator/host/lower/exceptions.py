@@ -1,0 +1,152 @@
+"""throw, try and catch without unwinding tables: a thrown exception sets a flag that is asked after every call.
+
+A call that comes back with the flag set goes on where the nearest handler of its function decides, or leaves the
+function, so that its caller sees the flag; what lives in the scopes between is taken down on the way. Programs without
+a catch pay nothing: there a throw ends the program. The flag is a byte of the program's memory; which exception it is,
+and which handlers it fits, is kept by the runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import rvalue
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
+
+ANY = -1
+
+
+def catching(p: Program) -> bool:
+    """Whether exceptions are followed here: the program has a catch, and this is the host's code."""
+    return p.catches and not p.device
+
+
+def flag(p: Program) -> str:
+    if not p.thrown_address:
+        p.thrown_address = p.memory.static(8, "", False)
+    return f"inttoptr (i64 {p.thrown_address} to ptr)"
+
+
+def number_of(p: Program, type_: Type) -> int:
+    """A thrown type by number; const and & make no difference to what a handler takes."""
+    bare = types.bare(type_)
+    key: Any = id(bare) if isinstance(bare, Record) else str(bare).replace("const ", "").replace(" const", "")
+    return p.exception_numbers.setdefault(key, len(p.exception_numbers))
+
+
+def _taken_as(p: Program, type_: Type, offset: int = 0) -> list[tuple[int, int]]:
+    """The numbers that an exception answers to, its bases included, each with where that part begins."""
+    out = [(number_of(p, type_), offset)]
+    if isinstance(type_, Record):
+        for base, at in p.layout(type_).bases:
+            out += _taken_as(p, base, offset + at)
+    return out
+
+
+def lower_throw(b: Builder, node: tree.Throw) -> Value:
+    p = b.program
+    if node.value is None:
+        p.external("rt_rethrow")
+        b.emit(f"call void @rt_rethrow(i32 {b.line_text()})")
+    else:
+        _raise(b, node)
+    b.emit(f"store i8 1, ptr {flag(p)}")
+    unwind(b)
+    b.begin(b.label())  # nobody comes here; an expression around the throw is written on
+    return Value(types.VOID, "")
+
+
+def _raise(b: Builder, node: tree.Throw) -> None:
+    """The exception in memory of its own, and what it answers to."""
+    p = b.program
+    kept, b.temporaries = b.temporaries, []
+    value = late.lower(b, node.value)
+    if not isinstance(value.type, Record):
+        value = rvalue(b, value)
+    type_ = value.type
+    p.external("rt_exception_memory")
+    space = b.make(f"call ptr @rt_exception_memory(i64 {p.size_of(type_)})")
+    late.initialise(b, Place(type_, space, INIT), value)
+    what = "null"
+    if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
+        what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
+    p.thrown.append(_taken_as(p, type_))
+    p.external("rt_raise")
+    given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {p.text(str(type_))}, ptr {what}, i32 {b.line_text()}"
+    b.emit(f"call void @rt_raise({given})")
+    b.end_temporaries()
+    b.temporaries = kept
+
+
+def unwind(b: Builder) -> None:
+    """To the nearest handler of this function, or out of it, with the flag set."""
+    depth, label = b.handlers[-1] if b.handlers else (1, "leave")
+    if any(s.destroy or s.arrays for s in b.scopes[depth:]):
+        b.emit(f"store i8 0, ptr {flag(b.program)}")  # destructors run as ever
+        b.clean_to(depth)
+        b.emit(f"store i8 1, ptr {flag(b.program)}")
+    b.jump(label)
+
+
+def ask_thrown(b: Builder) -> None:
+    """Behind a call: go on, or unwind."""
+    if not catching(b.program) or not b.open:
+        return
+    thrown, on = b.label(), b.label()
+    test = b.make(f"icmp ne i8 {b.make(f'load i8, ptr {flag(b.program)}')}, 0")
+    b.emit(f"br i1 {test}, label %{thrown}, label %{on}, !prof !0")
+    b.open = False
+    b.begin(thrown)
+    unwind(b)
+    b.begin(on)
+
+
+def lower_try(b: Builder, node: tree.Try) -> None:
+    if not catching(b.program):
+        late.statement(b, node.body)
+        return
+    handlers, done = b.label(), b.label()
+    b.handlers.append((len(b.scopes), handlers))
+    late.statement(b, node.body)
+    b.handlers.pop()
+    if b.open:
+        b.jump(done)
+    b.begin(handlers)
+    for handler in node.handlers:
+        _handler(b, handler, done)
+    unwind(b)
+    b.begin(done)
+
+
+def _handler(b: Builder, handler: tree.Handler, done: str) -> None:
+    p = b.program
+    type_ = None if handler.parameter is None else p.resolve(handler.parameter.type, b.env)
+    p.external("rt_catch")
+    number = ANY if type_ is None else number_of(p, type_)
+    found = b.make(f"call ptr @rt_catch(i32 {number})")
+    take, other = b.label(), b.label()
+    b.branch(b.make(f"icmp eq ptr {found}, null"), other, take)
+    b.begin(take)
+    b.emit(f"store i8 0, ptr {flag(p)}")
+    with b.scope():
+        if type_ is not None and handler.parameter is not None and handler.parameter.name:
+            b.declare(handler.parameter.name, _caught(b, type_, found))
+        late.statement(b, handler.body)
+    if b.open:
+        b.jump(done)
+    b.begin(other)
+
+
+def _caught(b: Builder, type_: Type, address: str) -> Local:
+    if not isinstance(type_, Reference):
+        return Local(type_, address, INIT if isinstance(type_, Record) else KNOWN)
+    slot = b.alloca("ptr")
+    b.emit(f"store ptr {address}, ptr {slot}")
+    return Local(type_, slot, KNOWN, reference=True)
+
+
+provide(ask_thrown, lower_throw)

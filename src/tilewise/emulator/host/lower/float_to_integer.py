@@ -1,0 +1,62 @@
+"""Floating values as integers: on the host as x86-64 does it, in kernels as the card does.
+
+The host's cvttsd2si gives the least integer for whatever does not fit, and unsigned int goes by way of 64 bits. The
+card's cvt.rzi saturates; what is shorter than 32 bits is the low end of such a number: as unsigned char -3.7f is 0
+there and 253 on the host, 300.5f is 44 in both places."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.language.types import Scalar
+from tilewise.emulator.host.lower.builder import Builder
+
+
+def on_host(b: Builder, text: str, source: Scalar, type_: Scalar) -> str:
+    bits = 32 if type_.size < 4 or (type_.size == 4 and type_.signed) else 64
+    if source.size < 8:
+        text = b.make(f"fpext {source.llvm} {text} to double")
+    if type_.size == 8 and not type_.signed:
+        big = b.make(f"fcmp oge double {text}, 9223372036854775808.0")
+        less = b.make(f"fsub double {text}, 9223372036854775808.0")
+        chosen = b.make(f"select i1 {big}, double {less}, double {text}")
+        number = _truncated(b, chosen, 64)
+        flipped = b.make(f"xor i64 {number}, -9223372036854775808")
+        return b.make(f"select i1 {big}, i64 {flipped}, i64 {number}")
+    number = _truncated(b, text, bits)
+    if bits > type_.size * 8:
+        number = b.make(f"trunc i{bits} {number} to {type_.llvm}")
+    return number
+
+
+def _truncated(b: Builder, text: str, bits: int) -> str:
+    least, most = -(1 << (bits - 1)), 1 << (bits - 1)
+    low = b.make(f"fcmp {'ogt' if bits == 32 else 'oge'} double {text}, {float(least - (bits == 32)):.1f}")
+    high = b.make(f"fcmp olt double {text}, {float(most):.1f}")
+    fits = b.make(f"and i1 {low}, {high}")
+    safe = b.make(f"select i1 {fits}, double {text}, double 0.0")
+    number = b.make(f"fptosi double {safe} to i{bits}")
+    return b.make(f"select i1 {fits}, i{bits} {number}, i{bits} {least}")
+
+
+def on_card(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 0) -> str:
+    """Of one thread, or of `width` of them as lanes of a vector."""
+
+    def of(llvm: str) -> str:
+        return f"<{width} x {llvm}>" if width else llvm
+
+    if source.size == 2:
+        text = b.make(f"fpext {of(source.llvm)} {text} to {of('float')}")
+    floating, kind = ("double", "f64") if source.size == 8 else ("float", "f32")
+    bits = 64 if type_.size == 8 else 32
+    lanes = f"v{width}" if width else ""
+    name = f"llvm.fpto{'s' if type_.signed else 'u'}i.sat.{lanes}i{bits}.{lanes}{kind}"
+    whole = of(f"i{bits}")
+    b.program.external(name, f"declare {whole} @{name}({of(floating)})")
+    number = b.make(f"call {whole} @{name}({of(floating)} {text})")
+    if bits == 64 or source.size == 8:  # NaN is 0 from float to 32 bits, and the highest bit alone else
+        least = -(1 << (bits - 1))
+        odd = b.make(f"fcmp uno {of(floating)} {text}, {text}")
+        high = f"splat (i{bits} {least})" if width else str(least)
+        number = b.make(f"select {of('i1')} {odd}, {whole} {high}, {whole} {number}")
+    if bits > type_.size * 8:
+        number = b.make(f"trunc {whole} {number} to {of(type_.llvm)}")
+    return number

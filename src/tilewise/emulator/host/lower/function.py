@@ -1,0 +1,204 @@
+"""One function from its tree to LLVM's text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tilewise.emulator.frontend.lexer import Token
+from tilewise.emulator.host.language import read_statement, tree, types
+from tilewise.emulator.host.language.packed_body import tokens_of
+from tilewise.emulator.host.language.reading import Reader
+from tilewise.emulator.host.language.types import Pointer, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder, by_address
+from tilewise.emulator.host.lower.checked_memory import copy_bytes
+from tilewise.emulator.host.lower.conversion import rvalue
+from tilewise.emulator.host.lower.escapes import escaping
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.program import AUTO, DESTROY, Environment, Instance, Program
+from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Overloads, Place, Value
+
+
+def body_of(p: Program, node: tree.Function, env: Environment) -> tree.Block:
+    """The body, read now that everything at file level is known."""
+    if node.body is None:
+        if node.tokens is None:
+            raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
+        tokens = tokens_of(node.tokens)
+        end = Token("end", "", tokens[-1].line, tokens[-1].column)
+        reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
+        record = env.record
+        while record is not None:
+            if record.node is not None:
+                reader.local_types[0] |= set(record.node.types)
+                reader.local_types[0].add(record.node.name.rpartition("::")[2])
+                if record.node.template:
+                    reader.local_templates.add(record.node.name.rpartition("::")[2])
+            record = record.bases[0][0] if record.bases else None
+        for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
+            (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
+        reader.local_values[0] |= {q.name for q in node.parameters}
+        node.body = read_statement.block(reader)
+    body: tree.Block = node.body
+    return body
+
+
+def write(p: Program, instance: Instance) -> None:
+    """Fill in the instance's text."""
+    node = instance.node
+    p.device = instance.device
+    b = Builder(p, instance.env, node.library)
+    b.line = node.line
+    b.result = instance.result
+    b.variadic = node.variadic
+    body = b.body = body_of(p, node, instance.env)
+    late.watch_comparisons(b, body)
+    b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))
+    if instance.lambda_ is not None:
+        instance.lambda_.enter(b)
+    elif instance.record is not None:
+        const = "const method" in node.words
+        b.this = Value(Pointer(instance.record, const), "%this")
+    with b.scope():
+        declare_parameters(b, instance)
+        if node.name == "<new>":
+            _construct_members(b, instance)
+        elif node.name == "~" and instance.record is not None:
+            late.point_to_tables(b, instance.record, "%this")
+        elif node.name == DESTROY:
+            late.destroy(b, instance.record, "%this")
+        late.statement(b, body)
+    if b.open:
+        _falls_off(b, instance)
+        b.jump("leave")
+    if b.result is AUTO:
+        b.result = types.VOID
+    instance.result = b.result if b.result is not None else types.VOID
+    instance.frame = b.frame
+    instance.calls = b.calls
+    instance.text = function_text(b, instance)
+
+
+def _falls_off(b: Builder, instance: Instance) -> None:
+    """The end of a function that should return a value."""
+    result = instance.result
+    if result in (types.VOID, AUTO) or instance.node.name in ("main", "<new>", "~") or instance.node.library:
+        return
+    b.program.external("rt_no_return")
+    word = b.program.text(instance.node.name)
+    b.emit(f"call void @rt_no_return(i32 {word}, i32 {instance.node.line})")
+
+
+def declare_parameters(b: Builder, instance: Instance) -> None:
+    for i, (parameter, type_) in enumerate(zip(instance.node.parameters, instance.parameters, strict=True)):
+        if not parameter.name:
+            continue
+        text = f"%p{i}"
+        const = isinstance(parameter.type, tree.TypeConst)
+        if isinstance(type_, Reference):
+            slot = b.alloca("ptr")
+            b.emit(f"store ptr {text}, ptr {slot}")
+            b.declare(parameter.name, Local(type_, slot, KNOWN, reference=True))
+        elif isinstance(type_, Record):
+            if "__global__" in instance.node.words:  # every thread has its own
+                address = b.frame_slot(type_.size, type_.align)
+                copy_bytes(b, address, text, type_.size)
+                text = address
+            b.declare(parameter.name, Local(type_, text, INIT, const=const))
+        elif parameter.name in b.escaping:
+            address = b.frame_slot(type_.size, type_.align)
+            late.store(b, Place(type_, address, INIT), text)
+            b.declare(parameter.name, Local(type_, address, KNOWN, const=const))
+        else:
+            slot = b.alloca(b.stored(type_))
+            b.emit(f"store {b.stored(type_)} {b.to_memory(type_, text)}, ptr {slot}")
+            b.declare(parameter.name, Local(type_, slot, KNOWN, register=True, const=const))
+
+
+def _construct_members(b: Builder, instance: Instance) -> None:
+    """: a(1), b{2} — and what the list does not name."""
+    record = instance.record
+    assert record is not None
+    given: dict[str, Any] = {}
+    bases: dict[int, Any] = {}
+    for target, value in instance.node.initialisers:
+        if isinstance(target, str):
+            if record.field(target) is None:
+                raise b.refuse(f"{record} has no member {target}", instance.node)
+            given[target] = value
+            continue
+        type_ = b.program.resolve(target, b.env)
+        if type_ is record:  # a constructor that calls another one
+            late.construct(b, record, "%this", late.operands(b, value) if isinstance(value, list) else [value])
+            return
+        bases[id(type_)] = value
+    for base, offset in record.bases:
+        value = bases.get(id(base), [])
+        at = b.offset("%this", offset)
+        late.construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
+    late.point_to_tables(b, record, "%this")
+    for f in record.fields:
+        at = b.offset("%this", f.offset)
+        with b.full_expression():
+            if f.name in given:
+                late.initialise(b, Place(f.type, at, INIT), given[f.name])
+            elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
+                late.initialise(
+                    b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments
+                )
+            else:
+                late.default_initialise(b, f.type, at)
+
+
+def signature(instance: Instance) -> tuple[str, str]:
+    """LLVM's result type and parameters."""
+    parameters: list[str] = []
+    result = instance.result.llvm
+    if instance.returns_object:
+        parameters.append(f"{by_address(instance.result)} %result")
+        result = "void"
+    if instance.record is not None:
+        parameters.append(f"{by_address(instance.record)} %this")
+    parameters += [
+        f"{by_address(t) if isinstance(t, Record) else t.llvm} %p{i}" for i, t in enumerate(instance.parameters)
+    ]
+    if instance.node.variadic:  # what stands behind …, as `packed` lays it out
+        parameters += ["ptr %variadic", "i64 %variadic_count"]
+    return result, ", ".join(parameters)
+
+
+def function_text(b: Builder, instance: Instance) -> list[str]:
+    result, parameters = signature(instance)
+    out = [f"define {result} {instance.symbol}({parameters}) #0 {{", "entry:"]
+    if result != "void":
+        out.append(f"  %returned = alloca {result}")
+        out.append(f"  store {result} zeroinitializer, ptr %returned")
+    out += b.allocas
+    out.append("@@ENTER@@")
+    out += b.slots
+    out += b.lines
+    out.append("leave:")
+    out.append("@@LEAVE@@")
+    if result == "void":
+        out.append("  ret void")
+    else:
+        out.append(f"  %give = load {result}, ptr %returned")
+        out.append(f"  ret {result} %give")
+    out.append("}")
+    return out
+
+
+def type_of(p: Program, node: Any, env: Environment) -> Type:
+    """decltype: lowered aside, only the type is kept."""
+    b = Builder(p, replace(env), True)
+    b.outer = env.local
+    value = late.lower(b, node)
+    if isinstance(value, Overloads):  # a function's own type
+        pointer = rvalue(b, value).type
+        taken = isinstance(node, tree.Unary)  # decltype(&f)
+        return pointer.to if isinstance(pointer, Pointer) and not taken else pointer
+    made: Type = value.type
+    return made
+
+
+provide(type_of, write)

@@ -1,0 +1,156 @@
+"""File-level variables and statics: memory at a fixed address, first values before main."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree
+from tilewise.emulator.host.language.types import Array, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.initialise import complete, initialise
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.never_given import never_given
+from tilewise.emulator.host.lower.program import Environment
+from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place
+
+DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
+ON_THE_STACK = 64 << 10  # bytes of first values, at most: the program's stack is its own
+
+
+def _pointer(address: int) -> str:
+    return f"inttoptr (i64 {address} to ptr)"
+
+
+def static_memory(b: Builder, size: int, align: int) -> str:
+    return _pointer(b.program.memory.static(size, "", False))
+
+
+def global_place(b: Builder, name: str) -> Any:
+    """A file-level variable; its memory is made when it is first named."""
+    program = b.program
+    if "__shared__" in program.entities.variables[name].words:
+        if not program.device:
+            raise b.refuse(f"{name} is shared memory of a block: only kernels have it", None)
+        return late.shared_place(b, program.entities.variables[name])
+    type_, address = memory_of(b, name)
+    place = Place(type_, _pointer(address), INIT, name=name)
+    if isinstance(type_, Reference):
+        return Place(type_.to, b.make(f"load ptr, ptr {place.address}"), 2, name=name)
+    item = program.entities.variables[name]
+    place.const = isinstance(item.type, tree.TypeConst)
+    if program.device:
+        return late.on_the_card(b, name, item, place)
+    if item.words & DEVICE and "__managed__" not in item.words:
+        place.check = 2  # the host may pass it on, not read it
+    return place
+
+
+def memory_of(b: Builder, name: str) -> tuple[Type, int]:
+    program = b.program
+    if name not in program.globals:
+        item = program.entities.variables[name]
+        env = Environment(scope=name.rpartition("::")[0])
+        kept, b.env = b.env, env
+        type_ = _type(b, item)
+        b.env = kept
+        device = bool(item.words & DEVICE)
+        managed = "__managed__" in item.words
+        unset = device and not managed and never_given(program.entities, name, item)
+        address = program.memory.static(program.size_of(type_), name, device, managed, unset, item.line)
+        program.globals[name] = (type_, address)
+    return program.globals[name]
+
+
+def _type(b: Builder, item: tree.Variable) -> Type:
+    if late.is_auto(item.type) and not isinstance(item.type, (tree.TypeReference, tree.TypePointer)):
+        made: Type = late.type_of(b.program, item.init, b.env)
+        return made
+    init = item.init if item.init is not None else item.arguments
+    return complete(b, b.program.resolve(item.type, b.env), init)
+
+
+def initialise_globals(b: Builder) -> None:
+    """Every variable of the program, in the order of the file; those of known headers where they are used."""
+    program = b.program
+    for name in program.entities.order:
+        item = program.entities.variables[name]
+        if "function" in item.words or ("extern" in item.words and item.init is None):
+            continue
+        if name in program.library_variables and name not in program.globals:
+            continue
+        b.env = Environment(scope=name.rpartition("::")[0])
+        b.line = item.line
+        type_, address = memory_of(b, name)
+        init: Any = item.init if item.init is not None else item.arguments
+        if item.words & DEVICE:
+            _device(b, item, type_, address)
+            continue
+        if init is None:
+            inner: Type = type_
+            while isinstance(inner, Array):
+                inner = inner.of
+            if not isinstance(inner, Record):
+                continue
+        with b.full_expression():
+            if init is None:
+                late.default_initialise(b, type_, _pointer(address))
+            else:
+                initialise(b, Place(type_, _pointer(address), INIT), init)
+        if name not in program.library_variables:
+            _ends_with_the_program(b, type_, address)
+
+
+def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
+    """A __device__ variable's first values: made on the host and put there."""
+    if item.init is None:
+        return
+    size = b.program.size_of(type_)
+    large = size > ON_THE_STACK
+    space = _pointer(b.program.memory.static(size, "", False)) if large else b.temporary(type_)
+    b.for_card = True
+    initialise(b, Place(type_, space, INIT), item.init)
+    b.for_card = False
+    b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {_pointer(address)}, ptr {space}, i64 {size}, i1 false)")
+
+
+def _ends_with_the_program(b: Builder, type_: Type, address: int) -> None:
+    """Its destructor runs behind main, the last that was made first."""
+    if isinstance(type_, Record) and not b.program.layout(type_).trivial and not b.program.device:
+        b.program.external("rt_static")
+        destroyer = b.program.destroyer(type_).symbol
+        b.emit(f"call void @rt_static(ptr {destroyer}, ptr {_pointer(address)})")
+
+
+def local_static(b: Builder, item: tree.Variable) -> None:
+    """static int n = 0; inside a function: made the first time it is met."""
+    type_ = complete(b, b.program.resolve(item.type, b.env), item.init)
+    address = b.program.memory.static(b.program.size_of(type_), item.name, False)
+    init: Any = item.init if item.init is not None else item.arguments
+    if init is not None or isinstance(type_, Record):
+        flag = b.program.memory.static(8, "", False)
+        once, done = b.label(), b.label()
+        b.branch(b.make(f"icmp eq i8 {b.make(f'load i8, ptr {_pointer(flag)}')}, 0"), once, done)
+        b.begin(once)
+        b.emit(f"store i8 1, ptr {_pointer(flag)}")
+        initialise(b, Place(type_, _pointer(address), INIT), init if init is not None else [])
+        _ends_with_the_program(b, type_, address)
+        b.begin(done)
+    check = INIT if isinstance(type_, (Record, Array)) else KNOWN
+    b.declare(item.name, Local(type_, _pointer(address), check, static=True))
+
+
+def static_member(b: Builder, record: Record, name: str, item: tree.Variable) -> Place:
+    program = b.program
+    if name not in program.globals:
+        outside = program.entities.variables.get(name)
+        env = program.record_environment(record)
+        kept, b.env = b.env, env
+        type_ = complete(b, program.resolve(item.type, env), item.init)
+        program.globals[name] = (type_, program.memory.static(program.size_of(type_), name, False))
+        b.env = kept
+        _ = outside
+    type_, address = program.globals[name]
+    return Place(type_, _pointer(address), INIT, name=name)
+
+
+provide(global_place, local_static, static_member, static_memory)

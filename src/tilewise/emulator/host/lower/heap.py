@@ -1,0 +1,94 @@
+"""new and delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Pointer, Record, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import check_object, check_range, clear
+from tilewise.emulator.host.lower.conversion import convert, rvalue
+from tilewise.emulator.host.lower.initialise import initialise
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+
+
+def lower_new(b: Builder, node: tree.New) -> Value:
+    type_ = b.program.resolve(node.type, b.env)
+    size = b.program.size_of(type_)
+    if node.place is not None:
+        address = convert(b, late.lower(b, node.place), types.VOIDP).text
+        b.line = node.line
+        if size:
+            address = check_range(b, address, size, True)
+        initialise(b, Place(type_, address, INIT), node.arguments or [])
+        return Value(Pointer(type_), address)
+    b.program.external("rt_new", "declare ptr @rt_new(i64, i64, i32, i32)")
+    count = "1"
+    if node.length is not None:
+        count = convert(b, late.lower(b, node.length), types.LONG).text
+    word = b.program.text(str(type_))
+    b.line = node.line
+    array = int(node.length is not None)
+    address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {word + (array << 24)}, i32 {b.line_text()})")
+    if node.length is None:
+        _one(b, node, type_, address)
+    else:
+        _many(b, node, type_, address, count, size)
+    return Value(Pointer(type_), address)
+
+
+def _one(b: Builder, node: tree.New, type_: Type, address: str) -> None:
+    if node.arguments is not None:
+        initialise(b, Place(type_, address, INIT), node.arguments)
+    else:
+        late.default_initialise(b, type_, address)
+
+
+def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, size: int) -> None:
+    given: Any = node.arguments
+    if given is not None and not isinstance(type_, Record):
+        clear(b, address, b.make(f"mul i64 {count}, {size}"))
+    if given and isinstance(given[0], tree.Braces):
+        for i, item in enumerate(given[0].items):
+            initialise(b, Place(type_, b.offset(address, i * size), INIT), item)
+        return
+    inner: Type = type_
+    while isinstance(inner, Array):
+        inner = inner.of
+    if isinstance(inner, Record):
+        late.each(b, address, count, size, lambda at: late.default_initialise(b, type_, at))
+
+
+def lower_delete(b: Builder, node: tree.Delete) -> Value:
+    pointer = rvalue(b, late.lower(b, node.operand))
+    if not isinstance(pointer.type, Pointer):
+        raise b.refuse(f"delete needs a pointer, not {pointer.type}", node)
+    b.line = node.line
+    to = pointer.type.to
+    start = pointer.text
+    if isinstance(to, Record) and not b.program.layout(to).trivial:
+        there, done = b.label(), b.label()
+        whole = b.alloca("ptr")
+        b.emit(f"store ptr {start}, ptr {whole}")
+        b.branch(b.make(f"icmp ne ptr {pointer.text}, null"), there, done)
+        b.begin(there)
+        if node.array:
+            b.program.external("rt_count", "declare i64 @rt_count(ptr, i64)")
+            count = b.make(f"call i64 @rt_count(ptr {pointer.text}, i64 {to.size})")
+            late.destroy_array(b, to, pointer.text, count)
+        else:
+            behind = late.destroy_behind(b, to, pointer, FULL)
+            if behind is None:
+                late.destroy(b, to, check_object(b, pointer.text, to.size) if to.size else pointer.text)
+            else:
+                b.emit(f"store ptr {behind}, ptr {whole}")
+        b.begin(done)
+        start = b.make(f"load ptr, ptr {whole}")
+    b.program.external("rt_delete", "declare void @rt_delete(ptr, i32, i32)")
+    b.emit(f"call void @rt_delete(ptr {start}, i32 {int(node.array)}, i32 {b.line_text()})")
+    return Value(types.VOID, "")
+
+
+provide(lower_delete, lower_new)

@@ -1,0 +1,119 @@
+"""Variables get their first value: from an expression, arguments, a list in braces, a string."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import clear, store
+from tilewise.emulator.host.lower.conversion import bind, convert
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.values import INIT, Place, Value
+
+
+def initialise(b: Builder, place: Place, init: Any) -> None:
+    """`init` is an expression, a tree.Braces, a list of arguments, or a Value made already."""
+    type_ = place.type
+    if isinstance(type_, Array):
+        _array(b, place, init)
+        return
+    if isinstance(type_, Record):
+        if isinstance(init, list):
+            late.construct(b, type_, place.address, late.operands(b, init))
+        elif isinstance(init, tree.Braces):
+            late.construct(b, type_, place.address, [init])
+        else:
+            value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+            _object(b, type_, place, value)
+        return
+    if isinstance(init, tree.Braces):
+        init = list(init.items)
+    if isinstance(init, list):
+        if len(init) > 1:
+            raise b.refuse(f"{type_} is made from one value, {len(init)} are given")
+        init = init[0] if init else Value(types.INT, "0")
+    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    if isinstance(type_, Reference):
+        made = bind(b, value, type_)
+        store(b, Place(types.VOIDP, place.address, INIT), made.text)
+        return
+    store(b, place, convert(b, value, type_).text)
+
+
+def _object(b: Builder, record: Record, place: Place, value: Any) -> None:
+    """T x = value; a temporary that was just made becomes the variable itself."""
+    if isinstance(value, Value) and value.type is record:
+        mine = [t for t in b.temporaries if t[1] == value.text]
+        if mine or record.trivial:
+            b.temporaries = [t for t in b.temporaries if t[1] != value.text]
+            late.copy_bytes(b, place.address, value.text, record.size)
+            return
+    late.construct(b, record, place.address, [value])
+
+
+def _array(b: Builder, place: Place, init: Any) -> None:
+    array = place.type
+    assert isinstance(array, Array)
+    size = b.program.size_of(array)
+    only = init.items[0] if isinstance(init, tree.Braces) and len(init.items) == 1 else None
+    if isinstance(only, tree.Text) and array.of.size == 1:
+        init = only
+    if isinstance(init, tree.Text):
+        source = late.lower(b, init)
+        clear(b, place.address, size)
+        late.copy_bytes(b, place.address, source.address, min(size, len(init.value) + 1))
+        return
+    if isinstance(init, list):
+        init = tree.Braces(init, [None] * len(init))
+    if not isinstance(init, tree.Braces):
+        value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+        if isinstance(value, Place) and value.type == array:
+            late.copy_bytes(b, place.address, value.address, size)
+            return
+        raise b.refuse(f"an array ({array}) needs a list of values")
+    if len(init.items) > array.length:
+        raise b.refuse(f"{len(init.items)} values for an array of {array.length}")
+    inner = b.program.size_of(array.of)
+    if not isinstance(array.of, Record) or len(init.items) < array.length:
+        clear(b, place.address, size)
+    flat = _flat(init) if isinstance(array.of, Array) else None
+    if flat is not None:
+        _flat_array(b, place, array, flat)
+        return
+    for i, item in enumerate(init.items):
+        initialise(b, Place(array.of, b.offset(place.address, i * inner), INIT), item)
+    if isinstance(array.of, Record):
+        rest, of = b.offset(place.address, len(init.items) * inner), array.of
+        late.each(b, rest, str(array.length - len(init.items)), inner, lambda at: late.default_initialise(b, of, at))
+
+
+def _flat(init: tree.Braces) -> list[Any] | None:
+    """int a[2][2] = {1, 2, 3, 4}: without inner braces."""
+    if init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):
+        return init.items
+    return None
+
+
+def _flat_array(b: Builder, place: Place, array: Array, items: list[Any]) -> None:
+    inner: Type = array
+    while isinstance(inner, Array):
+        inner = inner.of
+    for i, item in enumerate(items):
+        initialise(b, Place(inner, b.offset(place.address, i * inner.size), INIT), item)
+
+
+def complete(b: Builder, type_: Type, init: Any) -> Type:
+    """int a[] = {…}: the length comes from the list."""
+    if isinstance(type_, Array) and type_.length == 0:
+        if isinstance(init, tree.Braces):
+            if len(init.items) == 1 and isinstance(init.items[0], tree.Text) and type_.of.size == 1:
+                return Array(type_.of, len(init.items[0].value) + 1)
+            return Array(type_.of, len(init.items))
+        if isinstance(init, tree.Text):
+            return Array(type_.of, len(init.value) + 1)
+    return type_
+
+
+provide(initialise)

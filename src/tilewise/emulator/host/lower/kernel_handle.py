@@ -1,0 +1,68 @@
+"""A kernel's name as a value of the host: a handle that a launch through a pointer finds the kernel by.
+
+A handle is the address of a few bytes that hold nothing: nobody calls it, and two kernels never share one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import types
+from tilewise.emulator.host.language.types import FunctionType, Pointer, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.deduce import deduce
+from tilewise.emulator.host.lower.late import provide
+from tilewise.emulator.host.lower.program import Environment, KernelHandle
+from tilewise.emulator.host.lower.values import Overloads, Value
+
+
+def kernel_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
+    """The handle of the kernel meant: the one of the wanted type, or the only one."""
+    target = wanted.to if isinstance(wanted, (Pointer, types.Reference)) else wanted
+    kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "words", ())]
+    for node in sorted(kernels, key=lambda k: k.tokens is None):  # one with a body before its declaration
+        found = _bound(b, node, overloads, target)
+        if found is None:
+            continue
+        bindings, parameters = found
+        address = _address(b, KernelHandle(node, bindings, parameters))
+        type_ = wanted if isinstance(wanted, Pointer) else Pointer(FunctionType(types.VOID, tuple(parameters)))
+        return Value(type_, f"inttoptr (i64 {address} to ptr)")
+    if kernels and isinstance(target, FunctionType):
+        raise b.refuse(f"no kernel {overloads.name} has the type {target}")
+    return Value(wanted if isinstance(wanted, Pointer) else types.VOIDP, "null")
+
+
+def _bound(
+    b: Builder, node: Any, overloads: Overloads, target: Type | None
+) -> tuple[dict[str, Any], list[Type]] | None:
+    program = b.program
+    env = Environment(scope=node.scope)
+    bindings: dict[str, Any] = {}
+    wanted = target.parameters if isinstance(target, FunctionType) else ()
+    if wanted and len(wanted) != len(node.parameters):
+        return None
+    if node.template:
+        made = deduce(program, node, overloads.arguments, [Value(t, "") for t in wanted], env, b.env)
+        if made is None:
+            return None
+        bindings = made
+    inner = Environment(bindings, node.scope)
+    parameters = [types.bare(program.resolve(p.type, inner)) for p in node.parameters]
+    if wanted and tuple(parameters) != tuple(wanted):
+        return None
+    return bindings, parameters
+
+
+def _address(b: Builder, handle: KernelHandle) -> int:
+    handles = b.program.kernel_handles
+    for address, known in handles.items():
+        if known.node is handle.node and {k: str(v) for k, v in known.bindings.items()} == {
+            k: str(v) for k, v in handle.bindings.items()
+        }:
+            return address
+    address = int(b.program.memory.constant(bytes(16)))
+    handles[address] = handle
+    return address
+
+
+provide(kernel_handle)

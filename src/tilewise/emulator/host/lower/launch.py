@@ -1,0 +1,127 @@
+"""kernel<<<grid, block, shared, stream>>>(…): arguments laid out in memory, then a call into the runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store
+from tilewise.emulator.host.lower.conversion import convert, rvalue
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.overload import NoMatch, choose
+from tilewise.emulator.host.lower.program import Environment, LaunchSite, Program
+from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
+
+
+def lower_launch(b: Builder, node: tree.Launch) -> Value:
+    program = b.program
+    kernel = late.lower(b, node.kernel)
+    values: list[Any]
+    if isinstance(kernel, Overloads):
+        values = late.operands(b, node.arguments)
+        site, handle = _known_kernel(b, node, kernel, values), "null"
+    else:
+        site, handle, values = _through_pointer(b, node, kernel)
+    offsets, size = argument_offsets(program, site.parameters)
+    site.offsets += offsets
+    space = b.temporary(Array(types.CHAR, max(1, size)))
+    for value, type_, offset in zip(values, site.parameters, offsets, strict=False):
+        _argument(b, value, type_, b.offset(space, offset))
+    dim3 = program.resolve(tree.TypeName("dim3"), Environment())
+    if len(node.configuration) < 2:
+        raise b.refuse("a launch needs a grid and a block: <<<grid, block>>>", node)
+    grid = _dim3(b, node.configuration[0], dim3)
+    block = _dim3(b, node.configuration[1], dim3)
+    shared, stream = "0", "0"
+    if len(node.configuration) > 2:
+        shared = convert(b, late.lower(b, node.configuration[2]), types.ULONG).text
+    if len(node.configuration) > 3:
+        given = convert(b, late.lower(b, node.configuration[3]), types.VOIDP)
+        stream = b.make(f"ptrtoint ptr {given.text} to i64")
+    number = len(program.launches)
+    program.launches.append(site)
+    program.external("rt_launch")
+    b.line = node.line
+    b.note_line(node.line)
+    b.emit(
+        f"call void @rt_launch(i32 {number}, ptr {handle}, ptr {grid}, ptr {block}, i64 {shared}, i64 {stream}, "
+        f"ptr {space})"
+    )
+    return Value(types.VOID, "")
+
+
+def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list[Any]) -> LaunchSite:
+    program = b.program
+    kernels = [c for c in kernel.candidates if "__global__" in getattr(c, "words", ())]
+    if not kernels:
+        raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
+    try:
+        choice = choose(b, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
+    except NoMatch:
+        raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
+    b.line = node.line
+    env = Environment(choice.bindings, choice.node.scope)
+    parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
+    definition = next(
+        (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
+    )
+    return LaunchSite(node, definition, choice.bindings, parameters, [])
+
+
+def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:
+    """kernels[i]<<<…>>>(…): which one it is is known when it runs, what it takes is known now."""
+    pointer = rvalue(b, kernel)
+    target = pointer.type.to if isinstance(pointer.type, types.Pointer) else None
+    if not isinstance(target, types.FunctionType):
+        raise b.refuse("only a __global__ function can be launched", node.kernel)
+    if len(target.parameters) != len(node.arguments):
+        raise b.refuse(f"this kernel takes {len(target.parameters)} arguments, {len(node.arguments)} are given", node)
+    values = late.operands(b, node.arguments)
+    return LaunchSite(node, None, {}, [types.bare(t) for t in target.parameters], []), pointer.text, values
+
+
+def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
+    counts = sorted({len(k.parameters) for k in kernels})
+    if len(values) not in counts:
+        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
+    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
+    return f"no {name} takes ({given})"
+
+
+def argument_offsets(program: Program, parameters: list[Type]) -> tuple[list[int], int]:
+    """Where each argument lies among a launch's, and the bytes of all."""
+    offsets, at = [], 0
+    for type_ in parameters:
+        size = program.size_of(type_)
+        at = -(-at // max(1, type_.align)) * max(1, type_.align)
+        offsets.append(at)
+        at += size
+    return offsets, at
+
+
+def _argument(b: Builder, value: Any, type_: Type, address: str) -> None:
+    if isinstance(type_, Record):
+        copy_bytes(b, address, convert(b, value, type_).text, type_.size)
+    elif isinstance(type_, Reference):
+        raise b.refuse("a kernel cannot take references")
+    else:
+        store(b, Place(type_, address, INIT), convert(b, value, type_).text)
+
+
+def _dim3(b: Builder, node: Any, dim3: Type) -> str:
+    assert isinstance(dim3, Record)
+    if isinstance(node, tree.Braces):
+        return str(late.make_temporary(b, dim3, [node]).text)
+    value = late.lower(b, node)
+    if getattr(value, "type", None) is dim3:
+        if isinstance(value, Place) and value.check == FULL:
+            return check_range(b, value.address, dim3.size, False)
+        return value.address if isinstance(value, Place) else str(value.text)
+    if isinstance(getattr(value, "type", None), types.Scalar):
+        value = convert(b, value, types.UINT)
+    return convert(b, value, dim3).text
+
+
+provide(lower_launch)

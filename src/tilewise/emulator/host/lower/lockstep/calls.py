@@ -1,0 +1,155 @@
+"""Calls from lanes: the function is called for one after another, with that lane's threadIdx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Pointer, Record, Scalar
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import rvalue
+from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
+from tilewise.emulator.host.lower.lockstep.wide import Wide, convert, lanes_of, register, widen
+from tilewise.emulator.host.lower.values import KNOWN, Local, Value
+
+VECTORS = {
+    "sqrtf": ("sqrt", 1),
+    "sqrt": ("sqrt", 1),
+    "fabsf": ("fabs", 1),
+    "fabs": ("fabs", 1),
+    "fmaf": ("fma", 3),
+    "fma": ("fma", 3),
+}
+
+UNSET = """  call void @set_lane(i64 %l)
+  call void @rt_unset(i32 %line, i32 %word)
+  br label %next"""
+
+
+def tell_unset(b: Builder, lacks: str, name: str) -> None:
+    """A variable is read that has no value in these lanes."""
+    lanes = lanes_of(b)
+    head = f"void @unset({lanes.bits} %mask, i32 %line, i32 %word) noinline cold"
+    lanes.functions["unset"] = lane_loop(head, UNSET, lanes.bits, lanes.width)
+    b.program.external("rt_unset")
+    bad, good = b.label(), b.label()
+    b.emit(f"br i1 {lanes.any(b, lacks)}, label %{bad}, label %{good}, !prof !0")
+    b.open = False
+    b.begin(bad)
+    word = b.program.text(name)
+    b.emit(f"call void @unset({lanes.bits} {lanes.mask_bits(b, lacks)}, i32 {b.line_text()}, i32 {word})")
+    b.jump(good)
+    b.begin(good)
+
+
+def lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
+    """The call's value in all lanes; `given` are literals as they stand, Values and Wides."""
+    name = node.function.name.rpartition("::")[2]
+    if node.function.name in late.BUILTIN:
+        raise NotInLockstep(f"a call of {name} at line {node.line}")
+    what, count = VECTORS.get(name, ("", -1))
+    if len(given) == count and b.find(name) is None:
+        made = _as_vector(b, what, name.endswith("f"), given)
+        if made is not None:
+            return made
+    lanes = lanes_of(b)
+    slots = [_kept(b, value) if isinstance(value, Wide) else "" for value in given]
+    mask = lanes.mask_bits(b)
+    counter = b.alloca("i64")
+    b.emit(f"store i64 0, ptr {counter}")
+    head, run, more, done = (b.label() for _ in range(4))
+    b.begin(head)
+    lane = b.make(f"load i64, ptr {counter}")
+    number = b.make(f"trunc i64 {lane} to {lanes.bits}")
+    b.branch(b.make(f"trunc {lanes.bits} {b.make(f'lshr {lanes.bits} {mask}, {number}')} to i1"), run, more)
+    b.begin(run)
+    b.emit(f"call void @set_lane(i64 {lane})")
+    result = _called(b, node, [_of_lane(b, v, s, lane) for v, s in zip(given, slots, strict=True)])
+    kept = ""
+    if result.type is not types.VOID:
+        kept = _keep(b, result, lane)
+    b.begin(more)
+    b.emit(f"store i64 {b.make(f'add i64 {lane}, 1')}, ptr {counter}")
+    b.branch(b.make(f"icmp ult i64 {lane}, {lanes.width - 1}"), head, done)
+    b.begin(done)
+    if not kept:
+        return result
+    llvm = "i8" if result.type is types.BOOL else register(result.type)
+    text = b.make(f"load {lanes.vector(llvm)}, ptr {kept}")
+    if result.type is types.BOOL:
+        text = b.make(f"trunc {lanes.vector('i8')} {text} to {lanes.vector('i1')}")
+    return Wide(result.type, text)
+
+
+def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | None:
+    """sqrt, fabs and fma of floating values: one instruction for all lanes."""
+    if not any(isinstance(v, Wide) for v in given) or not all(isinstance(v, (Wide, Value)) for v in given):
+        return None
+    if not all(isinstance(v.type, Scalar) and v.type.floating for v in given):
+        return None
+    type_ = types.FLOAT if single or all(v.type is types.FLOAT for v in given) else types.DOUBLE
+    lanes = lanes_of(b)
+    kind, short = lanes.vector(type_.llvm), f"v{lanes.width}f{type_.size * 8}"
+    intrinsic = f"llvm.{what}.{short}"
+    b.program.externals[intrinsic] = f"declare {kind} @{intrinsic}({', '.join([kind] * len(given))})"
+    texts = ", ".join(f"{kind} {convert(b, widen(b, v), type_).text}" for v in given)
+    return Wide(type_, b.make(f"call {kind} @{intrinsic}({texts})"))
+
+
+def _kept(b: Builder, value: Wide) -> str:
+    """A vector in memory, for its lanes to be taken out."""
+    lanes = lanes_of(b)
+    llvm, text = register(value.type), value.text
+    if llvm == "i1":
+        llvm, text = "i8", b.make(f"zext {lanes.vector('i1')} {text} to {lanes.vector('i8')}")
+    slot = b.alloca(lanes.vector(llvm))
+    b.emit(f"store {lanes.vector(llvm)} {text}, ptr {slot}")
+    return slot
+
+
+def _of_lane(b: Builder, value: Any, slot: str, lane: str) -> Any:
+    if not slot:
+        return value
+    llvm = register(value.type)
+    at = b.make(f"getelementptr {'i8' if llvm == 'i1' else llvm}, ptr {slot}, i64 {lane}")
+    if llvm == "i1":
+        return Value(value.type, b.make(f"trunc i8 {b.make(f'load i8, ptr {at}')} to i1"))
+    text = b.make(f"load {llvm}, ptr {at}")
+    if isinstance(value.type, Pointer):
+        text = b.make(f"inttoptr i64 {text} to ptr")
+    return Value(value.type, text)
+
+
+def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
+    """The call for one lane: its arguments are variables that hold what was computed for all."""
+    b.note_line(b.line)
+    with b.scope(), b.full_expression():
+        names: list[Any] = []
+        for i, value in enumerate(values):
+            if isinstance(value, tree.Node):
+                names.append(value)
+                continue
+            slot = b.alloca(b.stored(value.type))
+            b.emit(f"store {b.stored(value.type)} {b.to_memory(value.type, value.text)}, ptr {slot}")
+            b.declare(f"$ {i}", Local(value.type, slot, KNOWN, register=True))
+            names.append(tree.Name(f"$ {i}", line=node.line))
+        made = rvalue(b, late.lower(b, tree.Call(node.function, names, line=node.line)))
+    if isinstance(made.type, (Record, Array)):
+        raise NotInLockstep(f"a call that gives {made.type} at line {node.line}")
+    return made
+
+
+def _keep(b: Builder, result: Value, lane: str) -> str:
+    """What the call gave, in its lane of a vector in memory."""
+    llvm, text = ("i8", b.to_memory(types.BOOL, result.text)) if result.type is types.BOOL else ("", result.text)
+    if not llvm:
+        llvm = register(result.type)
+    if isinstance(result.type, Pointer):
+        text = b.make(f"ptrtoint ptr {text} to i64")
+    kind = lanes_of(b).vector(llvm)
+    slot = b.alloca(kind)
+    b.allocas.append(f"  store {kind} zeroinitializer, ptr {slot}")
+    b.emit(f"store {llvm} {text}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}')}")
+    return slot

@@ -1,0 +1,220 @@
+"""Which variables of a kernel have the same value in all lanes, and which loops lanes leave one by one.
+
+A region is code that only some of the lanes run: a branch whose condition varies, a loop that is left at different
+times. A variable varies if it is given a varying value, or is assigned to in another region than it was declared in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.emulator.host.language import tree
+from tilewise.errors import EngineError
+
+PURE = frozenset({
+    "sqrt", "sqrtf", "rsqrtf", "fabs", "fabsf", "abs", "exp", "expf", "__expf", "log", "logf", "__logf", "sin", "sinf",
+    "cos", "cosf", "pow", "powf", "fmax", "fmaxf", "fmin", "fminf", "min", "max", "floor", "floorf", "ceil", "ceilf",
+})  # fmt: skip
+BARRIER = "__syncthreads"
+
+
+class NotInLockstep(EngineError):
+    """What of a kernel keeps its threads from being run side by side; they are run one by one instead."""
+
+
+@dataclass
+class Declared:
+    node: Any
+    region: int
+    array: bool = False
+
+
+@dataclass
+class Around:
+    """A loop around the statement that is looked at."""
+
+    node: Any
+    region: int
+
+
+class Divergence:
+    def __init__(self, parameters: list[Any], body: Any, rows: bool) -> None:
+        self.rows = rows  # the lanes of a group lie in one row: threadIdx.y and .z are the same in all of them
+        self.varying: set[int] = set()  # declarations, by their node
+        self.assigned: set[int] = set()  # declarations that are given a value later on
+        self.leaving: set[int] = set()  # loops that are left lane by lane
+        self.changed = True
+        while self.changed:
+            self.changed = False
+            self.regions = 1
+            self.region = 0
+            self.loops: list[Around] = []
+            self.scopes: list[dict[str, Declared]] = [{p.name: Declared(p, 0) for p in parameters}]
+            self.statement(body)
+
+    def _note(self, known: set[int], node: Any) -> None:
+        if id(node) not in known:
+            known.add(id(node))
+            self.changed = True
+
+    def _find(self, name: str) -> Declared | None:
+        return next((s[name] for s in reversed(self.scopes) if name in s), None)
+
+    @contextmanager
+    def _in_region(self, enter: bool = True) -> Iterator[None]:
+        kept = self.region
+        if enter:
+            self.region = self.regions
+            self.regions += 1
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+        self.region = kept
+
+    # -- statements
+
+    def statement(self, node: Any) -> None:
+        if node is None or isinstance(node, tree.Nothing):
+            return
+        handlers: dict[type, Any] = {
+            tree.Block: self._block, tree.Expression: self._expression, tree.Declaration: self._declaration,
+            tree.If: self._if, tree.For: self._loop, tree.While: self._loop, tree.Jump: self._jump,
+            tree.Return: self._return,
+        }  # fmt: skip
+        handler = handlers.get(type(node))
+        if handler is None:
+            raise NotInLockstep(f"{type(node).__name__} at line {node.line}")
+        handler(node)
+
+    def _block(self, node: tree.Block) -> None:
+        with self._in_region(False):
+            for item in node.body:
+                self.statement(item)
+
+    def _expression(self, node: tree.Expression) -> None:
+        self.varies(node.value)
+
+    def _return(self, node: tree.Return) -> None:
+        if node.value is not None:
+            self.varies(node.value)
+
+    def _declaration(self, node: tree.Declaration) -> None:
+        for item in node.items:
+            shared = "__shared__" in item.words
+            array = isinstance(item.type, tree.TypeArray) and not shared and "static" not in item.words
+            given = item.init if item.init is not None else item.arguments
+            varies = given is not None and self.varies(given)
+            if varies:
+                self._note(self.varying, item)
+            self.scopes[-1][item.name] = Declared(item, self.region, array)
+
+    def _if(self, node: tree.If) -> None:
+        if node.init is not None or isinstance(node.condition, tree.Declaration):
+            raise NotInLockstep(f"a variable declared in a condition at line {node.line}")
+        parts = self.varies(node.condition)
+        for side in (node.yes, node.no):
+            if side is not None:
+                with self._in_region(parts):
+                    self.statement(side)
+
+    def _loop(self, node: Any) -> None:
+        if isinstance(node.condition, tree.Declaration):
+            raise NotInLockstep(f"a variable declared in a condition at line {node.line}")
+        parts = id(node) in self.leaving
+        with self._in_region(parts):
+            if isinstance(node, tree.For):
+                self.statement(node.init)
+            if node.condition is not None and self.varies(node.condition):
+                self._note(self.leaving, node)
+            with self._in_region(parts):
+                self.loops.append(Around(node, self.region))
+                self.statement(node.body)
+                self.loops.pop()
+            if isinstance(node, tree.For) and node.step is not None:
+                self.varies(node.step)
+
+    def _jump(self, node: tree.Jump) -> None:
+        if not self.loops:
+            raise NotInLockstep(f"{node.word} at line {node.line}")
+        if self.loops[-1].region != self.region:
+            self._note(self.leaving, self.loops[-1].node)
+
+    # -- expressions
+
+    def varies(self, node: Any) -> bool:
+        """Whether lanes may differ in it. What it assigns to is noted."""
+        if isinstance(node, (list, tuple)):
+            return self._any(node)
+        if not isinstance(node, tree.Node):
+            return False
+        if isinstance(node, tree.Name):
+            return self._name(node)
+        if isinstance(node, (tree.Assign, tree.Step)):
+            return self._assign(node)
+        if isinstance(node, tree.Call):
+            return self._call(node)
+        if isinstance(node, tree.Member) and isinstance(node.base, tree.Name) and node.base.name == "threadIdx":
+            if node.name not in ("x", "y", "z"):
+                raise NotInLockstep(f"threadIdx.{node.name} at line {node.line}")
+            return node.name == "x" or not self.rows
+        if isinstance(node, tree.SizeOf) and node.operand is not None:
+            raise NotInLockstep(f"sizeof of a value at line {node.line}")
+        if isinstance(node, (tree.SizeOf, tree.TypeName, tree.TypeFixed, tree.TypePointer, tree.TypeConst)):
+            return False
+        if isinstance(node, tree.Ternary) or (isinstance(node, tree.Binary) and node.op in ("&&", "||")):
+            return self._in_part(node)
+        if isinstance(node, (tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch, tree.This)):
+            raise NotInLockstep(f"{type(node).__name__} at line {node.line}")
+        return self._any([getattr(node, name) for name in node.__slots__])
+
+    def _any(self, nodes: Any) -> bool:
+        out = False
+        for node in nodes:  # each is looked at: it may assign
+            out = self.varies(node) or out
+        return out
+
+    def _name(self, node: tree.Name) -> bool:
+        if node.name == "threadIdx":
+            raise NotInLockstep(f"threadIdx as a whole at line {node.line}")
+        found = self._find(node.name)
+        return found is not None and (found.array or id(found.node) in self.varying)
+
+    def _in_part(self, node: Any) -> bool:
+        first, rest = (
+            (node.condition, [node.yes, node.no]) if isinstance(node, tree.Ternary) else (node.left, [node.right])
+        )
+        parts = self.varies(first)
+        out = parts
+        for side in rest:
+            with self._in_region(parts):
+                out = self.varies(side) or out
+        return out
+
+    def _assign(self, node: Any) -> bool:
+        target = node.target if isinstance(node, tree.Assign) else node.operand
+        varies = self.varies(node.value) if isinstance(node, tree.Assign) else False
+        root = target
+        while isinstance(root, tree.Member) and not root.arrow:
+            root = root.base
+        found = self._find(root.name) if isinstance(root, tree.Name) else None
+        if found is None:
+            return self.varies(target) or varies
+        self.assigned.add(id(found.node))
+        if varies or found.region != self.region:
+            self._note(self.varying, found.node)
+        return id(found.node) in self.varying
+
+    def _call(self, node: tree.Call) -> bool:
+        given = self.varies(node.arguments)
+        if not isinstance(node.function, tree.Name):
+            raise NotInLockstep(f"a call that is not by a function's name at line {node.line}")
+        name = node.function.name
+        if self._find(name) is not None:
+            raise NotInLockstep(f"a call by way of {name} at line {node.line}")
+        if name == BARRIER:
+            if self.region:
+                raise NotInLockstep(f"a barrier that only some threads may reach at line {node.line}")
+            return False
+        return given or name.rpartition("::")[2] not in PURE

@@ -1,0 +1,165 @@
+"""Functions of one expression, written into the kernel that calls them: so they are computed for all lanes at once.
+
+`getElement(A, row, i)`, `index(x, y)`, `square(d)`: the body with the arguments in the place of the parameters, each as
+its parameter's type. What is not that plain stays a call, made for one lane after another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Pointer, Record, Reference, Scalar
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.function import body_of
+from tilewise.emulator.host.lower.lockstep.divergence import PURE
+from tilewise.emulator.host.lower.program import Environment
+from tilewise.errors import KernelError
+
+DEPTH = 8  # functions inside functions
+LARGEST = 400  # nodes of a body after that
+EFFECTS = (tree.Assign, tree.Step, tree.Call, tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch)
+
+
+def with_functions_inlined(b: Builder, node: tree.Function, body: Any) -> Any:
+    """The kernel's body; the tree that was read stays as it is."""
+    own = {p.name for p in node.parameters} | {n.name for n in _nodes(body) if isinstance(n, tree.Variable)}
+    return _rewritten(b, body, own, 0)
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    if isinstance(node, (list, tuple)):
+        for item in node:
+            yield from _nodes(item)
+    elif isinstance(node, tree.Node):
+        yield node
+        for name in node.__slots__:
+            yield from _nodes(getattr(node, name))
+
+
+def _mapped(node: Any, change: Any) -> Any:
+    """A copy whose parts are changed; the node itself where nothing in it is."""
+    if isinstance(node, (list, tuple)):
+        made = [change(item) for item in node]
+        same = all(x is y for x, y in zip(made, node, strict=True))
+        return node if same else type(node)(made) if isinstance(node, tuple) else made
+    if not isinstance(node, tree.Node):
+        return node
+    out = node
+    for name in node.__slots__:
+        before = getattr(node, name)
+        after = change(before) if isinstance(before, (tree.Node, list, tuple)) else before
+        if after is not before:
+            if out is node:
+                out = copy.copy(node)
+            setattr(out, name, after)
+    return out
+
+
+def _rewritten(b: Builder, node: Any, own: set[str], depth: int) -> Any:
+    made = _mapped(node, lambda part: _rewritten(b, part, own, depth))
+    if isinstance(made, tree.Call) and isinstance(made.function, tree.Name) and depth < DEPTH:
+        inner = _inlined(b, made, own, depth)
+        return made if inner is None else inner
+    return made
+
+
+def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
+    name = node.function
+    if name.name in own or name.arguments is not None or name.owner is not None:
+        return None
+    _, candidates = b.program.functions_named(name.name, b.env.scope)
+    if len(candidates) != 1:
+        return None
+    function = candidates[0]
+    plain = not (function.library or function.template or function.variadic or function.words & {"__global__"})
+    if not plain or function.tokens is None or len(function.parameters) != len(node.arguments):
+        return None
+    try:
+        value = _expression(body_of(b.program, function, Environment(scope=function.scope)))
+        if value is None:
+            return None
+        given = _given(b, function, node.arguments, value)
+        result = b.program.resolve(function.result, Environment(scope=function.scope))
+    except KernelError:
+        return None
+    free = {n.name for n in _nodes(value) if isinstance(n, tree.Name)} - {p.name for p in function.parameters}
+    if given is None or free & own or name.name in free:
+        return None
+    if not (result is types.VOID or isinstance(result, (Scalar, Pointer))):
+        return None
+    inner = _rewritten(b, _substituted(value, given), own, depth + 1)
+    if sum(1 for _ in _nodes(inner)) > LARGEST or not all(_in_lanes(n) for n in _nodes(inner)):
+        return None
+    return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=node.line)
+
+
+def _in_lanes(node: Any) -> bool:
+    """What could keep the whole kernel from running in lanes stays in its function."""
+    if isinstance(node, tree.Call):
+        return isinstance(node.function, tree.Name) and node.function.name.rpartition("::")[2] in PURE
+    unusual = (tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch, tree.This, tree.Construct, tree.Braces)
+    return not isinstance(node, unusual) and not (isinstance(node, tree.SizeOf) and node.operand is not None)
+
+
+def _expression(body: tree.Block) -> Any:
+    """What `{ return e; }` gives, or `{ e; }` does."""
+    if len(body.body) != 1 or not isinstance(body.body[0], (tree.Return, tree.Expression)):
+        return None
+    return body.body[0].value
+
+
+def _given(b: Builder, function: tree.Function, arguments: list[Any], value: Any) -> dict[str, Any] | None:
+    """What stands for each parameter; None where the order or the number of evaluations could be told apart."""
+    out: dict[str, Any] = {}
+    changed = {_root(n) for n in _nodes(value) if isinstance(n, (tree.Assign, tree.Step))}
+    changed |= {_root(n) for n in _nodes(value) if isinstance(n, tree.Unary) and n.op == "&"}
+    sometimes = {n.name for part in _maybe(value) for n in _nodes(part) if isinstance(n, tree.Name)}
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
+        uses = sum(isinstance(n, tree.Name) and n.name == parameter.name for n in _nodes(value))
+        inside = list(_nodes(argument))
+        touches = any(
+            isinstance(n, tree.Index) or (isinstance(n, tree.Unary) and n.op == "*")
+            or (isinstance(n, tree.Member) and n.arrow) for n in inside
+        )  # fmt: skip
+        if parameter.name in changed or isinstance(argument, tree.Braces) or parameter.default is not None:
+            return None
+        if any(isinstance(n, EFFECTS) for n in inside) or (touches and (uses != 1 or parameter.name in sometimes)):
+            return None
+        type_ = b.program.resolve(parameter.type, Environment(scope=function.scope))
+        if isinstance(type_, Reference):
+            type_ = type_.to
+        if isinstance(type_, Record):
+            if not isinstance(argument, tree.Name):
+                return None
+            out[parameter.name] = argument
+        elif isinstance(type_, Scalar):
+            out[parameter.name] = tree.Cast(tree.TypeFixed(type_), argument, line=argument.line)
+        elif isinstance(type_, Pointer):
+            out[parameter.name] = argument
+        else:
+            return None
+    return out
+
+
+def _maybe(value: Any) -> Iterator[Any]:
+    """Parts that are not always evaluated."""
+    for node in _nodes(value):
+        if isinstance(node, tree.Ternary):
+            yield from (node.yes, node.no)
+        elif isinstance(node, tree.Binary) and node.op in ("&&", "||"):
+            yield node.right
+
+
+def _root(node: Any) -> str:
+    target = node.target if isinstance(node, tree.Assign) else node.operand
+    while isinstance(target, tree.Member) and not target.arrow:
+        target = target.base
+    return target.name if isinstance(target, tree.Name) else ""
+
+
+def _substituted(node: Any, given: dict[str, Any]) -> Any:
+    if isinstance(node, tree.Name) and node.name in given and node.owner is None:
+        return given[node.name]
+    return _mapped(node, lambda part: _substituted(part, given))

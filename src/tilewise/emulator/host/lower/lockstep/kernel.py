@@ -1,0 +1,128 @@
+"""A kernel whose threads are run in groups, side by side: the function for one group, and what goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Pointer, Reference
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import rvalue
+from tilewise.emulator.host.lower.escapes import escaping
+from tilewise.emulator.host.lower.function import body_of, declare_parameters, function_text
+from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.lockstep.divergence import Divergence, NotInLockstep
+from tilewise.emulator.host.lower.lockstep.inlined import with_functions_inlined
+from tilewise.emulator.host.lower.lockstep.statement import declare, statement
+from tilewise.emulator.host.lower.lockstep.wide import Lanes, Region, Wide, from_linear, scalars
+from tilewise.emulator.host.lower.program import Instance, Program
+from tilewise.emulator.host.lower.values import Value
+
+GROUPS = """
+@group = internal global i64 0
+define internal void @enter_group(i64 %g) #0 {{
+  store i64 %g, ptr @group
+  %t = mul i64 %g, {width}
+  call void {enter_thread}(i64 %t)
+  ret void
+}}
+define internal void @set_lane(i64 %l) noinline cold #0 {{
+  %g = load i64, ptr @group
+  %first = mul i64 %g, {width}
+  %t = add i64 %first, %l
+  call void {enter_thread}(i64 %t)
+  ret void
+}}
+define internal void @first_lane({bits} %mask) noinline cold #0 {{
+  %l = call {bits} @llvm.cttz.{bits}({bits} %mask, i1 false)
+  %lane = zext {bits} %l to i64
+  call void @set_lane(i64 %lane)
+  ret void
+}}
+declare {bits} @llvm.cttz.{bits}({bits}, i1)
+"""
+
+
+def width_of(block: tuple[int, int, int]) -> tuple[int, bool]:
+    """Lanes of a group, and whether they lie in one row of the block."""
+    for width in (16, 8, 4):
+        if block[0] % width == 0:
+            return width, True
+    return 8, False
+
+
+def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> Lanes:
+    """Fill in the kernel's text for a group of so many threads."""
+    node = instance.node
+    p.device = True
+    b = Builder(p, instance.env, node.library)
+    b.line = node.line
+    b.result = instance.result
+    body = with_functions_inlined(b, node, body_of(p, node, instance.env))
+    b.escaping = escaping(b, [body], False)
+    if instance.record is not None or any(isinstance(t, Reference) for t in instance.parameters):
+        raise NotInLockstep("a kernel with references")
+    if any(q.name in b.escaping for q in node.parameters):
+        raise NotInLockstep("a parameter whose address is taken")
+    lanes = b.lanes = Lanes(width, rows, Divergence(node.parameters, body, rows))
+    with b.scope():
+        declare_parameters(b, instance)
+        _begin(b, lanes)
+        for i, (parameter, type_) in enumerate(zip(node.parameters, instance.parameters, strict=True)):
+            if id(parameter) in lanes.divergence.varying:
+                declare(b, parameter.name, type_, Value(type_, f"%p{i}"), True)
+        _spans(b, lanes, instance)
+        statement(b, body)
+    if b.open:
+        b.jump("leave")
+    instance.result = types.VOID
+    instance.frame = b.frame
+    instance.calls = b.calls
+    instance.text = function_text(b, instance)
+    return lanes
+
+
+def _begin(b: Builder, lanes: Lanes) -> None:
+    """threadIdx of the lanes, and which of them there are."""
+    truths = lanes.vector("i1")
+    slot = b.alloca(truths)
+    lanes.regions.append(Region(slot, "leave"))
+    if lanes.rows:
+        index = {c: _component(b, "threadIdx", c) for c in "xyz"}
+        lanes.index = {**index, "x": from_linear(b, types.UINT, index["x"].text, 1)}
+        b.emit(f"store {truths} splat (i1 true), ptr {slot}")
+        return
+    x, y, z = (_component(b, "blockDim", c) for c in "xyz")
+    group = b.make(f"trunc i64 {b.make('load i64, ptr @group')} to i32")
+    thread = from_linear(b, types.UINT, b.make(f"mul i32 {group}, {lanes.width}"), 1)
+    row = scalars(b, "/", thread, x)
+    lanes.index = {"x": scalars(b, "%", thread, x), "y": scalars(b, "%", row, y), "z": scalars(b, "/", row, y)}
+    number = b.make(f"mul i32 {b.make(f'mul i32 {x.text}, {y.text}')}, {z.text}")
+    here = scalars(b, "<", Wide(types.UINT, thread.text), Value(types.UINT, number))
+    b.emit(f"store {truths} {here.text}, ptr {slot}")
+
+
+def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:
+    """Pointers that stay what they are: a cell each of the block's ends, which a launch fills in."""
+    known = lanes.divergence
+    b.program.spans = []
+    for i, (parameter, type_) in enumerate(zip(instance.node.parameters, instance.parameters, strict=True)):
+        kept = isinstance(type_, Pointer) and id(parameter) not in known.varying | known.assigned
+        if not kept or not parameter.name:
+            continue
+        cell = b.program.memory.private(16)
+        low, high = (b.make(f"load i64, ptr inttoptr (i64 {cell + 8 * k} to ptr)") for k in range(2))
+        lanes.spans[parameter.name] = (b.find(parameter.name), low, high)
+        b.program.spans.append((i, cell))
+
+
+def _component(b: Builder, name: str, which: str) -> Value:
+    return rvalue(b, late.lower(b, tree.Member(tree.Name(name), which, False)))
+
+
+def group_functions(lanes: Lanes, enter_thread: str, others: list[Any]) -> str:
+    """What the kernel's group calls; refused where another function of the kernel waits for other threads."""
+    if any("@rt_wait" in instance.calls for instance in others):
+        raise NotInLockstep("a function that waits for other threads")
+    texts = [text for text in lanes.functions.values() if text]
+    return "\n".join([GROUPS.format(width=lanes.width, bits=lanes.bits, enter_thread=enter_thread), *texts])

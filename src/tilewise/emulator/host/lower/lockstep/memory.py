@@ -1,0 +1,306 @@
+"""Loads and stores of all lanes: as one where they stand side by side and nothing is wrong, else lane by lane.
+
+What a thread alone would be told, a lane is told: the slow way looks at each lane's bytes with its threadIdx."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.language import types
+from tilewise.emulator.host.language.types import Array, Pointer, Scalar, Type
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import in_span
+from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
+from tilewise.emulator.host.lower.lockstep.scattered import all_inside, put_apart, take
+from tilewise.emulator.host.lower.lockstep.wide import (
+    OwnPlace,
+    Wide,
+    WidePlace,
+    both,
+    convert,
+    from_linear,
+    lanes_of,
+    register,
+    scalars,
+    widen,
+)
+from tilewise.emulator.host.lower.marks import OK
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Value
+
+ITERATIONS_AHEAD = 8  # that a load is prefetched
+CACHE_LINE = 64
+LANE_BY_LANE = """  %pa = getelementptr i64, ptr %as, i64 %l
+  %at = load i64, ptr %pa
+  %address = inttoptr i64 %at to ptr
+{look}
+good:
+  %p = phi ptr [ %address, %fine ], [ %led, %bad ]
+{touch}
+  br label %next
+bad:
+  call void @set_lane(i64 %l)
+  %led = call ptr @rt_astray(i64 %at, i64 {size}, i32 {write}, i32 %line)
+  br label %good"""
+INSIDE = """  %off = sub i64 %at, {base}
+  %inside = icmp ult i64 %off, {end}
+  br i1 %inside, label %look, label %bad, !prof !1
+look:"""
+STATE = """  %there = add i64 %at, {shift}
+  %shadow = inttoptr i64 %there to ptr
+  %state = load {bits}, ptr %shadow, align 1"""
+MARK_ONCE = """  %old = icmp eq {bits} %state, %marked
+  br i1 %old, label %fine, label %mark
+mark:
+  store {bits} %marked, ptr %shadow, align 1
+  br label %fine
+fine:"""
+
+
+def _repeat(byte: int, size: int) -> int:
+    return int.from_bytes(bytes([byte]) * size, "little")
+
+
+def _look(b: Builder, size: int, check: int, write: bool) -> str:
+    """Of one lane's bytes: whether they are there and have a value; a store gives them one."""
+    memory, bits = b.program.memory, f"i{size * 8}"
+    twos, ones = _repeat(2, size), _repeat(1, size)
+    out = []
+    if check == FULL:
+        out.append(INSIDE.format(base=memory.base, end=memory.size - 64))
+    if check != KNOWN:
+        out.append(STATE.format(shift=memory.shift, bits=bits))
+    if check == KNOWN:
+        out.append("  %ok = icmp eq i64 0, 0")
+    elif not write:
+        out += [f"  %has = and {bits} %state, {twos}", f"  %ok = icmp eq {bits} %has, {twos}"]
+    elif check == FULL:
+        out += [f"  %s2 = lshr {bits} %state, 2", f"  %either = or {bits} %state, %s2",
+                f"  %mine = and {bits} %either, {ones}", f"  %ok = icmp eq {bits} %mine, {ones}"]  # fmt: skip
+    else:
+        out.append("  %ok = icmp eq i64 0, 0")
+    once = write and check == FULL
+    out.append(f"  br i1 %ok, label %{'may' if once else 'fine'}, label %bad, !prof !1\n{'may' if once else 'fine'}:")
+    if once:
+        out += [f"  %marked = or {bits} %state, {twos}", MARK_ONCE.format(bits=bits)]
+    elif write and check == INIT:
+        out.append(f"  store {bits} {_repeat(3, size)}, ptr %shadow, align 1")
+    return "\n".join([*out, "  br label %good"])
+
+
+def _function(b: Builder, llvm: str, size: int, check: int, write: bool) -> str:
+    """The name of the function that touches lane by lane."""
+    lanes = lanes_of(b)
+    name = f"{'scatter' if write else 'gather'}.{llvm}.{check}"
+    b.program.external("rt_astray")
+    if name in lanes.functions:
+        return name
+    kind = lanes.vector(llvm)
+    if write:
+        before = f"  %vs = alloca {kind}\n  store {kind} %v, ptr %vs"
+        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %pv\n  store {llvm} %x, ptr %p, align 1"  # noqa: E501
+        after = "  ret void"
+    else:
+        before = f"  %vs = alloca {kind}\n  store {kind} zeroinitializer, ptr %vs"
+        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %p, align 1\n  store {llvm} %x, ptr %pv"  # noqa: E501
+        after = f"  %given = load {kind}, ptr %vs\n  ret {kind} %given"
+    addresses = lanes.vector("i64")
+    given = f", {kind} %v" if write else ""
+    lanes.functions[name] = lane_loop(
+        f"{'void' if write else kind} @{name}({addresses} %a, {lanes.bits} %mask{given}, i32 %line) noinline",
+        LANE_BY_LANE.format(look=_look(b, size, check, write), touch=touch, size=size, write=int(write)),
+        lanes.bits, lanes.width, f"  %as = alloca {addresses}\n  store {addresses} %a, ptr %as\n{before}", after,
+    )  # fmt: skip
+    return name
+
+
+def _stored(type_: Type) -> str:
+    if type_ is types.BOOL:
+        return "i8"
+    return register(type_)
+
+
+def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
+    """Go to `quick` where the lanes' bytes lie side by side and each may be touched, else to `slow`; the address."""
+    lanes, memory, at = lanes_of(b), b.program.memory, place.address
+    whole = lanes.width * size
+    fine = both(b, at.valid, lanes.all(b))
+    if place.span is not None:
+        other = b.label()
+        b.branch(both(b, fine, in_span(b, at.base, whole, place.span)), quick, other)
+        b.begin(other)
+    if place.check == FULL:
+        off = b.make(f"sub i64 {at.base}, {memory.base}")
+        fine = both(b, fine, b.make(f"icmp ult i64 {off}, {memory.size - 64 - whole}"))
+    if place.check == KNOWN:
+        b.branch(fine, quick, slow)
+        b.begin(quick)
+        return b.make(f"inttoptr i64 {at.base} to ptr")
+    look = b.label()
+    b.emit(f"br i1 {fine}, label %{look}, label %{slow}, !prof !1")
+    b.open = False
+    b.begin(look)
+    shadow = b.make(f"inttoptr i64 {b.make(f'add i64 {at.base}, {memory.shift}')} to ptr")
+    bits = f"i{size * 8}"
+    kind = lanes.vector(bits)
+    if not write or place.check == FULL:
+        state = b.make(f"load {kind}, ptr {shadow}, align 1{OK}")
+        twos = f"splat ({bits} {_repeat(2, size)})"
+        same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {twos}')}, {twos}")
+        other = slow if not write else b.label()
+        b.emit(f"br i1 {lanes.all(b, same)}, label %{quick}, label %{other}, !prof !1")
+        b.open = False
+        if write:
+            b.begin(other)
+            _first_store(b, state, shadow, size, quick, slow)
+    b.begin(quick)
+    if write and place.check != FULL:
+        b.emit(f"store {kind} splat ({bits} {_repeat(3, size)}), ptr {shadow}, align 1{OK}")
+    return b.make(f"inttoptr i64 {at.base} to ptr")
+
+
+def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slow: str) -> None:
+    """Some of the lanes' bytes have no value yet: if all are somebody's they have one now."""
+    bits, lanes = f"i{size * 8}", lanes_of(b)
+    kind, ones = lanes.vector(bits), f"splat ({bits} {_repeat(1, size)})"
+    seen = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, splat ({bits} 2)')}")
+    same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {seen}, {ones}')}, {ones}")
+    mark = b.label()
+    b.emit(f"br i1 {lanes.all(b, same)}, label %{mark}, label %{slow}, !prof !1")
+    b.open = False
+    b.begin(mark)
+    marked = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
+    b.emit(f"store {kind} {marked}, ptr {shadow}, align 1{OK}")
+    b.jump(quick)
+
+
+def _prefetch(b: Builder, place: WidePlace) -> None:
+    """Rows of a matrix lie so far apart that no processor guesses the next, and each load would wait for the memory. In
+    a loop: what it will load a few iterations on, by how far it went since the last one; elsewhere: what lies behind,
+    which the next group loads, or the next block."""
+    if place.check != FULL:
+        return
+    b.program.external("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    at, whole = place.address.base, lanes_of(b).width * place.type.size
+    there = b.make(f"add i64 {at}, {whole}")
+    if lanes_of(b).loops:
+        slot = b.alloca("i64")
+        before = b.make(f"load i64, ptr {slot}")
+        b.emit(f"store i64 {at}, ptr {slot}")
+        ahead = b.make(f"mul i64 {b.make(f'sub i64 {at}, {before}')}, {ITERATIONS_AHEAD}")
+        there = b.make(f"add i64 {at}, {ahead}")
+    for line in range(0, whole, CACHE_LINE):
+        pointer = b.make(f"inttoptr i64 {b.make(f'add i64 {there}, {line}')} to ptr")
+        b.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+
+def load(b: Builder, place: WidePlace) -> Wide:
+    type_, lanes = place.type, lanes_of(b)
+    if isinstance(type_, Array):
+        address = place.address
+        return Wide(Pointer(type_.of), address.text, address.base, address.stride, address.valid)
+    llvm, size = _stored(type_), type_.size
+    kind = lanes.vector(llvm)
+    name = _function(b, llvm, size, place.check, False)
+    call = (
+        f"call {kind} @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
+    )
+    apart = not place.address.base or place.address.stride != size
+    if apart and place.span is None:
+        text = b.make(call.format(mask=lanes.mask_bits(b)))
+    else:
+        slow, quick, done = b.label(), b.label(), b.label()
+        if apart:
+            assert place.span is not None
+            b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+            b.begin(quick)
+            one = take(b, llvm, place.address)
+        else:
+            _prefetch(b, place)
+            pointer = _fast(b, place, size, False, slow, quick)
+            one = b.make(f"load {kind}, ptr {pointer}, align 1{OK}")
+        b.jump(done)
+        b.begin(slow)
+        two = b.make(call.format(mask=lanes.mask_bits(b)))
+        b.jump(done)
+        b.begin(done)
+        text = b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
+    if type_ is types.BOOL:
+        text = b.make(f"trunc {kind} {text} to {lanes.vector('i1')}")
+    return Wide(type_, text)
+
+
+def store(b: Builder, place: WidePlace, value: Wide) -> None:
+    type_, lanes = place.type, lanes_of(b)
+    llvm, size = _stored(type_), type_.size
+    kind, text = lanes.vector(llvm), value.text
+    if type_ is types.BOOL:
+        text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
+    name = _function(b, llvm, size, place.check, True)
+    call = f"call void @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
+    apart = not place.address.base or place.address.stride != size
+    if apart and place.span is None:
+        b.emit(call.format(mask=lanes.mask_bits(b)))
+        return
+    slow, quick, done = b.label(), b.label(), b.label()
+    if apart:
+        assert place.span is not None
+        b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+        b.begin(quick)
+        put_apart(b, llvm, place.address, text)
+    else:
+        pointer = _fast(b, place, size, True, slow, quick)
+        b.emit(f"store {kind} {text}, ptr {pointer}, align 1{OK}")
+    b.jump(done)
+    b.begin(slow)
+    b.emit(call.format(mask=lanes.mask_bits(b)))
+    b.jump(done)
+    b.begin(done)
+
+
+def moved(b: Builder, address: Wide, index: Value | Wide, size: int) -> Wide:
+    """An address that many elements of `size` bytes on."""
+    at = Wide(types.LONG, address.text, address.base, address.stride, address.valid)
+    wide = convert(b, widen(b, index), types.LONG)
+    return scalars(b, "+", at, scalars(b, "*", wide, Value(types.LONG, str(size))))
+
+
+BAD_INDEX = """
+  %pa = getelementptr i64, ptr %as, i64 %l
+  %at = load i64, ptr %pa
+  call void @set_lane(i64 %l)
+  call void @rt_bad_index(i64 %at, i64 %length, i32 %line)
+  br label %next"""
+
+
+def held(b: Builder, index: Wide, length: int) -> Wide:
+    """A subscript against the length of its array: a lane that is beyond it is told so and goes on at 0."""
+    wide, lanes = convert(b, index, types.LONG), lanes_of(b)
+    kind, truths = lanes.vector("i64"), lanes.vector("i1")
+    b.program.external("rt_bad_index")
+    head = f"void @bad_index({kind} %a, {lanes.bits} %mask, i64 %length, i32 %line) noinline cold"
+    before = f"  %as = alloca {kind}\n  store {kind} %a, ptr %as"
+    lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
+    bad = b.make(f"icmp uge {kind} {wide.text}, splat (i64 {length})")
+    wrong, good = b.label(), b.label()
+    b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")
+    b.open = False
+    b.begin(wrong)
+    told = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
+    mask = lanes.mask_bits(b, told)
+    b.emit(f"call void @bad_index({kind} {wide.text}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
+    b.jump(good)
+    b.begin(good)
+    text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.text}")
+    if not wide.base:
+        return Wide(types.LONG, text)
+    valid = both(b, wide.valid, b.make(f"xor i1 {lanes.any(b, bad)}, true"))
+    return Wide(types.LONG, text, wide.base, wide.stride, valid)
+
+
+def own_address(b: Builder, place: OwnPlace) -> WidePlace:
+    """A scalar of a thread's own array, in memory."""
+    type_ = place.type
+    if not isinstance(type_, (Scalar, Pointer)):
+        raise NotInLockstep(f"a thread's own {type_} as a whole")
+    width, size = lanes_of(b).width, type_.size
+    start = from_linear(b, types.LONG, place.start, size)
+    return WidePlace(type_, moved(b, start, place.element, size * width), INIT)

@@ -1,0 +1,55 @@
+"""Loads and stores of lanes that lie apart, in blocks that have values everywhere: no lane needs a look of its own.
+
+All lanes run and all their addresses are inside the block of a pointer the kernel was given: one comparison of vectors
+says so, and each lane is loaded or stored, in their order."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.lockstep.wide import Wide, both, lanes_of, same_in_all
+
+
+def all_inside(b: Builder, address: Wide, span: tuple[str, str], size: int) -> str:
+    """Whether all lanes run and each one's bytes are inside the span; one that is not known is empty."""
+    lanes = lanes_of(b)
+    kind = lanes.vector("i64")
+    length = b.make(f"sub i64 {span[1]}, {span[0]}")
+    last = same_in_all(b, "i64", b.make(f"sub i64 {length}, {size}"))
+    offset = b.make(f"sub {kind} {address.text}, {same_in_all(b, 'i64', span[0])}")
+    fine = lanes.all(b, b.make(f"icmp ule {kind} {offset}, {last}"))
+    return both(b, both(b, fine, lanes.all(b)), b.make(f"icmp uge i64 {length}, {size}"))
+
+
+def take(b: Builder, llvm: str, address: Wide) -> str:
+    """The value of each lane, from where it is."""
+    lanes = lanes_of(b)
+    kind, name = lanes.vector(llvm), f"take.{llvm}"
+    if name not in lanes.functions:
+        body, made = [], "poison"
+        for lane in range(lanes.width):
+            body += [*_address(lanes.vector("i64"), lane), f"  %x{lane} = load {llvm}, ptr %p{lane}, align 1"]
+            body.append(f"  %m{lane} = insertelement {kind} {made}, {llvm} %x{lane}, i64 {lane}")
+            made = f"%m{lane}"
+        lanes.functions[name] = "\n".join(
+            [f"define internal {kind} @{name}({lanes.vector('i64')} %a) #0 {{", *body, f"  ret {kind} {made}", "}"]
+        )
+    return b.make(f"call {kind} @{name}({lanes.vector('i64')} {address.text})")
+
+
+def put_apart(b: Builder, llvm: str, address: Wide, text: str) -> None:
+    """Each lane's value to where it goes, in the order of the lanes."""
+    lanes = lanes_of(b)
+    kind, name = lanes.vector(llvm), f"put.{llvm}"
+    if name not in lanes.functions:
+        body = []
+        for lane in range(lanes.width):
+            body += [*_address(lanes.vector("i64"), lane), f"  %x{lane} = extractelement {kind} %v, i64 {lane}"]
+            body.append(f"  store {llvm} %x{lane}, ptr %p{lane}, align 1")
+        lanes.functions[name] = "\n".join(
+            [f"define internal void @{name}({lanes.vector('i64')} %a, {kind} %v) #0 {{", *body, "  ret void", "}"]
+        )
+    b.emit(f"call void @{name}({lanes.vector('i64')} {address.text}, {kind} {text})")
+
+
+def _address(kind: str, lane: int) -> list[str]:
+    return [f"  %a{lane} = extractelement {kind} %a, i64 {lane}", f"  %p{lane} = inttoptr i64 %a{lane} to ptr"]

@@ -1,0 +1,133 @@
+"""Three loops one in the other, the innermost a sum: for i, for j { … for k sum += a[…] * b[…]; … }.
+
+Found before the outermost is lowered, by its text alone. Nothing inside may change memory in a way that its stores do
+not show: no calls but of functions that compute or print, and no objects but vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.emulator.host.language import tree
+from tilewise.emulator.host.language.types import Array, Pointer, Record, Reference
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.escapes import walk
+from tilewise.emulator.host.lower.subscripts import whole_number
+from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE
+
+SEEN = (*PLAIN, tree.For, tree.Text, tree.Return, tree.Member)
+PRINTS = frozenset({"printf", "fprintf", "puts", "putchar", "exit", "abort"})  # the epoch goes on with each
+CELLS = 96  # words of memory that a nest's sums are looked up by
+RANGES, MOST_ARRAYS = 12, 4  # where the arrays stand that it reads: from, to
+
+
+@dataclass
+class Counter:
+    name: str
+    bound: Any
+    closed: bool  # i <= bound
+
+
+@dataclass
+class Nest:
+    row: Counter
+    column: Counter
+    inner: tree.For
+    term: Counter  # of the innermost loop
+    cells: int  # the address of its words; the first is 1 while its sums hold
+
+    def cell(self, number: int) -> str:
+        return f"inttoptr (i64 {self.cells + 8 * number} to ptr)"
+
+    def forget(self, b: Builder) -> None:
+        b.emit(f"store i64 0, ptr {self.cell(0)}")
+
+    def note_store(self, b: Builder, address: str, size: int) -> None:
+        """A store inside the nest: into one of the arrays it reads, and its sums no longer hold."""
+        at = b.make(f"ptrtoint ptr {address} to i64")
+        end = b.make(f"add i64 {at}, {size}")
+        holds = b.make(f"load i64, ptr {self.cell(0)}")
+        for number in range(MOST_ARRAYS):
+            low = b.make(f"load i64, ptr {self.cell(RANGES + 2 * number)}")
+            high = b.make(f"load i64, ptr {self.cell(RANGES + 2 * number + 1)}")
+            into = b.make(f"and i1 {b.make(f'icmp ugt i64 {end}, {low}')}, {b.make(f'icmp ult i64 {at}, {high}')}")
+            holds = b.make(f"select i1 {into}, i64 0, i64 {holds}")
+        b.emit(f"store i64 {holds}, ptr {self.cell(0)}")
+
+
+def find_nest(b: Builder, node: tree.For) -> Nest | None:
+    if b.library or b.program.device or b.nest is not None or b.lanes is not None:
+        return None
+    inside = list(walk(node.body))
+    loops = [item for item in inside if isinstance(item, tree.For)]
+    if len(loops) != 2 or not all(isinstance(item, SEEN) for item in inside):
+        return None
+    middle, inner = loops
+    if not any(item is inner for item in walk(middle.body)):
+        middle, inner = inner, middle
+    if not any(item is inner for item in walk(middle.body)):
+        return None
+    row, column, term = counter(node), counter(middle), counter(inner)
+    if row is None or column is None or term is None or len({row.name, column.name, term.name}) < 3:
+        return None
+    if not _only_stores(b, inside):
+        return None
+    return Nest(row, column, inner, term, b.program.memory.private(8 * CELLS))
+
+
+def counter(node: tree.For) -> Counter | None:
+    test, step = node.condition, node.step
+    if not (isinstance(test, tree.Binary) and test.op in ("<", "<=") and isinstance(test.left, tree.Name)):
+        return None
+    one = isinstance(step, tree.Step) and step.op == "+"
+    if isinstance(step, tree.Assign) and step.op == "+":  # i += 1
+        one = isinstance(step.value, tree.Number) and step.value.value == 1
+    moved = step.operand if isinstance(step, tree.Step) else step.target if isinstance(step, tree.Assign) else None
+    if not one or not isinstance(moved, tree.Name) or moved.name != test.left.name:
+        return None
+    return Counter(test.left.name, test.right, test.op == "<=")
+
+
+def _only_stores(b: Builder, inside: list[Any]) -> bool:
+    members = {id(item.base) for item in inside if isinstance(item, tree.Member)}
+    for item in inside:
+        if isinstance(item, tree.Unary) and item.op == "&":
+            return False
+        if isinstance(item, tree.Variable):
+            kind = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
+            if not isinstance(kind, tree.TypeFixed) or item.words & {"static", "extern"}:
+                return False
+        if isinstance(item, tree.Call) and not _harmless(b, item):
+            return False
+        if isinstance(item, tree.Name) and id(item) not in members and _object(b, item):
+            return False
+    return True
+
+
+def _harmless(b: Builder, node: tree.Call) -> bool:
+    if not isinstance(node.function, tree.Name) or node.function.name not in PURE | PRINTS:
+        return False
+    _, found = b.program.functions_named(node.function.name, b.env.scope)
+    return all(function.library for function in found)
+
+
+def _object(b: Builder, node: tree.Name) -> bool:
+    """Of a class, which may have operators of its own, or an array of such."""
+    local = b.find(node.name)
+    type_: Any = None if local is None else local.type
+    if local is None:
+        for name in b.program.names.candidates(node.name, b.env.scope):
+            item = b.program.entities.variables.get(name)
+            if item is not None:
+                written = item.type
+                while isinstance(written, (tree.TypeConst, tree.TypeArray, tree.TypePointer)):
+                    written = written.to if isinstance(written, tree.TypePointer) else written.of
+                return not isinstance(written, tree.TypeFixed)
+        return False
+    while isinstance(type_, (Array, Pointer, Reference)):
+        type_ = type_.of if isinstance(type_, Array) else type_.to
+    return isinstance(type_, Record) and not type_.name.startswith(("vector<", "std::vector<"))
+
+
+def in_registers(b: Builder, nest: Nest) -> bool:
+    return all(whole_number(b, c.name) is not None for c in (nest.row, nest.column, nest.term))

@@ -1,0 +1,197 @@
+"""Names and members: locals, members of this class, file-level variables, functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Enum, Pointer, Record, Reference
+from tilewise.emulator.host.lower import constants
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.overload import methods
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Unknown, Value
+
+
+def lower_name(b: Builder, node: tree.Name) -> Any:
+    if node.owner is not None:
+        return _of_type(b, node)
+    local = b.find(node.name)
+    if local is not None:
+        return local_place(b, local, node.name)
+    bound = b.env.bindings.get(node.name)
+    if isinstance(bound, tuple):
+        return late.constant(*bound)
+    if b.env.record is not None and "::" not in node.name:
+        found = _own_member(b, node)
+        if found is not None:
+            return found
+    return _file_level(b, node)
+
+
+def local_place(b: Builder, local: Local, name: str) -> Place:
+    if local.reference:
+        target = b.make(f"load ptr, ptr {local.address}")
+        type_ = local.type
+        assert isinstance(type_, Reference)
+        return Place(type_.to, target, FULL, name=name, const=type_.const)
+    return Place(local.type, local.address, local.check, local.flag, name, local.register, const=local.const)
+
+
+def _own_member(b: Builder, node: tree.Name) -> Any:
+    """A member of the class whose method this is."""
+    record = b.env.record
+    assert record is not None
+    b.program.layout(record)
+    if b.this is not None and record.field(node.name) is not None:
+        return member_place(b, Place(record, b.this.text, INIT, const=b.this.type.const), node.name, node)
+    found = methods(b, record, node.name)
+    if found:
+        receiver = None if b.this is None else Place(record, b.this.text, INIT, const=b.this.type.const)
+        return Overloads(f"{record}::{node.name}", found, node.arguments, receiver, record)
+    return _static_member(b, record, node.name)
+
+
+def _static_member(b: Builder, record: Record, name: str) -> Any:
+    try:
+        return late.constant(*constants._member_constant(b.program, record, name))
+    except Unknown:
+        pass
+    if record.node is not None and name in record.node.constants:
+        item = record.node.constants[name][1]
+        full = f"{record.name}::{name}"
+        if isinstance(item, tree.Variable):
+            return late.static_member(b, record, full, item)
+    return None
+
+
+def _of_type(b: Builder, node: tree.Name) -> Any:
+    """Type::name: an enumerator, a static member, a static method."""
+    owner = b.program.resolve(node.owner, b.env)
+    if isinstance(owner, Enum):
+        if f"{owner.name}::{node.name}" not in b.program.entities.enumerators:
+            raise b.refuse(f"{owner} has no {node.name}", node)
+        return _enumerator(b, f"{owner.name}::{node.name}", node)
+    if isinstance(owner, Record):
+        b.program.layout(owner)
+        found = methods(b, owner, node.name)
+        if found:
+            receiver = None
+            if b.this is not None and b.env.record is not None and b.env.record.derives(owner) is not None:
+                receiver = Place(b.env.record, b.this.text, INIT)
+            return Overloads(f"{owner}::{node.name}", found, node.arguments, receiver, owner, qualified=True)
+        made = _static_member(b, owner, node.name)
+        if made is not None:
+            return made
+        inner = f"{owner.name}::{node.name}"
+        if inner in b.program.entities.enumerators:
+            return _enumerator(b, inner, node)
+    raise b.refuse(f"{owner} has no {node.name}", node)
+
+
+def _enumerator(b: Builder, name: str, node: tree.Name) -> Any:
+    try:
+        return late.constant(*b.program.enumerator(name))
+    except Unknown:
+        raise b.refuse(f"the value of {node.name} is no constant that is known before running", node) from None
+
+
+def _file_level(b: Builder, node: tree.Name) -> Any:
+    program = b.program
+    entities = program.entities
+    for name in program.names.candidates(node.name, b.env.scope):
+        if name in entities.variables:
+            try:
+                value = program.constant_variable(name)
+                if name.rpartition("::")[2] not in b.escaping:
+                    return late.constant(*value)
+            except Unknown:
+                pass
+            return late.global_place(b, name)
+        if name in entities.functions:
+            return Overloads(name, entities.functions[name], node.arguments, further=_brought(b, name, node.name))
+        if name in entities.enumerators:
+            return _enumerator(b, name, node)
+    raise b.refuse(f"{node.name} is not known here", node)
+
+
+def _brought(b: Builder, found: str, name: str) -> list[Any]:
+    """Beside a function of the file: those of the same name in the namespaces that it uses."""
+    if "::" in found:
+        return []
+    names = [n for n in b.program.names.candidates(name, b.env.scope) if n != found]
+    return [f for n in names for f in b.program.entities.functions.get(n, [])]
+
+
+def lower_member(b: Builder, node: tree.Member) -> Any:
+    base = late.lower(b, node.base)
+    b.line = node.line
+    if node.arrow:
+        while isinstance(getattr(base, "type", None), Record):  # a smart pointer
+            base = late.call_method(b, base, "operator->", [], node)
+        pointer = rvalue(b, base)
+        if not isinstance(pointer.type, Pointer):
+            raise b.refuse(f"-> needs a pointer, not {pointer.type}", node)
+        place = Place(pointer.type.to, pointer.text, FULL, const=pointer.type.const)
+    else:
+        if isinstance(base, Overloads):
+            raise b.refuse(f"a function has no member {node.name}", node)
+        if isinstance(base.type, Pointer):
+            raise b.refuse(f"{base.type} is a pointer: its members are reached with ->{node.name}", node)
+        place = object_place(base)
+    if not isinstance(place.type, Record):
+        if node.name.startswith("~"):
+            return Overloads("~", [], None, place)
+        raise b.refuse(f"{place.type} has no member {node.name}", node)
+    if not node.owner:
+        return member_place(b, place, node.name, node, node.arguments)
+    found = member_place(b, _base_place(b, place, node.owner), node.name, node, node.arguments)
+    if isinstance(found, Overloads):
+        found.qualified = True
+    return found
+
+
+def _base_place(b: Builder, place: Place, name: str) -> Place:
+    """The part of an object that is of the class `name`, its own or a base."""
+    record = place.type
+    assert isinstance(record, Record)
+    b.program.layout(record)
+    if record.node is not None and record.node.name.rpartition("::")[2] == name:
+        return place
+    for base, offset in record.bases:
+        part = _base_place(b, replace(place, type=base, address=b.offset(place.address, offset)), name)
+        if part.type is not base or base.node.name.rpartition("::")[2] == name:
+            return part
+    return place
+
+
+def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any = None) -> Any:
+    record = base.type
+    assert isinstance(record, Record)
+    b.program.layout(record)
+    found = record.field(name)
+    if found is not None:
+        f, offset = found
+        check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
+        place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
+        if isinstance(f.type, Reference):
+            address = late.check_read(b, place.address, 8, check) if check else place.address
+            return place_of(Value(f.type, b.make(f"load ptr, ptr {address}")))
+        return place
+    key = "~" if name.startswith("~") else name
+    candidates = methods(b, record, key)
+    if candidates:
+        return Overloads(f"{record}::{name}", candidates, arguments, base, record)
+    static = _static_member(b, record, name)
+    if static is not None:
+        return static
+    raise b.refuse(f"{record} has no member {name}", node)
+
+
+def unknown_type() -> types.Type:
+    return types.VOID
+
+
+provide(member_place)

@@ -1,0 +1,64 @@
+"""Which variables of the card nobody gives a value by the program's text: reading one is a forgotten
+cudaMemcpyToSymbol, though what is read is zero.
+
+A __constant__ without a first value has no other purpose than to be copied to, so its memory counts as unset until
+somebody does. A __device__ variable may begin at zero on purpose, as counters do: it counts as unset only where every
+place that names it, in every function, just reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree
+from tilewise.emulator.host.language.packed_body import tokens_of
+from tilewise.emulator.host.language.read_entity import Entities
+
+CHANGES = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", ".", "->"})
+BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # its address, a step, or another thing of that name
+
+
+def never_given(entities: Entities, name: str, item: tree.Variable) -> bool:
+    if item.init is not None or item.arguments is not None or item.words & {"extern", "volatile"}:
+        return False
+    return "__constant__" in item.words or _only_read(entities, name.rpartition("::")[2], _depth(item.type))
+
+
+def _depth(type_: Any) -> int:
+    return 1 + _depth(type_.of) if isinstance(type_, tree.TypeArray) else 0
+
+
+def _only_read(entities: Entities, name: str, depth: int) -> bool:
+    methods = [m for several in entities.classes.values() for c in several for m in c.methods]
+    for function in (*(f for several in entities.functions.values() for f in several), *methods):
+        if function.library or function.tokens is None:
+            continue
+        tokens = [t.text for t in tokens_of(function.tokens)]
+        for i, text in enumerate(tokens):
+            if text == name and not (function.on_device and _reads(tokens, i, depth, function.result)):
+                return False
+    return True
+
+
+def _reads(tokens: list[str], i: int, depth: int, result: Any) -> bool:
+    """Whether the name at i is an element or a number that is read, whatever stands around it."""
+    before, end = tokens[i - 1], i + 1
+    for _ in range(depth):
+        if tokens[end] != "[":
+            return False  # the array itself: whoever is given it may store to it
+        end = _closing(tokens, end) + 1
+    if before in BEFORE or tokens[end] in CHANGES or tokens[end] == "[":
+        return False
+    if before in ("(", ",") and tokens[end] in (",", ")"):
+        return False  # perhaps by reference
+    if before == "return" and isinstance(result, tree.TypeReference):
+        return False
+    return not (before == "=" and tokens[i - 3] == "&")  # float& x = name
+
+
+def _closing(tokens: list[str], at: int) -> int:
+    deep = 0
+    for i in range(at, len(tokens)):
+        deep += {"[": 1, "]": -1}.get(tokens[i], 0)
+        if deep == 0:
+            return i
+    return len(tokens) - 2

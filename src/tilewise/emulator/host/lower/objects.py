@@ -1,0 +1,331 @@
+"""Objects of classes: made, copied, moved, assigned, taken down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Array, Field, Record, Reference, Type
+from tilewise.emulator.host.lower.builder import Builder, by_address
+from tilewise.emulator.host.lower.checked_memory import check_range, clear, copy_bytes, store
+from tilewise.emulator.host.lower.conversion import convert, object_place
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.overload import NoMatch, choose, constructors
+from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+
+
+def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
+    b.program.layout(record)
+    address = b.temporary(record)
+    construct(b, record, address, arguments)
+    if not record.trivial:
+        b.temporaries.append((record, address))
+    return Value(record, address)
+
+
+def construct(b: Builder, record: Record, address: str, arguments: list[Any], braces: bool = False) -> None:
+    """Make an object at `address` from what is given."""
+    program = b.program
+    program.layout(record)
+    own = record.methods.get("<new>", [])
+    if len(arguments) == 1 and isinstance(arguments[0], tree.Braces):
+        if _from_braces(b, record, address, arguments[0]):
+            return
+        arguments = _lowered(b, arguments[0].items)
+    if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
+        value = arguments[0]
+        if getattr(value, "type", None) is record and not _copy_written(record):
+            copy_members(b, record, address, object_place(value))
+            return
+        source = getattr(value, "type", None)
+        if isinstance(source, Record) and source is not record and source.derives(record) is not None and not own:
+            copy_members(b, record, address, _base_part(b, value, record))
+            return
+    if not own or (not arguments and all(m.defaulted for m in own)):
+        if not arguments:
+            default_members(b, record, address)
+            return
+        if record.fields and not own and record.vptr is None:  # an aggregate in round brackets
+            _aggregate(b, record, address, arguments, [None] * len(arguments))
+            return
+    try:
+        choice = choose(b, str(record), constructors(record), None, arguments)
+    except NoMatch:
+        if len(arguments) == 1 and _by_operator(b, record, address, arguments[0]):
+            return
+        given = ", ".join(str(getattr(a, "type", "{…}")) for a in arguments)
+        raise b.refuse(f"no constructor of {record} takes ({given})") from None
+    if choice.node.defaulted:
+        if arguments:
+            copy_members(b, record, address, object_place(arguments[0]))
+        else:
+            default_members(b, record, address)
+        return
+    instance = program.instance(choice.node, choice.bindings, record)
+    late.call_instance(b, instance, address, arguments)
+
+
+def _by_operator(b: Builder, record: Record, address: str, value: Any) -> bool:
+    source = getattr(value, "type", None)
+    if not isinstance(source, Record):
+        return False
+    name = f"operator type {record.name}"
+    if name not in source.methods:
+        return False
+    copy_members(b, record, address, object_place(late.call_method(b, value, name, [])))
+    return True
+
+
+def _copy_written(record: Record) -> bool:
+    return any(late._copies(None, record, m) for m in record.methods.get("<new>", []))
+
+
+def _lowered(b: Builder, items: list[Any]) -> list[Any]:
+    out: list[Any] = late.operands(b, items)
+    return out
+
+
+def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) -> bool:
+    """{…} for an aggregate, or for a class that takes an initializer_list."""
+    own = record.methods.get("<new>", [])
+    if record.node is not None and record.node.name == "std::initializer_list" and braces.items:
+        _list(b, record, address, braces)
+        return True
+    for method in own:
+        written = method.parameters[0].type if method.parameters else None
+        if isinstance(written, tree.TypeConst):
+            written = written.of
+        if isinstance(written, tree.TypeName) and written.name.endswith("initializer_list") and braces.items:
+            _initializer_list(b, record, address, method, braces)
+            return True
+    if not own and record.vptr is None and (record.fields or record.bases):
+        if len(braces.items) == 1 and not isinstance(braces.items[0], tree.Braces) and not braces.names[0]:
+            value = _lowered(b, braces.items)[0]
+            if getattr(value, "type", None) is record:
+                copy_members(b, record, address, object_place(value))
+            else:
+                _aggregate(b, record, address, [value], [None])
+            return True
+        _aggregate(b, record, address, braces.items, braces.names)
+        return True
+    return False
+
+
+def _initializer_list(b: Builder, record: Record, address: str, method: tree.Function, braces: tree.Braces) -> None:
+    env = b.program.record_environment(record)
+    list_type = b.program.resolve(method.parameters[0].type, env)
+    assert isinstance(list_type, Record)
+    made = b.temporary(list_type)
+    _list(b, list_type, made, braces)
+    late.call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
+
+
+def _list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
+    """An initializer_list at `made`: its elements are temporaries."""
+    b.program.layout(list_type)
+    item = list_type.bindings[list_type.node.template[0].name]
+    space = b.temporary(Array(item, len(braces.items)))
+    for i, node in enumerate(braces.items):
+        at = b.offset(space, i * b.program.size_of(item))
+        late.initialise(b, Place(item, at, INIT), node)
+        if isinstance(item, Record) and not item.trivial:
+            b.temporaries.append((item, at))
+    store(b, Place(types.Pointer(item), made, INIT), space)
+    store(b, Place(types.ULONG, b.offset(made, 8), INIT), str(len(braces.items)))
+
+
+def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names: list[str | None]) -> None:
+    """Members in order from a list; the rest as their initialisers say, else zero."""
+    clear(b, address, record.size)
+    given: dict[str, Any] = {}
+    targets = [(f, f.offset) for f in record.fields]
+    order = 0
+    for item, name in zip(items, names, strict=True):
+        if name is None:
+            if order >= len(targets):
+                raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")
+            name = targets[order][0].name
+        order = next((i for i, (f, _) in enumerate(targets) if f.name == name), -2) + 1
+        if order < 0:
+            raise b.refuse(f"{record} has no member {name}")
+        given[name] = item
+    for f, offset in targets:
+        place = Place(f.type, b.offset(address, offset), INIT)
+        if f.name in given:
+            late.initialise(b, place, given[f.name])
+        elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments):
+            late.initialise(b, place, f.init.init if f.init.init is not None else f.init.arguments)
+        elif isinstance(f.type, Record) and not f.type.trivial:
+            construct(b, f.type, place.address, [])
+
+
+def default_members(b: Builder, record: Record, address: str, skip: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    """What happens without arguments: members as their own initialisers say."""
+    for base, offset in record.bases:
+        construct(b, base, b.offset(address, offset), [])
+    late.point_to_tables(b, record, address)
+    for f in record.fields:
+        if f.name in skip:
+            continue
+        at = b.offset(address, f.offset)
+        if isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
+            kept, b.env = b.env, b.program.record_environment(record)
+            late.initialise(b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments)
+            b.env = kept
+        else:
+            default_initialise(b, f.type, at)
+
+
+def default_initialise(b: Builder, type_: Type, address: str) -> None:
+    if isinstance(type_, Record):
+        b.program.layout(type_)
+        if type_.methods.get("<new>") or type_.bases or type_.vptr is not None or _any_initialiser(type_):
+            construct(b, type_, address, [])
+    elif isinstance(type_, Array):
+        inner: Type = type_
+        while isinstance(inner, Array):
+            inner = inner.of
+        if isinstance(inner, Record):
+            count = type_.size // max(1, b.program.size_of(inner))
+            each(b, address, str(count), inner.size, lambda at: default_initialise(b, inner, at))
+
+
+def _any_initialiser(record: Record) -> bool:
+    return any(
+        (isinstance(f.init, tree.Variable) and f.init.init is not None)
+        or (isinstance(f.type, Record) and not f.type.trivial)
+        or isinstance(f.type, (Record, Array))
+        for f in record.fields
+    )
+
+
+def each(b: Builder, address: str, count: str, size: int, action: Any, backwards: bool = False) -> None:
+    """A loop over the elements of an array of objects."""
+    slot = b.alloca("i64")
+    b.emit(f"store i64 0, ptr {slot}")
+    head, body, done = b.label(), b.label(), b.label()
+    b.begin(head)
+    i = b.make(f"load i64, ptr {slot}")
+    b.branch(b.make(f"icmp ult i64 {i}, {count}"), body, done)
+    b.begin(body)
+    which = i
+    if backwards:
+        which = b.make(f"sub i64 {count}, {b.make(f'add i64 {i}, 1')}")
+    action(b.offset(address, b.make(f"mul i64 {which}, {size}")))
+    b.emit(f"store i64 {b.make(f'add i64 {i}, 1')}, ptr {slot}")
+    b.jump(head)
+    b.begin(done)
+
+
+def copy_members(b: Builder, record: Record, address: str, source: Place) -> None:
+    """The copy (or move) that nobody wrote: member by member."""
+    if source.check == FULL:
+        source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
+    if record.trivial:
+        copy_bytes(b, address, source.address, record.size)
+        return
+    for base, offset in record.bases:
+        construct(b, base, b.offset(address, offset), [_part(b, source, base, offset)])
+    late.point_to_tables(b, record, address)
+    for f in record.fields:
+        copy_field(b, f, address, source)
+
+
+def copy_field(b: Builder, f: Field, address: str, source: Place) -> None:
+    at = b.offset(address, f.offset)
+    if isinstance(f.type, Record):
+        construct(b, f.type, at, [_part(b, source, f.type, f.offset)])
+    else:
+        copy_bytes(b, at, b.offset(source.address, f.offset), f.type.size)
+
+
+def _base_part(b: Builder, value: Any, base: Record) -> Place:
+    """The base that is inside this object."""
+    b.program.layout(value.type)
+    return _part(b, object_place(value), base, value.type.derives(base))
+
+
+def _part(b: Builder, source: Place, type_: Type, offset: int) -> Place:
+    return Place(type_, b.offset(source.address, offset), INIT, moved=source.moved, const=source.const)
+
+
+def assign(b: Builder, target: Place, value: Any) -> Place:
+    """target = value for objects: the class's own operator=, else member by member."""
+    record = target.type
+    assert isinstance(record, Record)
+    b.program.layout(record)
+    own: list[Any] = [(m, record, 0) for m in record.methods.get("operator=", [])]
+    if isinstance(value, tree.Braces):
+        value = make_temporary(b, record, [value])
+    if own:
+        try:
+            choice = choose(b, "operator=", own, None, [value], target)
+            if not choice.node.defaulted:
+                return late.call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
+        except NoMatch:
+            pass
+    given = getattr(value, "type", None)
+    if isinstance(given, Record) and given is not record and given.derives(record) is not None:
+        source = _base_part(b, value, record)
+    else:
+        source = object_place(value if given is record else convert(b, value, record))
+    if target.check == FULL:
+        target = replace(target, address=check_range(b, target.address, record.size, True), check=INIT)
+    if record.trivial or not _has_assignment(record):
+        if source.check == FULL:
+            source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
+        if record.trivial:
+            copy_bytes(b, target.address, source.address, record.size)
+            return target
+    for base, offset in record.bases:
+        assign(b, _part(b, target, base, offset), _part(b, source, base, offset))
+    for f in record.fields:
+        if isinstance(f.type, Record):
+            assign(b, _part(b, target, f.type, f.offset), _part(b, source, f.type, f.offset))
+        else:
+            copy_bytes(b, b.offset(target.address, f.offset), b.offset(source.address, f.offset), f.type.size)
+    return target
+
+
+def _has_assignment(record: Record) -> bool:
+    return any(isinstance(f.type, Record) and not f.type.trivial for f in record.fields) or bool(record.bases)
+
+
+def destroy(b: Builder, record: Record, address: str) -> None:
+    """The destructor, then members and bases, the last first."""
+    b.program.layout(record)
+    if record.trivial or not b.open:
+        return
+    own = record.methods.get("~")
+    if own and own[0].tokens is not None:
+        instance = b.program.instance(own[0], {}, record)
+        if instance.node.library:
+            b.note_line(b.line)
+        b.call(types.VOID, instance.symbol, [(by_address(record), address)])
+    destroy_members(b, record, address)
+
+
+def destroy_members(b: Builder, record: Record, address: str) -> None:
+    for f in reversed(record.fields):
+        if isinstance(f.type, Record):
+            destroy(b, f.type, b.offset(address, f.offset))
+        elif isinstance(f.type, Array):
+            inner: Type = f.type
+            while isinstance(inner, Array):
+                inner = inner.of
+            if isinstance(inner, Record) and not inner.trivial:
+                destroy_array(b, inner, b.offset(address, f.offset), str(f.type.size // inner.size))
+    for base, offset in reversed(record.bases):
+        destroy(b, base, b.offset(address, offset))
+
+
+def destroy_array(b: Builder, record: Record, address: str, length: str) -> None:
+    each(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
+
+
+def is_reference(type_: Type) -> bool:
+    return isinstance(type_, Reference)
+
+
+provide(assign, construct, default_initialise, destroy, destroy_array, each, make_temporary)

@@ -1,0 +1,285 @@
+"""Statements to LLVM: one function a kind of node, found by a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Record, Reference
+from tilewise.emulator.host.lower import constants
+from tilewise.emulator.host.lower.blocked_sums import take_sum
+from tilewise.emulator.host.lower.builder import Builder, Scope, Target
+from tilewise.emulator.host.lower.checked_memory import copy_bytes
+from tilewise.emulator.host.lower.conversion import bind, convert, rvalue, truth
+from tilewise.emulator.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
+from tilewise.emulator.host.lower.exceptions import lower_try
+from tilewise.emulator.host.lower.expression import lower
+from tilewise.emulator.host.lower.late import late, provide
+from tilewise.emulator.host.lower.loop_nest import find_nest
+from tilewise.emulator.host.lower.named_result import becomes_the_result, ends_here, left_standing
+from tilewise.emulator.host.lower.program import AUTO
+from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
+from tilewise.emulator.host.lower.values import Overloads, Place, Unknown, Value
+
+BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand
+
+
+def statement(b: Builder, node: Any) -> None:
+    if node.line:
+        b.line = node.line
+    TABLE[type(node)](b, node)
+
+
+def _block(b: Builder, node: tree.Block) -> None:
+    with b.scope():
+        for item in node.body:
+            statement(b, item)
+
+
+def _expression(b: Builder, node: tree.Expression) -> None:
+    with b.full_expression():
+        lower(b, node.value)
+
+
+def condition(b: Builder, node: Any) -> str:
+    """An i1; the condition may declare a variable."""
+    if isinstance(node, tree.Declaration):
+        lower_declaration(b, node)
+        node = tree.Name(node.items[-1].name, line=node.line)
+    with b.full_expression():
+        return truth(b, lower(b, node))
+
+
+def _if(b: Builder, node: tree.If) -> None:
+    if node.constant:
+        try:
+            value, _ = constants.evaluate(b.program, node.condition, b.env, b.find)
+            chosen = node.yes if value else node.no
+            if chosen is not None:
+                statement(b, chosen)
+            return
+        except Unknown:
+            pass
+    with b.scope():
+        if node.init is not None:
+            statement(b, node.init)
+        test = condition(b, node.condition)
+        yes, done = b.label(), b.label()
+        no = b.label() if node.no is not None else done
+        b.branch(test, yes, no)
+        b.begin(yes)
+        with b.scope():
+            statement(b, node.yes)
+        if node.no is not None:
+            if b.open:
+                b.jump(done)
+            b.begin(no)
+            with b.scope():
+                statement(b, node.no)
+        b.begin(done)
+
+
+def _for(b: Builder, node: tree.For) -> None:
+    nest = find_nest(b, node)
+    if nest is not None:
+        b.nest = nest
+    _for_loop(b, node)
+    if nest is not None:
+        b.nest = None
+
+
+def _for_loop(b: Builder, node: tree.For) -> None:
+    with b.scope():
+        if node.init is not None:
+            statement(b, node.init)
+        done = b.label()
+        if b.nest is not None and b.nest.inner is node:
+            take_sum(b, b.nest, node, done)
+        loop = plain_loop(b, node)
+        if loop is not None:
+            quick, careful = b.label(), b.label()
+            before, was_open, b.takes_values = len(b.lines), b.open, False
+            trusted = choose(b, loop, quick, careful)
+            b.begin(quick)
+            b.trusted = trusted
+            _iterations(b, node, done, True)
+            b.trusted = {}
+            if b.takes_values:  # from what was looked at before it began, perhaps
+                del b.lines[before:]
+                b.open = was_open
+            else:
+                b.begin(careful)
+        _iterations(b, node, done, False)
+        b.begin(done)
+
+
+def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
+    """The loop behind its first statement; `sure`: its counter does not overflow."""
+    head, body, step = b.label(), b.label(), b.label()
+    b.begin(head)
+    with b.scope():
+        if node.condition is not None:
+            b.line = node.condition.line or node.line
+            b.branch(condition(b, node.condition), body, done)
+            b.begin(body)
+        _loop_body(b, node.body, done, step)
+    b.begin(step)
+    if node.step is not None:
+        b.sure = sure
+        with b.full_expression():
+            lower(b, node.step)
+        b.sure = False
+    b.jump(head)
+
+
+def _loop_body(b: Builder, body: Any, leave: str, again: str) -> None:
+    b.targets.append(Target(leave, again, len(b.scopes)))
+    with b.scope():
+        statement(b, body)
+    b.targets.pop()
+
+
+def _while(b: Builder, node: tree.While) -> None:
+    head, body, done = b.label(), b.label(), b.label()
+    if node.after:
+        test = b.label()
+        b.begin(body)
+        _loop_body(b, node.body, done, test)
+        b.begin(test)
+        b.branch(condition(b, node.condition), body, done)
+        b.begin(done)
+        return
+    b.begin(head)
+    with b.scope():
+        b.branch(condition(b, node.condition), body, done)
+        b.begin(body)
+        _loop_body(b, node.body, done, head)
+    if b.open:
+        b.jump(head)
+    b.begin(done)
+
+
+def _switch(b: Builder, node: tree.Switch) -> None:
+    with b.full_expression():
+        value = rvalue(b, lower(b, node.value))
+        if isinstance(value.type, types.Scalar) and value.type.integral:
+            value = convert(b, value, types.promote(value.type))
+        else:
+            raise b.refuse(f"switch needs an integer, not {value.type}", node)
+    done = b.label()
+    b.cases.append((value.type, []))
+    where = len(b.lines)
+    b.lines.append("")  # the switch itself, once its cases are known
+    b.open = False
+    b.targets.append(Target(done, b.targets[-1].again if b.targets else None, len(b.scopes)))
+    if b.targets[:-1]:
+        b.targets[-1].depth = len(b.scopes)
+    with b.scope():
+        statement(b, node.body)
+    b.targets.pop()
+    type_, found = b.cases.pop()
+    b.begin(done)
+    default = next((label for number, label in found if number is None), done)
+    cases = " ".join(f"{type_.llvm} {number}, label %{label}" for number, label in found if number is not None)
+    b.lines[where] = f"  switch {type_.llvm} {value.text}, label %{default} [ {cases} ]"
+
+
+def _case(b: Builder, node: tree.Case) -> None:
+    if not b.cases:
+        raise b.refuse("a case stands in no switch", node)
+    type_, found = b.cases[-1]
+    label = b.label()
+    number = None
+    if node.value is not None:
+        try:
+            number = constants.wrap(type_, constants.evaluate(b.program, node.value, b.env, b.find)[0])
+        except Unknown:
+            raise b.refuse("a case must be known before running", node) from None
+    found.append((number, label))
+    b.begin(label)
+
+
+def _jump(b: Builder, node: tree.Jump) -> None:
+    if not b.targets:
+        raise b.refuse(f"{node.word} stands in no loop", node)
+    if node.word == "break":
+        target = b.targets[-1]
+        b.clean_to(target.depth)
+        b.jump(target.leave)
+        return
+    for target in reversed(b.targets):
+        loop = next((t for t in b.targets if t.again == target.again and t.again is not None), None)
+        if loop is not None:
+            b.clean_to(loop.depth)
+            b.jump(target.again or "")
+            return
+    raise b.refuse("continue stands in no loop", node)
+
+
+def _label(b: Builder, node: tree.Label) -> None:
+    b.begin(b.labels.setdefault(node.name, b.label()))
+
+
+def _goto(b: Builder, node: tree.Goto) -> None:
+    label = b.labels.setdefault(node.name, b.label())
+    b.clean_to(BODY)
+    b.jump(label)
+
+
+def _return(b: Builder, node: tree.Return) -> None:
+    if node.value is None:
+        leave(b)
+        return
+    with b.full_expression():
+        found = _give(b, node)
+    with left_standing(found):
+        leave(b)
+
+
+def leave(b: Builder) -> None:
+    """Take down what lives, and go to the function's end."""
+    b.clean_to(1)
+    b.jump("leave")
+
+
+def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
+    """Store what is returned; the variable that becomes the result, where one does."""
+    value: Any = node.value if isinstance(node.value, tree.Braces) else lower(b, node.value)
+    if b.result is AUTO:
+        made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value
+        b.result = types.Pointer(made.type.of) if isinstance(made.type, types.Array) else made.type
+    result = b.result
+    assert result is not None
+    if result is types.VOID:
+        return None
+    if isinstance(result, Record):
+        if isinstance(node.value, tree.Name) and isinstance(value, Place):
+            value.moved = value.moved or ends_here(b, node.value.name)
+        b.program.layout(result)
+        b.shade("%result", str(result.size), 1)
+        found = becomes_the_result(b, node.value)
+        if found is not None and value.type is result:
+            copy_bytes(b, "%result", value.address, result.size)
+            return found
+        late.initialise(b, Place(result, "%result", 1), value)
+        return None
+    if isinstance(value, tree.Braces):
+        value = lower(b, value.items[0]) if value.items else Value(types.INT, "0")
+    made = bind(b, value, result) if isinstance(result, Reference) else convert(b, value, result)
+    b.emit(f"store {result.llvm} {made.text}, ptr %returned")
+    return None
+
+
+def _nothing(b: Builder, node: tree.Nothing) -> None:
+    return
+
+
+TABLE: dict[type, Any] = {
+    tree.Block: _block, tree.Expression: _expression, tree.Declaration: lower_declaration, tree.If: _if,
+    tree.For: _for, tree.ForEach: lower_for_each, tree.While: _while, tree.Switch: _switch, tree.Case: _case,
+    tree.Jump: _jump, tree.Label: _label, tree.Goto: _goto, tree.Return: _return, tree.Try: lower_try,
+    tree.Nothing: _nothing, tree.Bindings: lower_bindings,
+}  # fmt: skip
+
+
+provide(statement)

@@ -1,0 +1,139 @@
+"""Comparisons with a reference, `fabs(a[i] - b[i]) > limit`: what they compare is noted, so that the end can tell
+whether one of them could ever have failed.
+
+A function's body is looked through once, before it is lowered. Each comparison has five numbers in memory of its own,
+which the lowered code keeps up: the largest value, the limit, how many were compared, how many failed, how many NaN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.emulator.host.language import tree, types
+from tilewise.emulator.host.language.types import Scalar
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import convert
+from tilewise.emulator.host.lower.escapes import walk
+from tilewise.emulator.host.lower.late import provide
+from tilewise.emulator.host.lower.values import Value
+from tilewise.errors import KernelError
+
+ABSOLUTE = frozenset({"fabs", "fabsf", "abs", "labs", "std::abs", "std::fabs", "std::fabsf"})
+LARGEST, LIMIT, COUNT, FAILED, NAN = range(0, 40, 8)  # where each number lies
+
+
+@dataclass
+class Comparison:
+    line: int
+    address: int
+    cut: bool = False  # the difference is taken as an integer: what is below 1 is lost
+    floating: bool = False  # values with a fraction are compared
+    limited: bool = False  # there is a limit that it is held against
+
+
+def watch_comparisons(b: Builder, body: Any) -> None:
+    """Find what is to be kept up in this body."""
+    if b.library or b.program.device:
+        return
+    differences: dict[str, tuple[tree.Binary, Comparison]] = {}
+    by_call: dict[int, tuple[tree.Binary, Comparison]] = {}
+    nodes = list(walk(body))
+    for node in nodes:
+        found = _difference(node)
+        if found is not None:
+            made = Comparison(node.line, int(b.program.memory.constant(bytes(40))), _cut_inside(node))
+            by_call[id(node)] = (found, made)
+            b.watched[id(found)] = made
+    if not by_call:
+        return
+    for node in nodes:
+        if isinstance(node, tree.Variable) and id(node.init) in by_call:
+            differences[node.name] = by_call[id(node.init)]
+            differences[node.name][1].cut |= _whole(b, node.type)
+        elif isinstance(node, tree.Assign) and isinstance(node.target, tree.Name) and id(node.value) in by_call:
+            differences[node.target.name] = by_call[id(node.value)]
+    for node in nodes:
+        if isinstance(node, tree.Binary) and node.op in ("<", ">", "<=", ">="):
+            for side, part in enumerate((node.left, node.right)):
+                known = by_call.get(id(part)) or (differences.get(part.name) if isinstance(part, tree.Name) else None)
+                if known is not None:
+                    known[1].line, known[1].limited = node.line, True
+                    b.limits[id(node)] = (known[1], side)
+    b.program.comparisons += [made for _, made in by_call.values()]
+
+
+def _difference(node: Any) -> tree.Binary | None:
+    """The `-` in fabs(a[i] - b[i])."""
+    if not isinstance(node, tree.Call) or not isinstance(node.function, tree.Name) or len(node.arguments) != 1:
+        return None
+    if node.function.name not in ABSOLUTE:
+        return None
+    inner = node.arguments[0]
+    while isinstance(inner, tree.Cast):
+        inner = inner.operand
+    if not isinstance(inner, tree.Binary) or inner.op != "-":
+        return None
+    return inner if any(isinstance(part, tree.Index) for part in walk(inner)) else None
+
+
+def _cut_inside(node: tree.Call) -> bool:
+    inner = node.arguments[0]
+    cast = isinstance(inner, tree.Cast) and isinstance(inner.type, tree.TypeFixed) and _is_whole(inner.type.type)
+    return cast or (isinstance(node.function, tree.Name) and node.function.name == "labs")
+
+
+def _whole(b: Builder, written: Any) -> bool:
+    try:
+        return _is_whole(b.program.resolve(written, b.env))
+    except KernelError:
+        return False
+
+
+def _is_whole(type_: Any) -> bool:
+    return isinstance(type_, Scalar) and type_.kind == "int"
+
+
+def note_values(b: Builder, made: Comparison, left: Value, right: Value) -> None:
+    """The two values whose difference is taken."""
+    if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
+        return
+    made.floating = made.floating or left.type.floating or right.type.floating
+    for value in (left, right):
+        wide = convert(b, value, types.DOUBLE).text
+        b.program.external("llvm.fabs.f64")
+        size = b.make(f"call double @llvm.fabs.f64(double {wide})")
+        largest = _load(b, made, LARGEST, "double")
+        above = b.make(f"fcmp ogt double {size}, {largest}")
+        _store(b, made, LARGEST, "double", b.make(f"select i1 {above}, double {size}, double {largest}"))
+        _count(b, made, NAN, b.make(f"fcmp uno double {wide}, {wide}"))
+    _store(b, made, COUNT, "i64", b.make(f"add i64 {_load(b, made, COUNT, 'i64')}, 1"))
+
+
+def note_limit(b: Builder, made: Comparison, side: int, op: str, values: tuple[Value, Value], result: Value) -> None:
+    """What the difference is held against, and whether it failed: it did where it is larger."""
+    limit = values[1 - side]
+    if not isinstance(limit.type, Scalar) or limit.type.kind == "null":
+        return
+    _store(b, made, LIMIT, "double", convert(b, limit, types.DOUBLE).text)
+    larger = (op[0] == ">") == (side == 0)
+    _count(b, made, FAILED, result.text if larger else b.make(f"xor i1 {result.text}, true"))
+
+
+def _count(b: Builder, made: Comparison, which: int, condition: str) -> None:
+    one = b.make(f"zext i1 {condition} to i64")
+    _store(b, made, which, "i64", b.make(f"add i64 {_load(b, made, which, 'i64')}, {one}"))
+
+
+def _pointer(made: Comparison, which: int) -> str:
+    return f"ptr inttoptr (i64 {made.address + which} to ptr)"
+
+
+def _load(b: Builder, made: Comparison, which: int, llvm: str) -> str:
+    return b.make(f"load {llvm}, {_pointer(made, which)}")
+
+
+def _store(b: Builder, made: Comparison, which: int, llvm: str, text: str) -> None:
+    b.emit(f"store {llvm} {text}, {_pointer(made, which)}")
+
+
+provide(note_limit, note_values, watch_comparisons)

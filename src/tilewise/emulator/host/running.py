@@ -1,0 +1,190 @@
+"""A program from its file to its end: read, lower, compile, run. Called in a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tilewise.emulator.host.joined_files import declared_only, further_files
+from tilewise.emulator.host.language.read_entity import Declared, read_tokens
+from tilewise.emulator.host.lower.call import PREFIX
+from tilewise.emulator.host.lower.jit import compile_module
+from tilewise.emulator.host.lower.module import module_text
+from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.program_report import UNCONFINED
+from tilewise.emulator.host.runtime import (
+    c_memory,
+    c_misc,
+    c_stdio,
+    comparisons,
+    cpp_library,
+    cuda_api,
+    cuda_libraries,
+    exceptions,
+    fourier,
+    host_faults,
+    images,
+    mixed_gemm,
+    program_files,
+    releases,
+    streams,
+    thrust,
+    whole_arrays,
+)
+from tilewise.emulator.host.runtime.linking import symbols_of
+from tilewise.emulator.host.runtime.sealing import reserve, seal
+from tilewise.emulator.host.runtime.session import FUNCTIONS, NEEDS, Session
+from tilewise.emulator.host.translation_unit import Copies, Unit, read_unit
+from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
+
+STACK_BYTES = 512 << 20
+STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
+BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
+REGISTERED = (
+    c_memory,
+    c_misc,
+    c_stdio,
+    cpp_library,
+    cuda_api,
+    cuda_libraries,
+    exceptions,
+    fourier,
+    host_faults,
+    images,
+    mixed_gemm,
+    program_files,
+    releases,
+    streams,
+    thrust,
+    whole_arrays,
+)  # imported for their functions
+
+
+def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
+    """The session and the LLVM text of a program."""
+    read_over: list[str] = []
+    copies = Copies()
+    try:
+        try:
+            return _built(path, options, report, read_over, copies)
+        except TilewiseError:
+            if not copies.found:
+                raise
+            made = _with_other_copies(path, options, report)
+            if made is None:
+                raise
+            return made
+    except RecursionError:
+        raise EngineError("the program is nested too deep") from None
+    except KernelError as error:
+        if read_over:
+            names = ", ".join(dict.fromkeys(read_over))
+            raise FileError(f"{error}\n{names}: not among the headers that are known here") from None
+        raise
+
+
+def _with_other_copies(
+    path: str, options: Options, report: Callable[[dict[str, Any]], None]
+) -> tuple[Session, str] | None:
+    """The program with the project's copies of headers known by name instead of ours, or the other way round."""
+    sources = list(options.sources)
+    options.other_copies = True
+    try:
+        return _built(path, options, report, [], Copies(other=True))
+    except (TilewiseError, RecursionError):
+        options.other_copies = False
+        options.sources[:] = sources
+        return None
+
+
+def _built(
+    path: str, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies
+) -> tuple[Session, str]:
+    unit, known, declared, said, doubt = _read(path, options, read_over, copies)
+    session = Session(unit.source, options, report)
+    session.faults.notes += said
+    session.faults.notes += [
+        f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.left_out
+    ]
+    entities = declared.entities
+    program = Program(unit.source, entities, declared.names, session.memory)
+    program.library_variables = known
+    program.catches = any(token.text == "catch" for token in unit.tokens)
+    session.program = program
+    session.before_report.append(host_faults.small_allocations)
+    session.cuda = cuda_api.new_card(session, path)
+    session.at_end.append(comparisons.judge_comparisons)
+    try:
+        text = module_text(program)
+    except TilewiseError as error:
+        if doubt and "never defined" in str(error):
+            raise FileError(f"{error}\n{doubt}") from None
+        if entities.refusals:  # what could not be read comes first: the rest may follow from it
+            raise entities.refusals[0] from None
+        raise
+    return session, text
+
+
+def _read(
+    path: str, options: Options, read_over: list[str], copies: Copies
+) -> tuple[Unit, set[str], Declared, list[str], str]:
+    """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
+    given = [Path(p).resolve() for p in options.sources]
+    said: list[str] = []
+    while True:
+        others = [Path(p).resolve() for p in options.sources]
+        unit = read_unit(path, options.include, options.defines, others=others, copies=copies)
+        read_over[:] = unit.read_over
+        known = set(unit.declared.entities.order)
+        declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+        missing = declared_only(declared.entities)
+        if given or not missing:  # who names files names all of them
+            return unit, known, declared, said, ""
+        taken = [Path(path).resolve(), *others]
+        more, doubt = further_files(missing, taken, [Path(p) for p in unit.local])
+        if not more:
+            return unit, known, declared, said, doubt
+        options.sources += [str(p) for p in more]
+        said += [f"{p.name} was read as part of the program: it defines what is declared here" for p in more]
+
+
+def execute(session: Session, text: str, arguments: list[str], name: str, confine: Callable[[], None]) -> None:
+    """Run the program; this process ends with it. `confine` is called by its thread before its first instruction."""
+    program = session.program
+    if program.launches or program.kernel_handles:  # else the machine and the compiler of kernels are not even loaded
+        import_module("tilewise.emulator.host.runtime.cuda_launch").read_kernels(session)
+    for external in program.externals:
+        if external.removeprefix(PREFIX) in NEEDS:
+            import_module(NEEDS[external.removeprefix(PREFIX)])
+    start = compile_module(text, symbols_of(session))
+    argv = _argv(session, [name, *arguments])
+    session.arguments = len(arguments)
+    main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int64)(start)
+    room = STACK_BYTES - STACK_LEFT - BYTES_A_LINE * text.count("\n")
+    if program.launches or program.kernel_handles:
+        reserve(len(FUNCTIONS))
+    seal()
+
+    def run() -> None:
+        try:
+            confine()
+        except SandboxError as error:
+            session.finish(error.exit_code, UNCONFINED, str(error))
+        session.leave(main(len(arguments) + 1, argv, room))
+
+    threading.stack_size(STACK_BYTES)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()  # the watch ends what takes too long
+
+
+def _argv(session: Session, words: list[str]) -> int:
+    memory = session.memory
+    addresses = [memory.constant(w.encode("utf-8", "surrogateescape") + b"\0") for w in words]
+    data = b"".join(a.to_bytes(8, "little") for a in (*addresses, 0))
+    return memory.constant(data)

@@ -1,0 +1,227 @@
+"""The rest of the C library: clocks that stand still unless asked, numbers from text, exit."""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+
+from tilewise.emulator.host.runtime.c_memory import string, writable
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+START = 1_700_000_000_000_000_000  # nanoseconds: what a fixed clock shows at first
+TICK = 1_000  # it moves on by this at every look, so that no difference is zero
+
+
+def _step48(s: Session) -> int:
+    x = (s.state.get("drand48", 0) * 0x5DEECE66D + 0xB) & (1 << 48) - 1
+    s.state["drand48"] = x
+    return int(x)
+
+
+@runtime("lrand48")
+def lrand48(s: Session) -> int:
+    return _step48(s) >> 17
+
+
+@runtime("drand48")
+def drand48(s: Session) -> float:
+    return _step48(s) / (1 << 48)
+
+
+@runtime("srand48")
+def srand48(s: Session, seed: int) -> None:
+    s.state["drand48"] = ((seed & 0xFFFFFFFF) << 16) + 0x330E
+
+
+@runtime("rand_r")
+def rand_r(s: Session, pointer: int) -> int:
+    if not writable(s, pointer, 4):
+        return 0
+    seed = int.from_bytes(s.memory.view(pointer, 4).tobytes(), "little")
+    result = 0
+    for shift, bits in ((0, 0x7FF), (10, 0x3FF), (10, 0x3FF)):
+        seed = (seed * 1103515245 + 12345) & 0xFFFFFFFF
+        result = ((result << shift) ^ (seed // 65536 % (bits + 1))) & 0xFFFFFFFF
+    s.memory.put(pointer, seed.to_bytes(4, "little"))
+    return result
+
+
+def now(s: Session) -> int:
+    if s.options.real_time:
+        return time.time_ns()
+    moved = s.state.get("clock", 0) + TICK
+    s.state["clock"] = moved
+    card = s.cuda.nanoseconds if s.cuda is not None else 0
+    return START + int(moved) + int(card)
+
+
+@runtime("__now_ns")
+def now_ns(s: Session) -> int:
+    return now(s)
+
+
+@runtime("time")
+def time_(s: Session, pointer: int) -> int:
+    seconds = now(s) // 1_000_000_000
+    if pointer and writable(s, pointer, 8):
+        s.memory.put(pointer, seconds.to_bytes(8, "little"))
+    return seconds
+
+
+@runtime("clock")
+def clock(s: Session) -> int:
+    return (now(s) - START) // 1000 if not s.options.real_time else time.process_time_ns() // 1000
+
+
+@runtime("ctime")
+def ctime(s: Session, pointer: int) -> int:
+    return s.memory.constant(b"Tue Nov 14 22:13:20 2023\n\0")
+
+
+@runtime("sleep", "usleep")
+def sleep(s: Session, duration: int) -> int:
+    return 0
+
+
+@runtime("exit")
+def exit_(s: Session, status: int) -> None:
+    with s.memory.running():
+        s.leave(status)
+
+
+@runtime("_exit", "_Exit", "quick_exit")
+def exit_at_once(s: Session, status: int) -> None:
+    s.finish(status)
+
+
+@runtime("abort")
+def abort(s: Session) -> None:
+    s.finish(134, "abort", f"line {s.line}: abort")
+
+
+@runtime("atexit")
+def atexit(s: Session, function: int) -> int:
+    s.at_exit.append((function, None))
+    return 0
+
+
+@runtime("rt_static")
+def static_object(s: Session, destroyer: int, address: int) -> None:
+    s.at_exit.append((destroyer, address))
+
+
+@runtime("getenv")
+def getenv(s: Session, name: int) -> int:
+    string(s, name)
+    return 0
+
+
+@runtime("system")
+def system(s: Session, command: int) -> int:
+    text = string(s, command).decode("utf-8", "replace")
+    s.faults.notes.append(f"line {s.line}: system({text!r}) was not run: programs here start no others")
+    return 0
+
+
+@runtime("__assert_failed")
+def assert_failed(s: Session, text: int, file: int, line: int) -> None:
+    words = string(s, text).decode("utf-8", "replace")
+    name = string(s, file).decode("utf-8", "replace")
+    s.faults.add(Kind.ASSERTION, s.line, f"assert({words}) does not hold", access="assert")
+    s.console.error(f"{name}:{line}: Assertion `{words}' failed.\n".encode())
+    s.finish(134, "abort", f"line {s.line}: an assertion failed")
+
+
+INTEGER = {base: re.compile(rb"\s*([-+]?)(0[xX](?=[0-9a-fA-F]))?([0-9a-zA-Z]*)") for base in (0,)}
+FLOAT = re.compile(rb"\s*([-+]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))", re.I)
+
+
+def _integer(data: bytes, base: int) -> tuple[int, int]:
+    """The value and where it ends, as strtol has it."""
+    match = INTEGER[0].match(data)
+    assert match is not None
+    sign, prefix, digits = match.groups()
+    if prefix and base in (0, 16):
+        base = 16
+    elif prefix:
+        digits = b"0"
+        prefix = None
+    elif base == 0:
+        base = 8 if digits.startswith(b"0") and len(digits) > 1 else 10
+    taken = 0
+    while taken < len(digits) and int(chr(digits[taken]), 36) < base:
+        taken += 1
+    if not taken:
+        return 0, 0
+    value = int(digits[:taken], base)
+    return (-value if sign == b"-" else value), match.start(3) + taken
+
+
+def _ended(s: Session, pointer: int, address: int) -> None:
+    if pointer and writable(s, pointer, 8):
+        s.memory.put(pointer, address.to_bytes(8, "little"))
+
+
+@runtime("atoi")
+def atoi(s: Session, text: int) -> int:
+    value = _integer(string(s, text), 10)[0]
+    return (max(-(1 << 63), min((1 << 63) - 1, value)) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+@runtime("atol", "atoll")
+def atol(s: Session, text: int) -> int:
+    return max(-(1 << 63), min((1 << 63) - 1, _integer(string(s, text), 10)[0]))
+
+
+@runtime("strtol", "strtoll")
+def strtol(s: Session, text: int, end: int, base: int) -> int:
+    value, at = _integer(string(s, text), base)
+    _ended(s, end, text + at)
+    return max(-(1 << 63), min((1 << 63) - 1, value))
+
+
+@runtime("strtoul", "strtoull")
+def strtoul(s: Session, text: int, end: int, base: int) -> int:
+    value, at = _integer(string(s, text), base)
+    _ended(s, end, text + at)
+    value = min((1 << 64) - 1, value) & (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _real(data: bytes) -> tuple[float, int]:
+    match = FLOAT.match(data)
+    return (float(match[1]), match.end()) if match else (0.0, 0)
+
+
+@runtime("atof")
+def atof(s: Session, text: int) -> float:
+    return _real(string(s, text))[0]
+
+
+@runtime("strtod")
+def strtod(s: Session, text: int, end: int) -> float:
+    value, at = _real(string(s, text))
+    _ended(s, end, text + at)
+    return value
+
+
+@runtime("strtof")
+def strtof(s: Session, text: int, end: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", strtod(s, text, end)))[0])
+
+
+@runtime("strerror")
+def strerror(s: Session, code: int) -> int:
+    return s.memory.constant(b"Success\0" if code == 0 else f"error {code}\0".encode())
+
+
+@runtime("__builtin_inff", "__builtin_inf")
+def infinity(s: Session) -> float:
+    return float("inf")
+
+
+@runtime("__builtin_nanf")
+def not_a_number(s: Session) -> float:
+    return float("nan")

@@ -1,0 +1,323 @@
+"""printf and its kin, and files under the program's folder."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+from tilewise.emulator.host.runtime.c_memory import put_text, readable, string, writable
+from tilewise.emulator.host.runtime.formatting import formatted, quick, quickly
+from tilewise.emulator.host.runtime.host_faults import judge
+from tilewise.emulator.host.runtime.program_files import opened, put, removed
+from tilewise.emulator.host.runtime.scanning import scan
+from tilewise.emulator.host.runtime.session import Function, Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+MOST_ARGUMENTS = 1 << 16  # of a call of printf
+
+
+class Stream:
+    """An open file; 0, 1 and 2 are the program's own streams."""
+
+    def __init__(self, handle: Any, name: str) -> None:
+        self.handle = handle
+        self.name = name
+        self.ended = False
+        self.line = 0
+        self.pushed = b""
+
+
+def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
+    raw: Any = (ctypes.c_uint64 * (2 * count)).from_address(packed) if count else []
+    return [(raw[2 * i], raw[2 * i + 1]) for i in range(count)]
+
+
+def own_arguments(function: Function) -> Function:
+    """vprintf and its kin: where the arguments stand and how many they are comes from a va_list of the program."""
+
+    def checked(s: Session, *given: int) -> int:
+        *before, packed, count = given
+        if not 0 <= count <= MOST_ARGUMENTS:
+            judge(s, packed, 16 * MOST_ARGUMENTS, s.line, "read")
+            count = 0
+        if not readable(s, packed, 16 * count):
+            count = 0
+        return int(function(s, *before, packed, count))
+
+    return checked
+
+
+def _text(s: Session, format_: int, packed: int, count: int) -> bytes:
+    text = string(s, format_)
+    how = quick(text)
+    if how is not None and len(how.fits) == count:
+        made = quickly(how, ctypes.string_at(packed, 16 * count))
+        if made is not None:
+            return made
+    line = s.line
+
+    def misused(message: str) -> None:
+        s.faults.add(Kind.FORMAT, line, f"printf: {message}", "let the conversion fit the argument", access="printf")
+
+    return formatted(text, _arguments(packed, count), lambda a: string(s, a), misused)
+
+
+def stream_of(s: Session, pointer: int) -> Stream | None:
+    known: dict[int, Stream] = s.state.setdefault("streams", {})
+    found = known.get(pointer)
+    if found is None:
+        s.faults.add(
+            Kind.NULL_POINTER, s.line, "a file is used that is not open", "check what fopen returned", access="file"
+        )
+        s.finish(139, "crash", "the program would be stopped here (segmentation fault)")
+    return found
+
+
+@runtime("__stream")
+def standard_stream(s: Session, number: int) -> int:
+    handle = {0: sys.stdin.buffer, 1: 1, 2: 2}[number]
+    address = s.memory.static(8, "", False)
+    s.state.setdefault("streams", {})[address] = Stream(handle, ("stdin", "stdout", "stderr")[number])
+    s.state.setdefault("standard", {})[number] = address
+    return address
+
+
+def write(s: Session, pointer: int, data: bytes) -> None:
+    found = stream_of(s, pointer)
+    if found is None:
+        return
+    if found.handle == 1:
+        s.console.write(data)
+    elif found.handle == 2:
+        s.console.error(data)
+    elif found.handle is not None:
+        put(s, found.handle, data)
+
+
+@runtime("printf")
+def printf(s: Session, format_: int, packed: int, count: int) -> int:
+    data = _text(s, format_, packed, count)
+    s.console.write(data)
+    return len(data)
+
+
+@runtime("fprintf")
+def fprintf(s: Session, stream: int, format_: int, packed: int, count: int) -> int:
+    data = _text(s, format_, packed, count)
+    write(s, stream, data)
+    return len(data)
+
+
+@runtime("sprintf")
+def sprintf(s: Session, to: int, format_: int, packed: int, count: int) -> int:
+    data = _text(s, format_, packed, count)
+    put_text(s, to, data)
+    return len(data)
+
+
+@runtime("snprintf")
+def snprintf(s: Session, to: int, size: int, format_: int, packed: int, count: int) -> int:
+    data = _text(s, format_, packed, count)
+    if size > 0:
+        put_text(s, to, data[: size - 1])
+    return len(data)
+
+
+for _function in (printf, fprintf, sprintf, snprintf):
+    runtime(f"__v{_function.__name__}")(own_arguments(_function))
+
+
+@runtime("puts")
+def puts(s: Session, text: int) -> int:
+    s.console.write(string(s, text) + b"\n")
+    return 1
+
+
+@runtime("putchar")
+def putchar(s: Session, c: int) -> int:
+    s.console.write(bytes([c & 255]))
+    return c & 255
+
+
+@runtime("fputs")
+def fputs(s: Session, text: int, stream: int) -> int:
+    write(s, stream, string(s, text))
+    return 1
+
+
+@runtime("fputc", "putc")
+def fputc(s: Session, c: int, stream: int) -> int:
+    write(s, stream, bytes([c & 255]))
+    return c & 255
+
+
+@runtime("fflush")
+def fflush(s: Session, stream: int) -> int:
+    s.console.asked()
+    return 0
+
+
+@runtime("perror")
+def perror(s: Session, text: int) -> None:
+    s.console.error(string(s, text) + b": No such file or directory\n")
+
+
+@runtime("setvbuf")
+def setvbuf(s: Session, stream: int, buffer: int, mode: int, size: int) -> int:
+    return 0
+
+
+# -- files
+
+
+def open_file(s: Session, name: str, mode: str) -> int:
+    """The handle's address, or 0 as fopen has it."""
+    handle = opened(s, name, mode or "r")
+    if handle is None:
+        return 0
+    address = s.memory.allocate(8, "fopen", s.line).address
+    found = Stream(handle, name)
+    found.line = s.line
+    s.state.setdefault("streams", {})[address] = found
+    return address
+
+
+@runtime("fopen")
+def fopen(s: Session, name: int, mode: int) -> int:
+    return open_file(s, string(s, name).decode("utf-8", "replace"), string(s, mode).decode("latin-1"))
+
+
+@runtime("fclose")
+def fclose(s: Session, stream: int) -> int:
+    found = stream_of(s, stream)
+    if found is not None and not isinstance(found.handle, int):
+        found.handle.close()
+        s.state["streams"].pop(stream, None)
+        block = s.memory.find(stream)
+        if block is not None and block.kind == "fopen":
+            s.memory.release(block, s.line)
+    return 0
+
+
+def _read(s: Session, stream: int, size: int) -> bytes:
+    found = stream_of(s, stream)
+    if found is None or isinstance(found.handle, int):
+        return b""
+    if found.name == "stdin":
+        s.console.flush()
+    data, found.pushed = found.pushed[:size], found.pushed[size:]
+    if len(data) < size:
+        data += found.handle.read(size - len(data))
+    if len(data) < size:
+        found.ended = True
+        if found.name == "stdin" and not data:
+            s.wanted = s.wanted or "input"
+    return data
+
+
+@runtime("fread")
+def fread(s: Session, to: int, size: int, count: int, stream: int) -> int:
+    data = _read(s, stream, size * count)
+    if data and writable(s, to, len(data)):
+        s.memory.put(to, data)
+    return len(data) // max(1, size)
+
+
+@runtime("fwrite")
+def fwrite(s: Session, source: int, size: int, count: int, stream: int) -> int:
+    if readable(s, source, size * count):
+        write(s, stream, s.memory.view(source, size * count).tobytes())
+    return count
+
+
+@runtime("fgetc", "getc")
+def fgetc(s: Session, stream: int) -> int:
+    data = _read(s, stream, 1)
+    return data[0] if data else -1
+
+
+@runtime("getchar")
+def getchar(s: Session) -> int:
+    s.console.flush()
+    data = sys.stdin.buffer.read(1)
+    return data[0] if data else -1
+
+
+@runtime("fgets")
+def fgets(s: Session, to: int, size: int, stream: int) -> int:
+    data = b""
+    while len(data) < size - 1 and not data.endswith(b"\n"):
+        more = _read(s, stream, 1)
+        if not more:
+            break
+        data += more
+    if not data:
+        return 0
+    put_text(s, to, data)
+    return to
+
+
+@runtime("fseek")
+def fseek(s: Session, stream: int, offset: int, start: int) -> int:
+    found = stream_of(s, stream)
+    if found is not None and not isinstance(found.handle, int):
+        try:
+            found.handle.seek(offset, start)
+        except (OSError, ValueError, OverflowError):  # before the beginning
+            return -1
+        found.ended, found.pushed = False, b""
+    return 0
+
+
+@runtime("rewind")
+def rewind(s: Session, stream: int) -> None:
+    fseek(s, stream, 0, 0)
+
+
+@runtime("ftell")
+def ftell(s: Session, stream: int) -> int:
+    found = stream_of(s, stream)
+    return 0 if found is None or isinstance(found.handle, int) else int(found.handle.tell() - len(found.pushed))
+
+
+@runtime("feof")
+def feof(s: Session, stream: int) -> int:
+    found = stream_of(s, stream)
+    return int(found is not None and found.ended)
+
+
+@runtime("ferror")
+def ferror(s: Session, stream: int) -> int:
+    return 0
+
+
+@runtime("remove")
+def remove(s: Session, name: int) -> int:
+    return 0 if removed(s, string(s, name).decode("utf-8", "replace")) else -1
+
+
+@runtime("scanf")
+def scanf(s: Session, format_: int, packed: int, count: int) -> int:
+    address = s.state["standard"][0] if 0 in s.state.get("standard", {}) else standard_stream(s, 0)
+    return int(fscanf(s, address, format_, packed, count))
+
+
+@runtime("fscanf")
+def fscanf(s: Session, stream: int, format_: int, packed: int, count: int) -> int:
+    def take() -> bytes:
+        return _read(s, stream, 1)
+
+    done, pushed = scan(s, string(s, format_), _arguments(packed, count), take)
+    found = stream_of(s, stream)
+    if found is not None and pushed:
+        found.pushed = pushed + found.pushed
+        found.ended = False
+    return done
+
+
+@runtime("sscanf")
+def sscanf(s: Session, text: int, format_: int, packed: int, count: int) -> int:
+    data = string(s, text)
+    at = iter([data[i : i + 1] for i in range(len(data))])
+    return scan(s, string(s, format_), _arguments(packed, count), lambda: next(at, b""))[0]

@@ -1,0 +1,252 @@
+"""Kernels compiled for this machine: the blocks that the interpreting machine would take too long for.
+
+Bounds and first values are checked at every access as on the host; races are not: those the interpreting machine finds
+in the blocks that it runs."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import replace
+from typing import Any
+
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, kernel_module
+from tilewise.emulator.host.lower.globals import memory_of
+from tilewise.emulator.host.lower.jit import compile_module
+from tilewise.emulator.host.lower.lockstep.kernel import width_of
+from tilewise.emulator.host.lower.program import Environment
+from tilewise.emulator.host.runtime.host_faults import describe, uncopied
+from tilewise.emulator.host.runtime.linking import symbols_of
+from tilewise.emulator.host.runtime.memory import Allocation, Memory
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.errors import EngineError, TilewiseError
+
+SCRATCH = 1 << 16
+LARGE = 1 << 30  # bytes above which a block is not looked at
+WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
+COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
+
+
+class CompiledKernel:
+    def __init__(self, s: Session, site: Any, geometry: Geometry) -> None:
+        self.s, self.site = s, site
+        self._made: dict[Any, Any] = {}
+        self._spans: dict[Any, list[tuple[int, int]]] = {}
+        self._function(geometry)
+
+    def _function(self, geometry: Geometry) -> tuple[Any, int]:
+        """The kernel's code for blocks of this shape, and how many threads of a block it takes at once."""
+        width, rows = width_of(geometry.block)
+        for group in ((width, rows), None):
+            if group not in self._made:
+                try:
+                    self._made[group] = self._compiled(group)
+                except TilewiseError:  # one by one they may; what keeps them from that as well is told
+                    if group is None:
+                        raise
+                    self._made[group] = None
+            if self._made[group] is not None:
+                return self._made[group], width if group is not None else 1
+        raise EngineError("this kernel cannot be compiled")
+
+    def _fill_spans(self, group: Any, arguments: int) -> None:
+        """Where each pointer's block begins and ends, if it has values everywhere; threads one by one may undo that."""
+        memory, offsets = self.s.memory, self.site.offsets
+        if group is None:
+            for any_of_them in memory.device_blocks:
+                any_of_them.whole = False
+            return
+        for number, cell in self._spans[group]:
+            (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
+            block = memory.find(target)
+            ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
+            ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
+
+    def watched(self) -> Any:
+        """The kernel with a note at every touch of shared memory; None where it has none, or orders warps itself."""
+        program = self.s.program
+        if "watched" not in self._made:
+            self._made["watched"] = None
+            if "volatile" not in self.s.source.text:
+                text = kernel_module(program, self.site, None, watched=True)
+                if program.shared and "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
+                    start = compile_module(text, symbols_of(self.s), entry="run_blocks")
+                    self._made["watched"] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+        return self._made["watched"]
+
+    def _compiled(self, group: tuple[int, bool] | None) -> Any:
+        text = kernel_module(self.s.program, self.site, group)
+        if group is not None:
+            self._spans[group] = [] if "call void @copy_states" in text else self.s.program.spans
+        start = compile_module(text, symbols_of(self.s), entry="run_blocks", wide=group is not None)
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+
+    def run(
+        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: bool = False
+    ) -> int:  # fmt: skip
+        """Run the blocks from each first to each end; how many threads were run side by side.
+
+        `watch`: races in shared memory are looked for in the first blocks."""
+        s = self.s
+        state = s.cuda.astray
+        state.geometry, state.dynamic = geometry, min(shared, DYNAMIC_SHARED)
+        for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
+            s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
+        few = min(geometry.blocks, max(1, WATCHED_THREADS // geometry.threads)) if watch and self.watched() else 0
+        if few:
+            self.watched()(arguments, 0, few, geometry.threads, min(shared, DYNAMIC_SHARED))
+            blocks = [(max(first, few), last) for first, last in blocks]
+        run, width = self._function(geometry)
+        self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
+        for first, last in blocks:
+            if first < last and not s.cuda.sticky:
+                with s.memory.running():
+                    run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
+        state.geometry = None
+        return width
+
+
+def _whole(memory: Memory, block: Allocation) -> bool:
+    """Whether all of a block has values. What the host cannot reach keeps them but for copies, which say so."""
+    if block.freed or block.size > LARGE:
+        return False
+    if not block.whole:
+        full = memory.has(block.address, block.size, 2)
+        block.whole = full and not block.host
+        return full
+    return True
+
+
+def _address(s: Session, name: str) -> int:
+    return memory_of(Builder(s.program, Environment(), True), name)[1]
+
+
+def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
+    """The kernel of a launch, compiled; or why that cannot be."""
+    card = s.cuda
+    key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
+    if key not in card.compiled:
+        if "__CUDA_ARCH__" in s.source.text:
+            card.compiled[key] = "its text depends on __CUDA_ARCH__"
+            return str(card.compiled[key])
+        try:
+            card.compiled[key] = CompiledKernel(s, site, geometry)
+        except TilewiseError as error:
+            card.compiled[key] = str(error)
+        except RecursionError:
+            card.compiled[key] = "it is nested too deep"
+    found: CompiledKernel | str = card.compiled[key]
+    return found
+
+
+@runtime("rt_astray")
+def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
+    """An access of a thread that is not right; the address at which it goes on."""
+    memory = s.memory
+    state = s.cuda.astray
+    state.told += 1
+    verb = "store" if access & 1 else "load"
+    if memory.inside(address, size):
+        states = memory.state(address, size)
+        if access == 0 and ((states & 5) != 0).all():
+            _without_value(s, address, size, line)
+            return address
+    if not state.scratch:
+        state.scratch = memory.static(SCRATCH, "", False)
+    if state.told < COMPLAINTS:
+        _outside(s, address, size, line, verb)
+    return int(state.scratch)
+
+
+def _thread(s: Session) -> str:
+    """Who it is, as (ty, tx) of block (by, bx)."""
+    out = []
+    geometry = s.cuda.astray.geometry
+    deep = (geometry.block[2] > 1, geometry.grid[2] > 1) if geometry is not None else (False, False)
+    for name, three in (("threadIdx", deep[0]), ("blockIdx", deep[1])):
+        x, y, z = struct.unpack("<3I", s.memory.view(_address(s, name), 12).tobytes())
+        out.append(f"({z}, {y}, {x})" if three else f"({y}, {x})")
+    return f"thread {out[0]} of block {out[1]}"
+
+
+def _without_value(s: Session, address: int, size: int, line: int) -> None:
+    memory = s.memory
+    block = memory.find(address)
+    if block is None or memory.on_stack(address):
+        memory.state(address, size)[:] |= 2
+        s.faults.add(
+            Kind.UNINITIALISED_READ, line, f"a variable is read that was given no value: {_thread(s)}",
+            "give it a value where it is declared", access="kernel",
+        )  # fmt: skip
+        return
+    what = describe(block) if block.kind != "static" else block.name
+    hint = "store to it, and synchronise, before it is read"
+    if block.device and (not block.written or block.kind == "__device__"):
+        hint = uncopied(block)
+    s.faults.add(
+        Kind.UNINITIALISED_READ, line,
+        f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,
+        array=block.name or str(block.line), access="kernel",
+    )  # fmt: skip
+    memory.change(block.address, block.size, give=2)
+
+
+def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
+    memory = s.memory
+    address &= (1 << 64) - 1
+    if address < 1 << 16:
+        hint = "give the kernel memory from cudaMalloc: the pointer is NULL, or its cudaMalloc failed"
+        s.faults.add(Kind.NULL_POINTER, line, f"{_thread(s)} goes through a null pointer", hint, access="kernel")
+        s.cuda.illegal_address()
+        return
+    block = memory.find(address, near=True) if memory.inside(address, size) else None
+    if block is None:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS, line, f"{_thread(s)}: a {verb} at {address:#x}, which is no memory of this program",
+            "the pointer was never set, or an index is far too large", access=verb,
+        )  # fmt: skip
+        s.cuda.illegal_address()
+        return
+    if block.freed and block.address <= address < block.end:
+        s.faults.add(
+            Kind.USE_AFTER_FREE, line, f"{_thread(s)}: a {verb} in {describe(block)}, freed at line {block.freed}",
+            "free it after the last launch", array=block.name, access=verb, other_line=block.freed,
+        )  # fmt: skip
+        return
+    hint = "check the index against the length before the access"
+    if block.kind == "static" and block.name == DYNAMIC_NAME:  # laid out for the most that any launch can have
+        block = replace(block, size=s.cuda.astray.dynamic)
+        hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
+    message = f"{_thread(s)}: a {verb} {address + size - block.end} bytes past the end of {describe(block)}"
+    if address < block.address:
+        message = f"{_thread(s)}: a {verb} {block.address - address} bytes before the start of {describe(block)}"
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS, line, message, hint, array=block.name or str(block.line), access=verb,
+    )  # fmt: skip
+
+
+@runtime("rt_race")
+def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
+    """Two threads in shared memory; either line may come first, and the pair is told once."""
+    block = s.memory.find(address)
+    name, byte = (block.name, address - block.address) if block is not None else ("shared memory", 0)
+    pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})
+    told = pairs.setdefault((name, frozenset((line, other))), line)
+    who, between = _thread(s), f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
+    message = (
+        f"{who} reads {name} at byte {byte}, which another thread wrote at line {other} with no barrier between them"
+    )
+    if kind == 1:
+        message = (
+            f"{who} stores to {name} at byte {byte}, where another thread wrote at line {other} "
+            "with no barrier between them"
+        )
+    elif kind == 2:
+        message = (
+            f"{who} stores to {name} at byte {byte}, which another thread read at line {other} "
+            "with no barrier between them"
+        )
+    s.faults.add(Kind.RACE, told, message, between, array=name, access="kernel", other_line=other)

@@ -1,0 +1,243 @@
+"""Errors, events, streams and properties of the CUDA runtime, and what is checked when the program ends."""
+
+from __future__ import annotations
+
+import struct
+from importlib import import_module
+
+from tilewise.emulator.host.runtime import cuda_card as codes
+from tilewise.emulator.host.runtime import cuda_memory
+from tilewise.emulator.host.runtime.c_memory import writable
+from tilewise.emulator.host.runtime.cuda_card import Card
+from tilewise.emulator.host.runtime.host_faults import describe
+from tilewise.emulator.host.runtime.releases import MENDS
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+
+@runtime("__cuda_last")
+def last_error(s: Session, clear: int) -> int:
+    card = s.cuda
+    code = card.sticky or card.last
+    card.unasked.clear()
+    if clear:
+        card.last = 0
+    return int(code)
+
+
+@runtime("__cuda_error_text")
+def error_text(s: Session, code: int, name: int) -> int:
+    words = codes.NAMES.get(code, ("unrecognized error code", "unrecognized error code"))
+    return int(s.program.literal(words[0 if name else 1].encode()))
+
+
+@runtime("__cuda_sync")
+def synchronise(s: Session, what: int) -> int:
+    if s.cuda.astray.geometry is not None:  # a kernel of the card asks
+        if s.state.get("children"):
+            s.finish(
+                2, "refused", f"line {s.line}: a kernel waits for kernels that it launched: CUDA 12 has no such call"
+            )
+        return 0
+    cuda_memory.synchronised(s)
+    card = s.cuda
+    if card.sticky:
+        card.unasked.clear()
+    return int(card.sticky)
+
+
+@runtime("__cuda_set_device")
+def set_device(s: Session, number: int) -> int:
+    return 0 if number == 0 else int(s.cuda.fail(codes.BAD_DEVICE))
+
+
+@runtime("__cuda_properties")
+def properties(s: Session, pointer: int, device: int) -> int:
+    from tilewise.emulator.host.language import tree
+    from tilewise.emulator.host.lower.program import Environment
+
+    if device != 0:
+        return int(s.cuda.fail(codes.BAD_DEVICE))
+    record = s.program.layout(s.program.resolve(tree.TypeName("cudaDeviceProp"), Environment()))
+    if not writable(s, pointer, record.size):
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    s.memory.put(pointer, bytes(record.size))
+    for name, value in s.cuda.properties().items():
+        found = record.field(name)
+        assert found is not None
+        f, offset = found
+        if isinstance(value, bytes):
+            data = value + b"\0"
+        elif isinstance(value, tuple):
+            data = b"".join(v.to_bytes(4, "little") for v in value)
+        else:
+            data = int(value).to_bytes(f.type.size, "little")
+        s.memory.put(pointer + offset, data)
+    return 0
+
+
+@runtime("__cuda_attribute")
+def attribute(s: Session, pointer: int, number: int, device: int) -> int:
+    if device != 0:
+        return int(s.cuda.fail(codes.BAD_DEVICE))
+    if writable(s, pointer, 4):
+        s.memory.put(pointer, s.cuda.attribute(number).to_bytes(4, "little", signed=True))
+    return 0
+
+
+@runtime("__cuda_memory")
+def memory_info(s: Session, free: int, total: int) -> int:
+    used = sum(b.size for b in s.memory.device_blocks if not b.freed)
+    for pointer, value in ((free, s.cuda.memory - used), (total, s.cuda.memory)):
+        if writable(s, pointer, 8):
+            s.memory.put(pointer, value.to_bytes(8, "little"))
+    return 0
+
+
+@runtime("__cuda_function")
+def function_attribute(s: Session, function: int, number: int, value: int) -> int:
+    if number == 8:
+        if value > s.cuda.properties()["sharedMemPerBlockOptin"]:
+            return int(s.cuda.fail(codes.INVALID_VALUE))
+        s.cuda.shared_limit = max(48 << 10, value)
+    return 0
+
+
+@runtime("__cuda_occupancy")
+def occupancy(s: Session, pointer: int, threads: int, shared: int) -> int:
+    most = s.cuda.properties()["maxThreadsPerMultiProcessor"]
+    blocks = max(0, min(16, most // max(1, abs(threads)), 65536 // shared if shared else 16))
+    if threads < 0:
+        blocks = blocks * s.cuda.machine.units
+    if writable(s, pointer, 4):
+        s.memory.put(pointer, int(blocks).to_bytes(4, "little"))
+    return 0
+
+
+@runtime("__cuda_static_shared")
+def static_shared(s: Session, handle: int) -> int:
+    """Bytes that the kernel behind a pointer declares __shared__; what reads kernels is loaded where there are any."""
+    known = s.program.kernel_handles.get(handle)
+    return 0 if known is None else int(import_module(f"{__package__}.cuda_launch").static_shared(s, known))
+
+
+@runtime("__cuda_pointer")
+def pointer_attributes(s: Session, to: int, pointer: int) -> int:
+    block = s.memory.find(pointer)
+    kind = (
+        0 if block is None or not block.device else 3 if block.kind == "cudaMallocManaged" else 1 if block.host else 2
+    )
+    if writable(s, to, 24):
+        s.memory.put(to, struct.pack("<iiQQ", kind, 0, pointer if kind else 0, pointer if kind != 2 else 0))
+    return 0
+
+
+# -- events and streams: one queue, in order
+
+
+def _handle(s: Session, pointer: int) -> int:
+    address = s.memory.static(8, "", False)
+    if writable(s, pointer, 8):
+        s.memory.put(pointer, address.to_bytes(8, "little"))
+    return address
+
+
+@runtime("__cuda_event")
+def event_create(s: Session, pointer: int) -> int:
+    s.cuda.events[_handle(s, pointer)] = None
+    return 0
+
+
+@runtime("__cuda_event_record")
+def event_record(s: Session, event: int, stream: int) -> int:
+    if event not in s.cuda.events:
+        s.faults.add(
+            Kind.ARGUMENT, s.line, "this event was never created", "cudaEventCreate(&event) first", access="event"
+        )
+        return int(s.cuda.fail(codes.BAD_HANDLE))
+    s.cuda.nanoseconds += 1000
+    s.cuda.events[event] = s.cuda.nanoseconds
+    return 0
+
+
+@runtime("__cuda_event_free")
+def event_free(s: Session, event: int) -> int:
+    if s.cuda.events.pop(event, 0) == 0 and event not in s.cuda.events:
+        return int(s.cuda.fail(codes.BAD_HANDLE)) if event == 0 else 0
+    return 0
+
+
+@runtime("__cuda_elapsed")
+def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
+    one, two = s.cuda.events.get(first), s.cuda.events.get(second)
+    if one is None or two is None:
+        s.faults.add(
+            Kind.ARGUMENT,
+            s.line,
+            "an event was never recorded, so there is no time between them",
+            "cudaEventRecord both events first",
+            access="event",
+        )
+        return int(s.cuda.fail(codes.BAD_HANDLE))
+    if writable(s, pointer, 4):
+        s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
+    return 0
+
+
+@runtime("__cuda_stream")
+def stream_create(s: Session, pointer: int) -> int:
+    s.cuda.streams[_handle(s, pointer)] = True
+    return 0
+
+
+@runtime("__cuda_stream_free")
+def stream_free(s: Session, stream: int) -> int:
+    return 0 if s.cuda.streams.pop(stream, False) else int(s.cuda.fail(codes.BAD_HANDLE))
+
+
+@runtime("__cuda_device")
+def device(s: Session) -> int:
+    return 0
+
+
+# -- when the program has ended
+
+
+def at_end(s: Session) -> None:
+    """Launches that failed unasked, results never copied back, memory never freed."""
+    for pending in s.cuda.unasked:
+        s.faults.add(
+            Kind.LAUNCH,
+            pending.line,
+            f"this launch failed ({pending.message}) and the program never asked",
+            "cudaGetLastError() after the launch says so",
+            access="launch",
+        )
+    blocks = [*s.memory.blocks, *s.memory.device_blocks]
+    for block in blocks:
+        if block.freed or block.kind not in MENDS:
+            continue
+        s.faults.add(
+            Kind.LEAK,
+            block.line,
+            f"{describe(block)} is never freed",
+            f"{MENDS[block.kind]} it when it is done with",
+            array=block.name or str(block.line),
+            access="leak",
+        )
+    stored = [b for b in s.memory.device_blocks if b.kind != "__device__" and b.stored]
+    if stored and not any(b.copied for b in stored):
+        for block in stored:
+            s.faults.add(
+                Kind.NOT_COPIED_BACK,
+                block.stored,
+                f"what the kernel stores in {block.name or 'its output'} is never copied back to the host",
+                f"cudaMemcpy(…, {block.name or 'd_out'}, bytes, cudaMemcpyDeviceToHost) after the launch",
+                array=block.name,
+                access="copy",
+            )
+
+
+def new_card(session: Session, path: str) -> Card:
+    session.at_end.append(at_end)
+    return Card(session, path)

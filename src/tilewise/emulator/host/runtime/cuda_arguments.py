@@ -1,0 +1,238 @@
+"""A launch's arguments from memory to what the machine takes: numbers, pointers into allocations, structs of them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.ctype import element_dtype
+from tilewise.emulator.host.language.types import FunctionType, Record
+from tilewise.emulator.host.language.types import Pointer as HostPointer
+from tilewise.emulator.host.runtime.host_faults import describe
+from tilewise.emulator.host.runtime.memory import BUSY, HAS_VALUE, Allocation, Memory
+from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.machine.execute import first_values
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.memory import ZERO, Buffer, Pointer
+from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.errors import EngineError
+
+PIECE = 1 << 20  # bytes of shadow that are looked at in one go
+
+
+class Arguments:
+    """The buffers behind one launch; `buffers` are by the names the kernel calls them."""
+
+    def __init__(self, s: Session, site: Any, program: Any) -> None:
+        self.s = s
+        self.site = site
+        self.program = program
+        self.buffers: dict[str, Buffer] = {}
+        self.matrices: None = None  # a program's kernel may be anything: nothing is known to be M, N or P
+        self.globals: list[Buffer] = []
+        self.dynamic: dict[str, int] = {}  # extern __shared__ arrays, with their bytes in this launch
+        self.blocks: dict[int, tuple[Allocation, Buffer]] = {}
+        self.bad = False
+
+    def read(self, address: int) -> dict[str, Any] | None:
+        """Values by parameter; None where a pointer cannot be used on the card."""
+        values: dict[str, Any] = {}
+        for i, (variable, offset) in enumerate(zip(self.program.parameters, self.site.offsets, strict=True)):
+            at = address + offset
+            written = self.site.node.text[i] if i < len(self.site.node.text) else variable.name
+            leaves = [self._leaf(leaf, at + place, variable, written) for leaf, place in _leaves(variable.type, 0)]
+            values[variable.name] = leaves[0] if isinstance(variable.type, (ctype.Scalar, ctype.Pointer)) else leaves
+        self._globals()
+        return None if self.bad else values
+
+    def _leaf(self, leaf: Any, address: int, variable: Any, written: str) -> Any:
+        data = self.s.memory.view(address, leaf.size).tobytes()
+        if isinstance(leaf, ctype.Scalar):
+            return np.frombuffer(data, leaf.dtype)[0]
+        return self._pointer(struct.unpack("<Q", data)[0], leaf, variable, written)
+
+    def _pointer(self, target: int, leaf: Any, variable: Any, written: str) -> Pointer:
+        if target == 0:
+            return Pointer(None, ZERO)
+        block = self._block(target, written)
+        if block is None:
+            return Pointer(None, ZERO)
+        dtype, _ = element_dtype(leaf.to)
+        if dtype is None:
+            dtype = _one_byte(leaf.to)
+        stores = self.program.stores_to(variable)
+        buffer = self._buffer(block, np.dtype(dtype), variable.name, stores)
+        apart = target - block.address
+        if apart % buffer.data.dtype.itemsize:
+            raise EngineError(f"{written} is not aligned to {dtype}")
+        if stores:
+            block.stored = self.site.node.line
+        return Pointer(buffer, np.int64(apart // buffer.data.dtype.itemsize))
+
+    def _block(self, target: int, written: str) -> Allocation | None:
+        """The card's memory that a pointer points to; None where the card cannot use it, which is told."""
+        s = self.s
+        block = s.memory.find(target, near=False)
+        line = self.site.node.line
+        if block is None or not block.device:
+            what = describe(block) if block is not None else "a variable of the host"
+            if block is None and not s.memory.on_stack(target):
+                what = f"{target:#x}, which is no memory: was it ever allocated?"
+            s.faults.add(
+                Kind.HOST_POINTER,
+                line,
+                f"{self.site.kernel.name} is given {written}, which is {what}: the card cannot reach it",
+                "give the kernel memory from cudaMalloc, and copy the data there first",
+                array=written,
+                access="launch",
+            )
+            self.bad = True
+            return None
+        if block.freed:
+            s.faults.add(
+                Kind.USE_AFTER_FREE,
+                line,
+                f"{self.site.kernel.name} is given {written}, freed at line {block.freed}",
+                "free it after the last launch",
+                array=written,
+                access="launch",
+                other_line=block.freed,
+            )
+            self.bad = True
+            return None
+        return block
+
+    def _buffer(self, block: Allocation, dtype: Any, name: str, stores: bool) -> Buffer:
+        key = block.address
+        if key in self.blocks and self.blocks[key][1].data.dtype == dtype:
+            buffer = self.blocks[key][1]
+        else:
+            memory = self.s.memory
+            size = block.size // dtype.itemsize
+            usable = max(1, size) * dtype.itemsize
+            data = memory.view(block.address, usable).view(dtype)
+            buffer = Buffer(name, "global", data, size)
+            if size and not memory.has(block.address, size * dtype.itemsize, HAS_VALUE):
+                buffer.known = _known(memory, block.address, size, dtype.itemsize)
+            self.blocks[key] = (block, buffer)
+        if stores and buffer.shadow is None:
+            buffer.shadow = GlobalShadow(buffer)
+        self.buffers.setdefault(name, buffer)
+        return buffer
+
+    def _globals(self) -> None:
+        """__device__ and __constant__ variables: the same memory at every launch."""
+        program = self.s.program
+        for array in self.program.arrays:
+            known = program.globals.get(array.name)
+            dtype = np.dtype(ctype.dtypes_of(_innermost(array.type))[0])
+            if known is None:
+                values = first_values(array, dtype)
+                address = self.s.memory.static(max(1, values.nbytes), array.name, True)
+                if array.values is not None:
+                    self.s.memory.put(address, values.tobytes())
+                program.globals[array.name] = (None, address)
+            block = self.s.memory.find(program.globals[array.name][1])
+            assert block is not None
+            buffer = self._buffer(block, dtype, array.name, False)
+            if program.entities.variables.get(array.name) is not None and buffer.shadow is None:
+                words = program.entities.variables[array.name].words
+                if "__constant__" not in words:
+                    buffer.shadow = GlobalShadow(buffer)
+            self.globals.append(buffer)
+
+    def finished(self, line: int) -> None:
+        """Cells that the kernel stored to have a value now."""
+        for block, buffer in self.blocks.values():
+            if buffer.known is not None:
+                self._give_values(block, buffer.known, buffer.data.dtype.itemsize)
+            if buffer.shadow is not None:
+                block.written = True
+                if block.kind == "cudaMallocManaged":
+                    self.s.cuda.unsynchronised[block.address] = line
+                    self.s.memory.change(block.address, block.size, give=BUSY)
+                    block.stored = 0
+
+    def _give_values(self, block: Allocation, known: np.ndarray, width: int) -> None:
+        """To the cells that are known to have one; what has values already is left alone."""
+        step = PIECE // width
+        for at in range(0, len(known), step):
+            cells = np.flatnonzero(known[at : at + step])
+            start, size = block.address + at * width, len(known[at : at + step]) * width
+            if len(cells) and not self.s.memory.has(start, size, HAS_VALUE):
+                self.s.memory.state(start, size).reshape(-1, width)[cells] |= HAS_VALUE
+
+    def forget(self) -> None:
+        """What the machine did is undone: it has nothing to tell when the launch has ended."""
+        self.blocks.clear()
+
+    def usable(self, address: int) -> bool:
+        """Whether the card can reach what a launch's pointers point to; what it cannot is told."""
+        for i, (type_, offset) in enumerate(zip(self.site.parameters, self.site.offsets, strict=True)):
+            if isinstance(type_, HostPointer) and not isinstance(type_.to, FunctionType):
+                written = self.site.node.text[i] if i < len(self.site.node.text) else "a pointer"
+                target = struct.unpack("<Q", self.s.memory.view(address + offset, 8).tobytes())[0]
+                if target:
+                    self._block(target, written)
+        return not self.bad
+
+    def block_of(self, name: str) -> Allocation | None:
+        buffer = self.buffers.get(name)
+        return next((block for block, b in self.blocks.values() if b is buffer), None) if buffer is not None else None
+
+
+def _known(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
+    """Which cells have a value in all of their bytes; piece by piece, for an array may be large."""
+    known = np.zeros(count, np.bool_)
+    step = PIECE // width
+    for at in range(0, count, step):
+        start, size = address + at * width, min(step, count - at) * width
+        alike = memory.alike(start, size)
+        if alike is None:
+            cells = memory.state(start, size).reshape(-1, width)
+            known[at : at + step] = ((cells & HAS_VALUE) != 0).all(axis=1)
+        elif alike & HAS_VALUE:
+            known[at : at + step] = True
+    return known
+
+
+def reached(s: Session, site: Any, address: int, changed: bool = False) -> list[Allocation]:
+    """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to."""
+    out: list[Allocation] = []
+    for type_, offset in zip(site.parameters, site.offsets, strict=True):
+        for pointer, at in _pointers(type_, address + offset):
+            target = struct.unpack("<Q", s.memory.view(at, 8).tobytes())[0]
+            block = s.memory.find(target) if target and not (changed and pointer.const) else None
+            if block is not None and block.device:
+                out.append(block)
+    return out
+
+
+def _pointers(type_: Any, address: int) -> list[tuple[Any, int]]:
+    if isinstance(type_, HostPointer):
+        return [(type_, address)]
+    if isinstance(type_, Record):
+        return [x for f in type_.fields for x in _pointers(f.type, address + f.offset)]
+    return []
+
+
+def _innermost(type_: Any) -> Any:
+    while isinstance(type_, ctype.Array):
+        type_ = type_.of
+    return type_
+
+
+def _one_byte(type_: Any) -> Any:
+    raise EngineError(f"memory that holds {type_} is not supported on the machine yet")
+
+
+def _leaves(type_: Any, offset: int) -> list[tuple[Any, int]]:
+    """Scalars and pointers of a value, with where they lie."""
+    if isinstance(type_, ctype.Array):
+        return [x for i in range(type_.length) for x in _leaves(type_.of, offset + i * type_.of.size)]
+    if isinstance(type_, ctype.Struct):
+        return [x for f in type_.fields for x in _leaves(f.type, offset + f.offset)]
+    return [(type_, offset)]

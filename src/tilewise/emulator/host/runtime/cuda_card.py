@@ -1,0 +1,208 @@
+"""The card a program believes in: its properties, its errors, and a clock that copies and kernels move on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.core.machine import KNOWN_CARDS, Machine
+from tilewise.emulator.host.runtime.session import Session
+from tilewise.errors import UsageError
+
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, BAD_CONFIGURATION = 0, 1, 2, 9
+BAD_SYMBOL, BAD_DIRECTION, BAD_DEVICE, BAD_HANDLE, ILLEGAL_ADDRESS = 13, 21, 101, 400, 700
+INVALID_FUNCTION = 98
+OUT_OF_RESOURCES, ASSERTED, LAUNCH_FAILURE = 701, 710, 719
+NAMES = {
+    0: ("cudaSuccess", "no error"),
+    1: ("cudaErrorInvalidValue", "invalid argument"),
+    2: ("cudaErrorMemoryAllocation", "out of memory"),
+    3: ("cudaErrorInitializationError", "initialization error"),
+    9: ("cudaErrorInvalidConfiguration", "invalid configuration argument"),
+    12: ("cudaErrorInvalidPitchValue", "invalid pitch argument"),
+    13: ("cudaErrorInvalidSymbol", "invalid device symbol"),
+    17: ("cudaErrorInvalidDevicePointer", "invalid device pointer"),
+    21: ("cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"),
+    98: ("cudaErrorInvalidDeviceFunction", "invalid device function"),
+    100: ("cudaErrorNoDevice", "no CUDA-capable device is detected"),
+    101: ("cudaErrorInvalidDevice", "invalid device ordinal"),
+    400: ("cudaErrorInvalidResourceHandle", "invalid resource handle"),
+    600: ("cudaErrorNotReady", "device not ready"),
+    700: ("cudaErrorIllegalAddress", "an illegal memory access was encountered"),
+    701: ("cudaErrorLaunchOutOfResources", "too many resources requested for launch"),
+    702: ("cudaErrorLaunchTimeout", "the launch timed out and was terminated"),
+    704: ("cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"),
+    710: ("cudaErrorAssert", "device-side assert triggered"),
+    719: ("cudaErrorLaunchFailure", "unspecified launch failure"),
+    801: ("cudaErrorNotSupported", "operation not supported"),
+    999: ("cudaErrorUnknown", "unknown error"),
+}
+MEMORY = {"t4": 15843721216, "a100": 42505273344, "rtx4090": 25393692672, "h100": 84974239744, "h200": 150754820096}
+SHARED_OPTIN = {"sm_75": 65536, "sm_80": 166912, "sm_89": 101376, "sm_90": 232448}
+THREADS_PER_UNIT = {"sm_75": 1024, "sm_80": 2048, "sm_89": 1536, "sm_90": 2048}
+PCI = 12e9  # bytes a second between host and card
+COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
+
+
+@dataclass
+class PendingError:
+    """A launch that failed: the program has not asked yet."""
+
+    code: int
+    line: int
+    message: str
+
+
+@dataclass
+class Astray:
+    """Threads of compiled kernels that went where they must not."""
+
+    geometry: Any = None  # of the launch that runs now
+    dynamic: int = 0  # bytes of extern __shared__ memory that it has
+    scratch: int = 0  # the memory they are led to
+    told: int = 0
+
+
+@dataclass
+class Card:
+    session: Session
+    path: str
+    machine: Machine = field(init=False)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    nanoseconds: float = 0.0  # of work given to the card
+    last: int = 0
+    sticky: int = 0
+    unasked: list[PendingError] = field(default_factory=list)
+    events: dict[int, float | None] = field(default_factory=dict)
+    streams: dict[int, bool] = field(default_factory=dict)
+    shared_limit: int = 48 << 10
+    unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
+    kernels: dict[Any, Any] = field(default_factory=dict)
+    pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
+    inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
+    unit: Any = None  # the file as kernels see it, in tokens; or why it cannot be read so
+    loaded: Any = None  # and as a tree
+    compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
+    interpreted: float = 0.0  # seconds that the machine has about taken
+    astray: Astray = field(default_factory=Astray)
+    word: Any = None  # fills in the sentences of a kernel's findings
+
+    def __post_init__(self) -> None:
+        name = self.session.options.card
+        if name not in KNOWN_CARDS:
+            raise UsageError(f"the card {name!r} is not known; known are {', '.join(KNOWN_CARDS)}")
+        self.machine = KNOWN_CARDS[name]
+
+    @property
+    def memory(self) -> int:
+        return MEMORY[self.session.options.card]
+
+    def fail(self, code: int) -> int:
+        """An error code to return and to remember."""
+        if code:
+            self.last = code
+        return code
+
+    def illegal_address(self) -> None:
+        """A card stops the kernel, and every call after it returns the error."""
+        self.sticky = self.fail(ILLEGAL_ADDRESS)
+
+    def copied(self, size: int) -> None:
+        self.nanoseconds += 1e9 * (COPY_START + size / PCI)
+
+    def computed(self, seconds: float) -> None:
+        self.nanoseconds += 1e9 * (LAUNCH_START + seconds)
+
+    def properties(self) -> dict[str, Any]:
+        """cudaDeviceProp, by the names of its members."""
+        m = self.machine
+        major, minor = int(m.arch[3:-1]), int(m.arch[-1])
+        lanes = {"sm_75": 64, "sm_80": 64}.get(m.arch, 128)
+        clock = int(m.step_rates[""] / (m.units * lanes) / 1000)
+        return {
+            "name": m.name.encode(),
+            "totalGlobalMem": self.memory,
+            "sharedMemPerBlock": 49152,
+            "regsPerBlock": 65536,
+            "warpSize": 32,
+            "memPitch": 2147483647,
+            "maxThreadsPerBlock": 1024,
+            "maxThreadsDim": (1024, 1024, 64),
+            "maxGridSize": (2147483647, 65535, 65535),
+            "clockRate": clock,
+            "totalConstMem": 65536,
+            "major": major,
+            "minor": minor,
+            "textureAlignment": 512,
+            "texturePitchAlignment": 32,
+            "deviceOverlap": 1,
+            "multiProcessorCount": m.units,
+            "canMapHostMemory": 1,
+            "concurrentKernels": 1,
+            "ECCEnabled": 1,
+            "asyncEngineCount": 3,
+            "unifiedAddressing": 1,
+            "memoryClockRate": 5001000,
+            "memoryBusWidth": 256,
+            "l2CacheSize": 4194304,
+            "maxThreadsPerMultiProcessor": THREADS_PER_UNIT[m.arch],
+            "streamPrioritiesSupported": 1,
+            "globalL1CacheSupported": 1,
+            "localL1CacheSupported": 1,
+            "sharedMemPerMultiprocessor": 65536,
+            "regsPerMultiprocessor": 65536,
+            "managedMemory": 1,
+            "concurrentManagedAccess": 1,
+            "computePreemptionSupported": 1,
+            "cooperativeLaunch": 1,
+            "sharedMemPerBlockOptin": SHARED_OPTIN[m.arch],
+            "maxBlocksPerMultiProcessor": 16,
+            "pciBusID": 0,
+            "pciDeviceID": 4,
+        }
+
+    def attribute(self, number: int) -> int:
+        p = self.properties()
+        table: dict[int, Any] = {
+            1: 1024,
+            2: 1024,
+            3: 1024,
+            4: 64,
+            5: 2147483647,
+            6: 65535,
+            7: 65535,
+            8: 49152,
+            9: 65536,
+            10: 32,
+            11: p["memPitch"],
+            12: 65536,
+            13: p["clockRate"],
+            14: p["textureAlignment"],
+            15: p["deviceOverlap"],
+            19: p["canMapHostMemory"],
+            31: p["concurrentKernels"],
+            32: p["ECCEnabled"],
+            33: p["pciBusID"],
+            34: p["pciDeviceID"],
+            40: p["asyncEngineCount"],
+            41: p["unifiedAddressing"],
+            78: p["streamPrioritiesSupported"],
+            79: p["globalL1CacheSupported"],
+            80: p["localL1CacheSupported"],
+            82: p["regsPerMultiprocessor"],
+            90: p["computePreemptionSupported"],
+            106: p["maxBlocksPerMultiProcessor"],
+            16: p["multiProcessorCount"],
+            36: p["memoryClockRate"],
+            37: 256,
+            38: p["l2CacheSize"],
+            39: p["maxThreadsPerMultiProcessor"],
+            75: p["major"],
+            76: p["minor"],
+            81: 65536,
+            83: 1,
+            89: 1,
+            95: 1,
+            97: p["sharedMemPerBlockOptin"],
+        }
+        return int(table.get(number, 0))

@@ -1,0 +1,349 @@
+"""A launch: the kernel compiled for the machine, its arguments read from memory, run, and what it found kept."""
+
+from __future__ import annotations
+
+import struct
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tilewise.emulator.compile.kernel import compile_kernel
+from tilewise.emulator.frontend import ctype
+from tilewise.emulator.frontend.parser import Parser
+from tilewise.emulator.frontend.syntax import File, Function
+from tilewise.emulator.host.language import tree
+from tilewise.emulator.host.language.types import Type
+from tilewise.emulator.host.lower.launch import argument_offsets
+from tilewise.emulator.host.lower.program import LaunchSite
+from tilewise.emulator.host.runtime import cuda_card as codes
+from tilewise.emulator.host.runtime.c_memory import readable, writable
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments
+from tilewise.emulator.host.runtime.cuda_card import Card, PendingError
+from tilewise.emulator.host.runtime.graphs import captured
+from tilewise.emulator.host.runtime.host_faults import describe, uncopied
+from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
+from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
+from tilewise.emulator.host.runtime.repeated_launches import repeated
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.host.runtime.swapped_arguments import tell_swapped
+from tilewise.emulator.host.translation_unit import Copies, read_unit
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.collector import Collector
+from tilewise.emulator.machine.costs import Costs
+from tilewise.emulator.machine.execute import Outcome, check_geometry
+from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
+
+
+def read_kernels(s: Session) -> None:
+    """Read the file once more, as kernels see it: in the sandbox no file can be opened. Errors come at a launch."""
+    others = [Path(p) for p in s.options.sources]
+    try:
+        s.cuda.unit = read_unit(
+            s.cuda.path, s.options.include, s.options.defines, host=False, others=others,
+            copies=Copies(other=s.options.other_copies),
+        )  # fmt: skip
+        if any("bfloat16" in token.text for token in s.cuda.unit.tokens):
+            import_module("ml_dtypes")
+    except TilewiseError as error:
+        s.cuda.unit = error
+
+
+def load_kernels(s: Session) -> File:
+    """The tree of the file as kernels see it."""
+    card: Card = s.cuda
+    if card.loaded is None:
+        unit = card.unit
+        if isinstance(unit, TilewiseError):
+            raise unit
+        card.loaded = (unit.source, Parser(unit.source, unit.tokens, Limits()).parse())
+        for name, (item, words) in card.loaded[1].variables.items():
+            if "__constant__" in words:
+                card.loaded[1].variables[name] = (item, words | {"__device__"})
+    file: File = card.loaded[1]
+    return file
+
+
+def _function(s: Session, name: str, count: int) -> Function:
+    file = load_kernels(s)
+    short = name.rpartition("::")[2]
+    for function in file.functions.get(short, []):
+        if "__global__" in function.words and function.body is not None and len(function.parameters) == count:
+            return function
+    raise EngineError(f"the kernel {short} could not be read for the machine")
+
+
+def _compiled(s: Session, site: Any) -> Any:
+    card: Card = s.cuda
+    template = {n: _template_value(v) for n, v in site.bindings.items()}
+    key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in template.items())))
+    if key not in card.kernels:
+        function = _function(s, site.kernel.name, len(site.parameters))
+        limits = Limits(seconds=s.options.clock, steps=1 << 40)
+        card.kernels[key] = compile_kernel(card.loaded[0], card.loaded[1], function, template=template, limits=limits)
+    return card.kernels[key]
+
+
+def _template_value(value: Any) -> Any:
+    """A host type as the machine's, by its name."""
+    if isinstance(value, tuple):
+        return value[0]
+    name = str(value)
+    for known in vars(ctype).values():
+        if isinstance(known, ctype.Scalar) and known.name == name:
+            return known
+    found = ctype.NAMED.get(name)
+    if found is None:
+        raise EngineError(f"a kernel's template argument {name} is not supported")
+    return found
+
+
+@runtime("rt_launch")
+def launch(
+    s: Session, number: int, handle: int, grid: int, block: int, shared: int, stream: int, arguments: int
+) -> None:  # fmt: skip
+    site = s.program.launches[number]
+    shared &= (1 << 64) - 1  # a size_t
+    if site.kernel is None:
+        site = _pointed_to(s, number, handle)
+    if site is None:
+        return
+    if s.cuda.astray.geometry is not None:
+        queue(s, site, grid, block, shared, arguments)
+        return
+    child = kept(s, site, grid, block, shared, arguments)
+    if captured(s, lambda: run_now(s, child, _launch)):
+        return
+    _launch(s, site, grid, block, shared, arguments)
+    run_queue(s, _launch)
+
+
+def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
+    """The launch with the kernel that a pointer stands for now."""
+    site: LaunchSite = s.program.launches[number]
+    known = s.program.kernel_handles.get(handle)
+    if known is None:
+        what = "a null pointer" if not handle else "a pointer that is no kernel's"
+        hint = "give the pointer the name of a __global__ function"
+        s.faults.add(Kind.LAUNCH, site.node.line, f"this launch goes through {what}", hint, access="launch")
+        s.cuda.unasked.append(PendingError(s.cuda.fail(codes.INVALID_FUNCTION), site.node.line, what))
+        return None
+    sites = s.cuda.pointed_to
+    if (number, handle) not in sites:
+        kernel = s.program.definition(known.node)
+        sites[number, handle] = LaunchSite(site.node, kernel, known.bindings, known.parameters, site.offsets)
+    found: LaunchSite = sites[number, handle]
+    return found
+
+
+@runtime("__cuda_launch")
+def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int, shared: int) -> int:
+    """cudaLaunchKernel: the arguments lie wherever the pointers point to."""
+    known = s.program.kernel_handles.get(handle)
+    if known is None:
+        return int(s.cuda.fail(codes.INVALID_FUNCTION))
+    parameters: list[Type] = known.parameters
+    sites = s.cuda.pointed_to
+    if (-1, handle) not in sites:
+        offsets, size = argument_offsets(s.program, parameters)
+        site = LaunchSite(
+            tree.Launch(None, [], []), s.program.definition(known.node), known.bindings, parameters, offsets
+        )
+        sites[-1, handle] = (site, s.memory.static(max(16, size), "", False))
+    site, space = sites[-1, handle]
+    site.node.line = s.line
+    if not (readable(s, grid, 12) and readable(s, block, 12) and readable(s, pointers, 8 * len(parameters))):
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    before = s.cuda.last
+    s.cuda.last = 0
+    for i, (type_, offset) in enumerate(zip(parameters, site.offsets, strict=True)):
+        (at,) = struct.unpack("<Q", s.memory.view(pointers + 8 * i, 8).tobytes())
+        if not writable(s, at, type_.size):  # it is there; whether it has a value is asked where it is used
+            return int(s.cuda.fail(codes.INVALID_VALUE))
+        s.memory.put(space + offset, s.memory.view(at, type_.size).tobytes())
+    _launch(s, site, grid, block, shared & (1 << 64) - 1, space)
+    failed = int(s.cuda.last)
+    s.cuda.last = failed or before
+    return failed
+
+
+def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, arguments: int) -> None:
+    card: Card = s.cuda
+    assert site.kernel is not None
+    line = site.node.line
+    sizes = (
+        struct.unpack("<3I", s.memory.view(grid, 12).tobytes()),
+        struct.unpack("<3I", s.memory.view(block, 12).tobytes()),
+    )
+    record = {
+        "kernel": site.kernel.name,
+        "line": line,
+        "grid": list(sizes[0]),
+        "block": list(sizes[1]),
+        "shared": shared,
+    }
+    card.launches.append(record)
+    if card.sticky:
+        return
+    geometry = Geometry(sizes[0], sizes[1])
+    program, reason = _for_the_machine(s, site)
+    problem = _configuration(s, geometry, shared, program)
+    if problem:
+        card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
+        card.unasked.append(PendingError(card.last, line, problem))
+        if not any(p.line == line for p in card.unasked[:-1]):
+            s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _mend(problem), access="launch")
+        record["failed"] = problem
+        return
+    given = Arguments(s, site, program)
+    if not given.usable(arguments):
+        card.illegal_address()
+        record["failed"] = "a host pointer"
+        return
+    run = KernelRun(s, site, program, geometry, arguments, shared, _keep)
+    before = set(map(id, s.faults.all()))
+    outcome, times = repeated(run, lambda: _run(run, given, reason))
+    tell_swapped(s, site, arguments, before)
+    record["microseconds"] = round(times * seconds_of(card, outcome, geometry) * 1e6, 3)
+    card.computed(times * seconds_of(card, outcome, geometry))
+    if outcome.output:
+        s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
+
+
+def _for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
+    """The kernel for the interpreting machine; or None, and what of it that cannot do."""
+    try:
+        return _compiled(s, site), ""
+    except (KernelError, EngineError) as error:
+        return None, str(error)
+
+
+def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]:
+    """Interpreted while that is quick, else compiled; how many times the outcome stands for the whole grid."""
+    s = run.s
+    setup = setup_seconds(run)
+    if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
+        made = run_compiled(run)
+        if not isinstance(made, str):
+            if reason:
+                why = reason.splitlines()[0]
+                _note(s, f"{run.site.kernel.name} was run without looking for races in global memory: {why}")
+            return made, 1.0
+        if run.program is None:
+            why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""
+            raise EngineError(f"the kernel of this launch is not supported yet:\n{reason}{why}")
+    s.cuda.interpreted += setup
+    try:
+        values = given.read(run.arguments)
+    except LimitError as error:
+        raise LimitError(f"{run.program.entry}: {error}") from None
+    except EngineError as error:  # memory of no type, say: nothing has run yet, so the compiled kernel may
+        run.program = None
+        return _run(run, given, str(error))
+    try:
+        assert values is not None
+        made_by_both = run_blocks(run, given, values)
+        given.finished(run.site.node.line)
+        return made_by_both
+    except LimitError as error:
+        raise LimitError(f"{run.program.entry}: {error}") from None
+    except KernelError as error:
+        if "null pointer" in error.message:
+            _through_null(s, error, run.program.entry)
+            given.finished(run.site.node.line)
+            return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
+        raise
+
+
+def _note(s: Session, text: str) -> None:
+    if text not in s.faults.notes:
+        s.faults.notes.append(text)
+
+
+def _through_null(s: Session, error: KernelError, kernel: str) -> None:
+    """A card stops such a kernel, and every call after it returns the error."""
+    hint = "give the kernel memory from cudaMalloc: the argument is NULL, or its cudaMalloc failed"
+    s.faults.add(
+        Kind.NULL_POINTER, error.line, f"{kernel}: a thread goes through a null pointer", hint, access="kernel"
+    )
+    s.cuda.sticky = s.cuda.fail(codes.ILLEGAL_ADDRESS)
+
+
+def _keep(s: Session, collector: Collector, given: Arguments) -> None:
+    """Findings of the kernel, in sentences; a bad address or an assertion is sticky, as on a card."""
+    for finding in collector.findings():
+        if s.cuda.word is not None:
+            s.cuda.word(finding, given)
+        known = next((f for f in s.faults.kernel if _same(f, finding)), None)
+        if known is None:
+            _explain(finding, given)
+            s.faults.add_kernel(finding)
+        else:
+            known.count += finding.count
+        if finding.kind is Kind.ASSERTION:
+            s.cuda.sticky = s.cuda.fail(codes.ASSERTED)
+
+
+def _same(a: Finding, b: Finding) -> bool:
+    return (a.kind, a.place, a.array, a.access, a.hazard) == (b.kind, b.place, b.array, b.access, b.hazard)
+
+
+def _explain(finding: Finding, given: Arguments) -> None:
+    """A kernel's fault whose cause stands on the host: never copied in, or allocated too small."""
+    block = given.block_of(finding.array)
+    if block is None:
+        return
+    if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
+        finding.hint = uncopied(block)
+    elif finding.kind is Kind.OUT_OF_BOUNDS:
+        finding.evidence = f"{finding.array} is {describe(block)}"
+
+
+def _static_shared(program: Any) -> int:
+    """Bytes of the arrays that a kernel declares __shared__ with their length."""
+    return sum(type_.size for _, type_, _, external in program.shared if not external) if program is not None else 0
+
+
+def static_shared(s: Session, known: Any) -> int:
+    """The same of the kernel that a pointer stands for; 0 where it cannot be read for the machine."""
+    site = LaunchSite(tree.Launch(None, [], []), s.program.definition(known.node), known.bindings, known.parameters, [])
+    try:
+        return _static_shared(_compiled(s, site))
+    except (KernelError, EngineError, UsageError):
+        return 0
+
+
+def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) -> str:
+    """What the runtime refuses about a launch, '' where nothing."""
+    try:
+        check_geometry(geometry)
+    except UsageError as error:
+        return str(error)
+    if geometry.block[2] > 64:
+        return f"a block of {geometry.block}: z is at most 64"
+    static = _static_shared(program)
+    if static > 48 << 10:
+        return f"{static} bytes of static shared memory: a block has 49152"
+    most = s.cuda.shared_limit
+    if shared + static > most:
+        return f"{shared + static} bytes of shared memory: a block has {most}"
+    return ""
+
+
+def _mend(problem: str) -> str:
+    if "no zero" in problem:
+        return "round the grid up: (size + block - 1) / block"
+    if "shared" in problem:
+        return "use a smaller tile, or cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"
+    return "keep blocks at 1024 threads or fewer"
+
+
+def seconds_of(card: Card, outcome: Outcome, geometry: Geometry) -> float:
+    """A roofline: bytes moved over the bandwidth, statements over the lanes."""
+    machine = card.machine
+    moved = 4.0 * (outcome.counters.get("loads", 0) + outcome.counters.get("stores", 0))
+    if outcome.costs.globals:
+        moved = 32.0 * sum(c.units for c in outcome.costs.globals.values())
+    statements = outcome.steps * min(geometry.blocks * geometry.threads, 1 << 16)
+    return max(moved / machine.bandwidth, statements / machine.step_rates[""])

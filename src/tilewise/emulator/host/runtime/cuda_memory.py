@@ -1,0 +1,363 @@
+"""cudaMalloc, cudaMemcpy and their kin, with the faults people make in them told by name."""
+
+from __future__ import annotations
+
+import re
+
+from tilewise.emulator.host.runtime import cuda_card as codes
+from tilewise.emulator.host.runtime.c_memory import writable
+from tilewise.emulator.host.runtime.comparisons import note_input
+from tilewise.emulator.host.runtime.graphs import captured
+from tilewise.emulator.host.runtime.host_faults import describe
+from tilewise.emulator.host.runtime.memory import BUSY, CARD, HAS_VALUE, LACKS, Allocation
+from tilewise.emulator.host.runtime.releases import release
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+KINDS = ("cudaMalloc", "cudaMallocManaged", "cudaMallocHost", "cudaHostAlloc")
+DIRECTIONS = (
+    "cudaMemcpyHostToHost",
+    "cudaMemcpyHostToDevice",
+    "cudaMemcpyDeviceToHost",
+    "cudaMemcpyDeviceToDevice",
+    "cudaMemcpyDefault",
+)
+
+
+CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # cudaCheck( may stand around it
+
+
+def argument_name(s: Session, position: int, allocates: bool = False) -> str:
+    """The words of an argument of the call on the running line. Of several there none, since nobody could say which one
+    runs; but those that allocate ask once each, in turn."""
+    line = s.source.line(s.line)
+    found = [call for call in CALL.finditer(line) if not allocates or call[1] in ("Malloc", "HostAlloc")]
+    if not found or (len(found) > 1 and not allocates):
+        return ""
+    asked = s.state.setdefault("calls of a line", {})
+    turn = asked[s.line] = asked.get(s.line, -1) + 1
+    parts, depth, word = [], 0, ""
+    for ch in line[found[turn % len(found)].end() :]:
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
+        if depth < 0:
+            break
+        if ch == "," and depth == 0:
+            parts.append(word)
+            word = ""
+        else:
+            word += ch
+    parts.append(word)
+    if position >= len(parts):
+        return ""
+    text = re.sub(r"^\s*(\([^()]*\*\s*\)\s*)?&?", "", parts[position])
+    return text.strip()
+
+
+@runtime("__cuda_malloc")
+def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
+    if size < 0 or not writable(s, pointer, 8):
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    if s.cuda.sticky:
+        return int(s.cuda.fail(s.cuda.sticky))
+    if size == 0:
+        s.memory.put(pointer, bytes(8))
+        return codes.SUCCESS
+    if kind < 2 and size > s.cuda.memory - sum(b.size for b in s.memory.device_blocks if not b.freed):
+        s.faults.add(
+            Kind.SMALL_ALLOCATION,
+            s.line,
+            f"{size} bytes do not fit a {s.cuda.machine.name} of {s.cuda.memory} bytes",
+            "check what cudaMalloc returns",
+            access="cudaMalloc",
+        )
+        return int(s.cuda.fail(codes.OUT_OF_MEMORY))
+    name = argument_name(s, 0, allocates=True)
+    host = kind > 0
+    made = s.memory.allocate(size, KINDS[kind], s.line, name, device=True, host=host, state=LACKS if host else CARD)
+    s.memory.put(pointer, made.address.to_bytes(8, "little"))
+    return codes.SUCCESS
+
+
+@runtime("__cuda_malloc_pitch")
+def cuda_malloc_pitch(s: Session, pointer: int, pitch: int, width: int, height: int) -> int:
+    row = -(-width // 512) * 512
+    if not (writable(s, pointer, 8) and writable(s, pitch, 8)):
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    made = s.memory.allocate(
+        max(1, row * height), "cudaMallocPitch", s.line, argument_name(s, 0), device=True, host=False, state=CARD
+    )
+    made.pitch = row
+    s.memory.put(pointer, made.address.to_bytes(8, "little"))
+    s.memory.put(pitch, row.to_bytes(8, "little"))
+    return codes.SUCCESS
+
+
+@runtime("__cuda_free")
+def cuda_free(s: Session, address: int, kind: int) -> int:
+    call = "cudaFreeHost" if kind == 2 else "cudaFree"
+    kinds = ("cudaMallocHost", "cudaHostAlloc") if kind == 2 else ("cudaMalloc", "cudaMallocManaged", "cudaMallocPitch")
+    return codes.SUCCESS if release(s, address, call, kinds, s.line) else int(s.cuda.fail(codes.INVALID_VALUE))
+
+
+def _block(s: Session, address: int) -> Allocation | None:
+    return s.memory.find(address)
+
+
+def side(s: Session, address: int) -> str:
+    """host, device, both, or nothing's."""
+    block = _block(s, address)
+    if block is None:
+        return "host" if s.memory.on_stack(address) else ""
+    if block.kind == "cudaMallocManaged" or (block.host and block.device):  # pinned memory: the card reaches it, too
+        return "both"
+    return "device" if not block.host else "host"
+
+
+def _room(s: Session, address: int) -> int:
+    """Bytes from the address to the end of its block."""
+    block = _block(s, address)
+    if block is None:
+        return 1 << 40 if s.memory.on_stack(address) else 0
+    return block.end - address
+
+
+@runtime("__cuda_copy")
+def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchronous: int) -> int:
+    """One copy, in whatever direction; what is wrong with it is said, and what the runtime would return is returned."""
+    if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
+        return codes.SUCCESS
+    card = s.cuda
+    if card.sticky:
+        return int(card.fail(card.sticky))
+    if size <= 0:
+        return codes.SUCCESS if size == 0 else int(card.fail(codes.INVALID_VALUE))
+    if not 0 <= kind <= 4:
+        return int(card.fail(codes.BAD_DIRECTION))
+    wanted = {0: ("host", "host"), 1: ("device", "host"), 2: ("host", "device"), 3: ("device", "device")}.get(kind)
+    found = side(s, to), side(s, source)
+    names = argument_name(s, 0) or "the target", argument_name(s, 1) or "the source"
+    if not all(found):
+        return _nothing_there(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
+    if wanted is not None and not all(f in (w, "both") for f, w in zip(found, wanted, strict=True)):
+        return _wrong_direction(s, kind, found, names)
+    code = _lengths(s, to, source, size, names)
+    if code:
+        return code
+    move(s, to, source, size)
+    if found[0] == "device" and found[1] != "device":
+        note_input(s, _block(s, to), source, size)
+    block = _block(s, source)
+    if block is not None and found[0] != "device":
+        block.copied = True
+    card.copied(size)
+    if not asynchronous:
+        synchronised(s)
+    return codes.SUCCESS
+
+
+def _nothing_there(s: Session, address: int, size: int, name: str, target: bool) -> int:
+    """An address that is nobody's: behind the end of a block that is too short, or never allocated."""
+    block = s.memory.find(address, near=True)
+    if block is not None and not block.freed and 0 <= address - block.end < block.size:
+        return _too_long(s, block, size, name, "writes" if target else "reads", 0)
+    s.faults.add(
+        Kind.COPY,
+        s.line,
+        f"{name} points to no memory: it was never allocated, or freed before",
+        "allocate it first",
+        array=name,
+        access="copy",
+    )
+    return int(s.cuda.fail(codes.INVALID_VALUE))
+
+
+def _wrong_direction(s: Session, kind: int, found: tuple[str, str], names: tuple[str, str]) -> int:
+    to, source = found
+    right = {
+        ("device", "host"): 1,
+        ("host", "device"): 2,
+        ("device", "device"): 3,
+        ("host", "host"): 0,
+        ("both", "host"): 1,
+        ("both", "device"): 3,
+        ("host", "both"): 2,
+        ("device", "both"): 3,
+    }.get(found, 4)
+    swapped = {1: ("host", "device"), 2: ("device", "host")}.get(kind) == found
+    message = f"{DIRECTIONS[kind]}, but {names[0]} is {_where(to)} and {names[1]} is {_where(source)}"
+    if swapped:
+        hint = f"the target comes first: cudaMemcpy({names[1]}, {names[0]}, …, {DIRECTIONS[kind]}), "
+        hint += f"or say {DIRECTIONS[right]}"
+    else:
+        hint = f"say {DIRECTIONS[right]}"
+    s.faults.add(Kind.COPY, s.line, message, hint, array=names[0], access="copy")
+    return int(s.cuda.fail(codes.INVALID_VALUE))
+
+
+def _where(side_: str) -> str:
+    return {"host": "memory of the host", "device": "memory of the card", "both": "managed memory"}[side_]
+
+
+def _lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]) -> int:
+    """Too long for either end."""
+    for address, name, verb in ((to, names[0], "writes"), (source, names[1], "reads")):
+        block = _block(s, address)
+        room = _room(s, address)
+        if block is not None and block.freed:
+            s.faults.add(
+                Kind.USE_AFTER_FREE,
+                s.line,
+                f"the copy {verb} {describe(block)} after it was freed at line {block.freed}",
+                "free it after the copy",
+                array=name,
+                access="copy",
+                other_line=block.freed,
+            )
+            return int(s.cuda.fail(codes.INVALID_VALUE))
+        if size <= room or block is None:
+            continue
+        other = source if address == to else to
+        if _room(s, other) >= size and size % max(1, room) == 0 and size // max(1, room) in (2, 4, 8):
+            s.faults.add(
+                Kind.SMALL_ALLOCATION,
+                block.line,
+                f"{block.kind} of {block.size} bytes for {name}: the copy at line {s.line} needs {size}",
+                "allocate count * sizeof(type)",
+                array=name,
+                access="copy",
+                other_line=s.line,
+            )
+        else:
+            return _too_long(s, block, size, name, verb, room)
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    return 0
+
+
+def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, room: int) -> int:
+    s.faults.add(
+        Kind.COPY,
+        s.line,
+        f"the copy of {size} bytes {verb} past the end of {describe(block)}",
+        f"{name} has {room} bytes here",
+        array=name,
+        access="copy",
+        other_line=block.line,
+    )
+    return int(s.cuda.fail(codes.INVALID_VALUE))
+
+
+def move(s: Session, to: int, source: int, size: int) -> None:
+    """Bytes, and which of them have a value."""
+    memory = s.memory
+    memory.move(to, source, size, own=LACKS | CARD, take=HAS_VALUE)
+    block = memory.find(to)
+    if block is not None:
+        block.written, block.whole = True, False
+
+
+@runtime("__cuda_copy2d")
+def cuda_copy2d(
+    s: Session, to: int, to_pitch: int, source: int, from_pitch: int, width: int, height: int, kind: int
+) -> int:
+    if width > to_pitch or width > from_pitch:
+        s.faults.add(
+            Kind.COPY,
+            s.line,
+            f"rows of {width} bytes do not fit a pitch of {min(to_pitch, from_pitch)}",
+            "pitches and width are in bytes",
+            access="copy",
+        )
+        return int(s.cuda.fail(12))
+    for row in range(height):
+        code = int(cuda_copy(s, to + row * to_pitch, source + row * from_pitch, width, kind, 0))
+        if code:
+            return code
+    return codes.SUCCESS
+
+
+@runtime("__cuda_set")
+def cuda_set(s: Session, to: int, value: int, size: int) -> int:
+    if captured(s, lambda: cuda_set(s, to, value, size)):
+        return codes.SUCCESS
+    if s.cuda.sticky:
+        return int(s.cuda.fail(s.cuda.sticky))
+    block = _block(s, to)
+    if block is None or not block.device:
+        s.faults.add(
+            Kind.COPY, s.line, "cudaMemset of memory that is not the card's", "memset is for the host", access="memset"
+        )
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    if size > block.end - to or size < 0:
+        s.faults.add(
+            Kind.COPY,
+            s.line,
+            f"cudaMemset of {size} bytes goes past the end of {describe(block)}",
+            f"it has {block.end - to} bytes here",
+            access="memset",
+        )
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    s.memory.set(to, value, size)
+    block.written = True
+    s.cuda.computed(size / s.cuda.machine.bandwidth)
+    return codes.SUCCESS
+
+
+@runtime("__cuda_set2d")
+def cuda_set2d(s: Session, to: int, pitch: int, value: int, width: int, height: int) -> int:
+    for row in range(height):
+        code = int(cuda_set(s, to + row * pitch, value, width))
+        if code:
+            return code
+    return codes.SUCCESS
+
+
+@runtime("__cuda_symbol")
+def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind: int, to: int) -> int:
+    block = _block(s, symbol)
+    if block is None or block.kind != "__device__":
+        s.faults.add(
+            Kind.COPY,
+            s.line,
+            f"{argument_name(s, 0 if to else 1)} is no __device__ or __constant__ variable",
+            "name the variable itself, not a pointer or its name in quotes",
+            access="symbol",
+        )
+        return int(s.cuda.fail(codes.BAD_SYMBOL))
+    if offset + size > block.size:
+        s.faults.add(
+            Kind.COPY,
+            s.line,
+            f"{size} bytes at {offset} do not fit {block.name} of {block.size} bytes",
+            "sizes are in bytes",
+            array=block.name,
+            access="symbol",
+        )
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    other = side(s, data)
+    room = _room(s, data)
+    if not other or size > room:
+        s.faults.add(
+            Kind.COPY,
+            s.line,
+            f"the copy of {size} bytes goes past the end of {argument_name(s, 1 if to else 0)}",
+            f"it has {room} bytes",
+            access="symbol",
+        )
+        return int(s.cuda.fail(codes.INVALID_VALUE))
+    if to:
+        move(s, symbol + offset, data, size)
+    else:
+        move(s, data, symbol + offset, size)
+        s.memory.change(data, size, give=HAS_VALUE)  # zero, where nobody gave it another value
+        block.copied = True
+    s.cuda.copied(size)
+    return codes.SUCCESS
+
+
+def synchronised(s: Session) -> None:
+    """The host has waited for the card."""
+    for address in s.cuda.unsynchronised:
+        block = s.memory.find(address)
+        if block is not None and not block.freed:
+            s.memory.change(address, block.size, keep=255 - BUSY)
+    s.cuda.unsynchronised.clear()

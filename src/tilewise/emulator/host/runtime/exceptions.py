@@ -1,0 +1,75 @@
+"""Exceptions while they look for their handler, and those that are being handled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.emulator.host.runtime.host_faults import throw, throw_what
+from tilewise.emulator.host.runtime.session import Session, runtime
+
+ANY = -1
+
+
+@dataclass
+class Raised:
+    address: int
+    parts: dict[int, int]  # the numbers of its class and of its bases: where each part begins
+    word: int
+    what: int
+    line: int
+
+
+@dataclass
+class Exceptions:
+    flying: Raised | None = None
+    caught: Raised | None = None
+
+
+def _state(s: Session) -> Exceptions:
+    found: Exceptions = s.state.setdefault("exceptions", Exceptions())
+    return found
+
+
+@runtime("rt_exception_memory")
+def exception_memory(s: Session, size: int) -> int:
+    return s.memory.allocate(max(1, size), "exception", s.line).address
+
+
+@runtime("rt_raise")
+def raise_(s: Session, address: int, thrown: int, word: int, what: int, line: int) -> None:
+    parts: dict[int, int] = {}
+    for number, offset in s.program.thrown[thrown]:
+        parts.setdefault(number, offset)
+    _state(s).flying = Raised(address, parts, word, what, line)
+
+
+@runtime("rt_rethrow")
+def rethrow(s: Session, line: int) -> None:
+    state = _state(s)
+    if state.caught is None:
+        s.console.error(b"terminate called without an active exception\n")
+        s.finish(134, "abort", f"line {line}: throw; where no exception is being handled")
+    state.flying = state.caught
+
+
+@runtime("rt_catch")
+def catch(s: Session, number: int) -> int:
+    """The exception's part that a handler for this type takes; 0 where it takes none."""
+    state = _state(s)
+    raised = state.flying
+    if raised is None or (number != ANY and number not in raised.parts):
+        return 0
+    state.flying, state.caught = None, raised
+    return raised.address + (0 if number == ANY else raised.parts[number])
+
+
+@runtime("rt_uncaught")
+def uncaught(s: Session) -> None:
+    """Behind main: what nobody caught ends the program."""
+    raised = _state(s).flying
+    if raised is None:
+        return
+    if raised.what:
+        throw_what(s, raised.word, raised.what, raised.line)
+    else:
+        throw(s, raised.word, raised.line)

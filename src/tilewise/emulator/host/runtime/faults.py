@@ -1,0 +1,56 @@
+"""What is wrong with the host side of a program, by name, at its line, with the change that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.emulator.frontend.source import Place, Source
+from tilewise.emulator.machine.findings import Finding, Kind, Severity
+
+
+class Faults:
+    """Findings as they come: one a kind, line and thing concerned; the count goes on."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: dict[tuple[Kind, int, str], Finding] = {}
+        self.kernel: list[Finding] = []  # what the machine found in kernels
+        self.notes: list[str] = []
+        self.announce: Callable[[], None] | None = None  # called once, at the first fault
+
+    def add(
+        self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
+        other_line: int = 0, evidence: str = "",
+    ) -> Finding:  # fmt: skip
+        key = (kind, line, array or access)
+        known = self.found.get(key)
+        if known is not None:
+            known.count += 1
+            return known
+        made = Finding(kind, message, self.place(line), array, access, hint=hint, count=1, evidence=evidence)
+        if other_line:
+            made.other_place = self.place(other_line)
+        self.found[key] = made
+        self._announce(made)
+        return made
+
+    def add_kernel(self, finding: Finding) -> None:
+        """What the machine found in a kernel."""
+        self.kernel.append(finding)
+        self._announce(finding)
+
+    def _announce(self, finding: Finding) -> None:
+        if self.announce is not None and finding.severity is Severity.FAULT:
+            announce, self.announce = self.announce, None
+            announce()
+
+    def place(self, line: int) -> Place:
+        text = self.source.line(line)
+        column = len(text) - len(text.lstrip()) + 1
+        return self.source.place(line, column, max(1, len(text.strip())))
+
+    def has(self, kind: Kind) -> bool:
+        return any(k[0] is kind for k in self.found)
+
+    def all(self) -> list[Finding]:
+        return [*self.found.values(), *self.kernel]

@@ -1,0 +1,51 @@
+"""CUDA graphs by capture: what a stream is given between begin and end is kept, and done at every launch of the graph.
+
+There is one order of work here, so that any stream that captures takes what any stream is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.emulator.host.runtime.c_memory import writable
+from tilewise.emulator.host.runtime.session import Session, runtime
+
+INVALID = 400  # cudaErrorInvalidResourceHandle
+Work = list[Callable[[], object]]
+
+
+def captured(s: Session, work: Callable[[], object]) -> bool:
+    """Whether this work is kept for a graph instead of being done now."""
+    found: Work | None = s.state.get("capture")
+    if found is None or s.cuda.astray.geometry is not None:
+        return False
+    found.append(work)
+    return True
+
+
+@runtime("__graph_begin")
+def begin(s: Session) -> int:
+    if s.state.get("capture") is not None:
+        return INVALID
+    s.state["capture"] = []
+    return 0
+
+
+@runtime("__graph_end")
+def end(s: Session, graph: int) -> int:
+    found: Work | None = s.state.pop("capture", None)
+    if found is None or not writable(s, graph, 8):
+        return INVALID
+    graphs: list[Work] = s.state.setdefault("graphs", [])
+    graphs.append(found)
+    s.memory.put(graph, len(graphs).to_bytes(8, "little"))
+    return 0
+
+
+@runtime("__graph_launch")
+def launch_graph(s: Session, graph: int) -> int:
+    graphs: list[Work] = s.state.setdefault("graphs", [])
+    if not 0 < graph <= len(graphs):
+        return INVALID
+    for work in graphs[graph - 1]:
+        work()
+    return 0

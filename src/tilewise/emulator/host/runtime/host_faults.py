@@ -1,0 +1,369 @@
+"""Complaints of compiled host code: bad addresses, missing values, overflow, division, stack, deletes."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.lower.operators import TOLD
+from tilewise.emulator.host.runtime.memory import BUSY, HAS, LACKS, Allocation
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
+LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
+
+
+def describe(block: Allocation) -> str:
+    """An allocation in the program's words."""
+    name = f"{block.name} " if block.name else ""
+    size = f"{block.size} byte{'s' if block.size != 1 else ''}"
+    if block.kind == "static":
+        return f"{name}({size})".strip()
+    return f"{name}({size} from {block.kind} at line {block.line})"
+
+
+def uncopied(block: Allocation) -> str:
+    """What mends a kernel's read of the card's memory that nobody gave values."""
+    if block.kind == "__device__":
+        return (
+            f"nothing was ever copied there, so it is zero ({block.name} is declared at line {block.line} with no "
+            f"value): cudaMemcpyToSymbol({block.name}, …) before the launch"
+        )
+    name = block.name or "it"
+    return (
+        f"nothing was ever copied into {name} (allocated at line {block.line}): "
+        f"cudaMemcpy({name}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
+    )
+
+
+@runtime("rt_bad_read")
+def bad_read(s: Session, address: int, size: int, line: int) -> None:
+    judge(s, address, size, line, "read")
+
+
+@runtime("rt_bad_write")
+def bad_write(s: Session, address: int, size: int, line: int) -> None:
+    judge(s, address, size, line, "write")
+
+
+@runtime("rt_check_range")
+def check_range(s: Session, address: int, size: int, write: int, line: int) -> None:
+    memory = s.memory
+    if not memory.inside(address, size) or not memory.has(address, size, 1):
+        judge(s, address, size, line, "write" if write else "read")
+
+
+@runtime("rt_beyond")
+def beyond(s: Session, address: int, size: int) -> None:
+    """An address that compiled code took from the program's memory leads out of it: the program ends here."""
+    if s.memory.inside(address) and size > 0:
+        address += size - 1
+    _wild(s, address, s.line, "access")
+
+
+def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
+    """Say what is wrong with an access; where the real program would stop, stop."""
+    memory = s.memory
+    if not memory.inside(address, size):
+        block = memory.find(address)
+        if block is not None and not block.freed and memory.inside(address) and not memory.on_stack(address):
+            _outside(s, block, address, size, line, access)  # the first of these bytes is there
+        _wild(s, block.end if block is not None else address, line, access)
+        return
+    state = memory.state(address, min(size, LOOKED_AT))
+    busy = (state & BUSY) != 0
+    if busy.any() and memory.find(address + int(busy.argmax())) is not None:  # perhaps behind a first byte of nobody's
+        _busy(s, address + int(busy.argmax()), line)
+        return
+    if access == "read" and (state & 1).all():
+        _without_value(s, address, size, line)
+        return
+    block = memory.find(address, near=True)
+    if block is None or memory.on_stack(address):
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS,
+            line,
+            f"{access} of {size} bytes outside every variable of the stack",
+            "check the index against the array's length; a pointer to a local variable is dead when its function ends",
+            access=access,
+        )
+        return
+    if (state & 4).any() or (not block.host and address < block.end):
+        _device(s, block, line, access)
+    if block.freed and address < block.end:
+        s.faults.add(
+            Kind.USE_AFTER_FREE,
+            line,
+            f"{access} of {describe(block)} after it was freed at line {block.freed}",
+            "free it after the last use",
+            array=block.name or str(block.address),
+            access=access,
+            other_line=block.freed,
+        )
+        return
+    _outside(s, block, address, size, line, access)
+
+
+def _busy(s: Session, address: int, line: int) -> None:
+    """Managed memory that a kernel still works on."""
+    block = s.memory.find(address)
+    assert block is not None
+    launched = s.cuda.unsynchronised.get(block.address, 0)
+    s.faults.add(
+        Kind.NOT_SYNCHRONISED,
+        line,
+        f"{describe(block)} is read while the kernel launched at line {launched} may still run",
+        "cudaDeviceSynchronize() before the host reads it",
+        array=block.name,
+        access="read",
+        other_line=launched,
+    )
+    s.memory.change(block.address, block.size, keep=255 - BUSY)
+
+
+def _outside(s: Session, block: Allocation, address: int, size: int, line: int, access: str) -> None:
+    past = address - block.end
+    if address < block.address:
+        where = f"{block.address - address} bytes before the start of {describe(block)}"
+    elif past > 0:
+        where = f"{past} bytes past the end of {describe(block)}"
+    else:
+        where = f"right past the end of {describe(block)}"
+    made = s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"{access} of {size} bytes {where}",
+        "check the index against the length",
+        access=access,
+        array=block.name or str(block.line),
+        other_line=block.line,
+    )
+    if past >= 0 and size > 1:
+        furthest = max(past + size, s.overruns[block.address][1] if block.address in s.overruns else 0)
+        s.overruns[block.address] = (block, furthest, size, line, made)
+
+
+def small_allocations(s: Session) -> None:
+    """Overruns that go on as far as elements would where bytes were allocated: the allocation lacks a sizeof."""
+    for block, furthest, size, line, finding in s.overruns.values():
+        missing = block.size * (size - 1)
+        if furthest < missing - 2 * size or "sizeof" in s.source.line(block.line):
+            continue
+        s.faults.found = {k: f for k, f in s.faults.found.items() if f is not finding}
+        s.faults.add(
+            Kind.SMALL_ALLOCATION,
+            block.line,
+            f"{describe(block)} is too small: line {line} goes {furthest} bytes past its end",
+            f"{block.size} bytes hold {block.size // size} elements of {size} bytes: allocate count * sizeof(type)",
+            array=block.name or str(block.address),
+            other_line=line,
+        )
+
+
+def _wild(s: Session, address: int, line: int, access: str) -> None:
+    address &= (1 << 64) - 1
+    if address < 1 << 16:
+        s.faults.add(
+            Kind.NULL_POINTER,
+            line,
+            f"{access} through a null pointer" + (f" (+{address} bytes)" if address else ""),
+            _null_hint(s),
+            access=access,
+        )
+    else:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS,
+            line,
+            f"{access} at {address:#x}, which is no memory of this program",
+            "the pointer was never set, or an index is far too large",
+            access=access,
+        )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _null_hint(s: Session) -> str:
+    """What a null pointer most likely is: memory never taken, or an argument that nobody gave."""
+    if s.arguments == 0 and "argv" in s.source.line(s.line):
+        s.wanted = "arguments"
+        return "the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
+    return "give the pointer memory first, and check what malloc returned"
+
+
+def _device(s: Session, block: Allocation, line: int, access: str) -> None:
+    s.faults.add(
+        Kind.DEVICE_POINTER,
+        line,
+        f"the host {access}s {describe(block)}, which is memory of the card",
+        "copy it with cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost) first, or use cudaMallocManaged",
+        array=block.name,
+        access=access,
+        other_line=block.line,
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _rest_without_value(s: Session, address: int) -> int:
+    """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
+    length, most = 4096, s.memory.stack_end - address
+    if most < length or (s.memory.state(address, length) != LACKS).any():
+        return 0  # a small one: each of its members is told of
+    while length < most:
+        length = min(2 * length, most)
+        others = s.memory.state(address, length) != LACKS  # between variables there are bytes of nobody's
+        if others.any():
+            return int(others.argmax())
+    return length
+
+
+def _without_value(s: Session, address: int, size: int, line: int) -> None:
+    memory = s.memory
+    block = memory.find(address)
+    if block is None or memory.on_stack(address):
+        s.faults.add(
+            Kind.UNINITIALISED_READ,
+            line,
+            "a variable is read that was given no value",
+            "give it a value where it is declared",
+            access="read",
+        )
+        memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
+        return
+    hint = "give it values first (calloc and memset give zeros)"
+    if block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
+        hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{describe(block)} is read at byte {address - block.address} before anything was stored there",
+        hint,
+        array=block.name or str(block.line),
+        access="read",
+        other_line=block.line,
+    )
+    memory.change(block.address, block.size, give=HAS)
+
+
+@runtime("rt_unset")
+def unset(s: Session, line: int, word: int) -> None:
+    name = s.word(word)
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{name} is read before it was given a value",
+        f"give {name} a value where it is declared",
+        array=name,
+        access="read",
+    )
+
+
+@runtime("rt_bad_index")
+def bad_index(s: Session, index: int, length: int, line: int) -> None:
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"index {index} of an array of {length}: 0 to {length - 1} are there",
+        "check the index against the length",
+        access="index",
+    )
+
+
+@runtime("rt_overflow")
+def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) -> None:
+    op = "+-*"[sign]
+    true = one + two if sign == 0 else one - two if sign == 1 else one * two
+    kind = "int" if size == 4 else "long"
+    found = s.faults.add(
+        Kind.OVERFLOW,
+        line,
+        f"{one} {op} {two} is {true}, which does not fit {kind}",
+        "compute in long long or size_t: cast one operand first",
+        access="arithmetic",
+    )
+    if found.count == TOLD:
+        found.evidence = f"counting stopped at {TOLD}"
+
+
+@runtime("rt_divide")
+def divide(s: Session, least: int, line: int) -> None:
+    said = (
+        "the least integer is divided by -1: its type has no such number" if least else "an integer is divided by zero"
+    )
+    s.faults.add(Kind.DIVISION, line, said, "check the divisor first", access="divide")
+    s.finish(ARITHMETIC, "crash", f"line {line}: the program would be stopped here (floating point exception)")
+
+
+@runtime("rt_null_call")
+def null_call(s: Session, line: int) -> None:
+    s.faults.add(
+        Kind.NULL_POINTER, line, "a null pointer to a function is called", "set the pointer first", access="call"
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+@runtime("rt_wild_call")
+def wild_call(s: Session, address: int, line: int) -> None:
+    where = f"{address & (1 << 64) - 1:#x}"
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"a pointer to a function is called that is {where}, which is no function of its type here",
+        "give it the address of a function that takes and returns what the pointer's type says",
+        access="call",
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+@runtime("rt_no_return")
+def no_return(s: Session, word: int, line: int) -> None:
+    s.faults.add(
+        Kind.NO_RETURN,
+        line,
+        f"{s.word(word)} ends without returning a value",
+        "return a value on every path",
+        array=s.word(word),
+    )
+
+
+@runtime("rt_stack")
+def stack(s: Session, size: int, word: int, line: int) -> None:
+    s.faults.add(
+        Kind.STACK,
+        line,
+        f"{s.word(word)} takes {size} bytes of a stack of 8 MiB: a real program crashes here",
+        "allocate it with malloc, new or std::vector, or make it static",
+        array=s.word(word),
+    )
+
+
+@runtime("rt_stack_overflow")
+def stack_overflow(s: Session, word: int) -> None:
+    line = s.line
+    s.faults.add(
+        Kind.STACK,
+        line,
+        f"{s.word(word)} calls itself until the stack is full",
+        "end the recursion",
+        array=s.word(word),
+    )
+    s.finish(SEGMENTATION, "crash", "the program would be stopped here (stack overflow)")
+
+
+@runtime("rt_variable_length")
+def variable_length(s: Session, size: int, word: int, line: int) -> int:
+    if size < 0 or size > 8 << 20:
+        stack(s, size, word, line)
+    return s.memory.allocate(max(1, size), "stack", line, s.word(word)).address
+
+
+@runtime("rt_throw")
+def throw(s: Session, word: int, line: int) -> None:
+    _thrown(s, f"terminate called after throwing an instance of '{s.word(word)}'\n", line)
+
+
+@runtime("rt_throw_what")
+def throw_what(s: Session, word: int, what: int, line: int) -> None:
+    text = s.memory.text(what).decode("utf-8", "replace")
+    _thrown(s, f"terminate called after throwing an instance of 'std::{s.word(word)}'\n  what():  {text}\n", line)
+
+
+def _thrown(s: Session, text: str, line: int) -> None:
+    s.console.error(text.encode())
+    s.finish(ABORTED, "abort", f"line {line}: an exception ended the program")

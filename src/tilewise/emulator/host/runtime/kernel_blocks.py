@@ -1,0 +1,178 @@
+"""Which blocks of a launch are interpreted, with every check, and which are compiled, with bounds and first values
+checked: decided by the work that the first blocks took, so that a program prints the same in every run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.host.runtime.compiled_kernel import CompiledKernel, compiled
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments, reached
+from tilewise.emulator.host.runtime.memory import BUSY
+from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.collector import Collector
+from tilewise.emulator.machine.costs import Costs, distinct
+from tilewise.emulator.machine.execute import Launch, Outcome, execute
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.errors import LimitError
+
+SAMPLE_LANES = 1 << 14  # threads that are interpreted before anything is decided
+# seconds of the machine: a statement, each thread that takes part in it, a touch of global memory, of shared memory
+STEP, LANE, TOUCH, SHARED_TOUCH = 2e-4, 6e-9, 6e-8, 1e-8
+PREPARE = 4e-9  # a byte of memory that a launch is given
+SAMPLE_SECONDS = 1.0  # for the first blocks of one launch
+KEPT_BYTES = 128 << 20  # of memory that is kept to begin a launch again
+
+
+@dataclass
+class KernelRun:
+    """One launch: what is needed to run any of its blocks."""
+
+    s: Session
+    site: Any
+    program: Any  # for the machine; None where it cannot run this kernel
+    geometry: Geometry
+    arguments: int
+    shared: int
+    keep: Any  # tells what a machine found
+
+
+def sample_of(geometry: Geometry) -> np.ndarray:
+    """Some blocks of a grid: the first, the last, and others evenly between them."""
+    count = max(4, SAMPLE_LANES // geometry.threads)
+    return distinct(np.linspace(0, geometry.blocks - 1, min(count, geometry.blocks)).astype(np.int64))
+
+
+def setup_seconds(run: KernelRun) -> float:
+    """About what the machine takes to look at the memory of a launch, before anything runs."""
+    return PREPARE * sum(b.size for b in {id(b): b for b in reached(run.s, run.site, run.arguments)}.values())
+
+
+def seconds(outcome: Outcome, lanes: float) -> float:
+    """About what the machine took for these statements, with so many threads each."""
+    count = outcome.counters
+    touches = count.get("loads", 0) + count.get("stores", 0) + 4 * count.get("atomics", 0)
+    shared = count.get("uses", 0) + count.get("shared_writes", 0)
+    return outcome.steps * (STEP + LANE * lanes) + TOUCH * touches + SHARED_TOUCH * shared
+
+
+def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: Any, steps: int) -> Outcome:
+    s, geometry = run.s, run.geometry
+    collector = Collector(s.cuda.loaded[0], Limits())
+    limits = replace(Limits(), seconds=s.options.clock, steps=steps, memory=s.options.memory, printf=1 << 20)
+    small = geometry.blocks * geometry.threads <= 1 << 16
+    machine = Launch(
+        run.program, geometry, values, {}, collector, limits, run.shared, True, small, None, None, given.globals,
+        blocks,
+    )  # fmt: skip
+    given.dynamic = run.program.dynamic(run.shared)
+    try:
+        return execute(machine)
+    finally:
+        run.keep(s, collector, given)
+
+
+def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tuple[Outcome, float]:
+    """All blocks; what the interpreted ones counted, and how many times that is to be taken for the whole grid."""
+    card, geometry = run.s.cuda, run.geometry
+    lanes = geometry.blocks * geometry.threads
+    sample = sample_of(geometry) if lanes > SAMPLE_LANES else np.arange(geometry.blocks)
+    width = len(sample) * geometry.threads
+    before = _kept(given)
+    left = min(SAMPLE_SECONDS, max(0.1, run.s.options.interpret - card.interpreted))
+    most = int(left / (STEP + 4 * LANE * width)) + 1
+    try:
+        outcome = interpret(run, given, values, sample, 1 << 40 if before is None else most)
+    except LimitError:
+        if before is None:
+            raise
+        card.interpreted += most * (STEP + 4 * LANE * width)
+        return _begun_again(run, given, before), 1.0
+    card.interpreted += seconds(outcome, width)
+    if len(sample) == geometry.blocks:
+        return outcome, 1.0
+    rest = np.setdiff1d(np.arange(geometry.blocks), sample, assume_unique=True)
+    more = seconds(outcome, width) * (len(rest) / len(sample))
+    if card.interpreted + more <= run.s.options.interpret or isinstance(compiled(run.s, run.site, run.geometry), str):
+        card.interpreted += more
+        return _joined(outcome, interpret(run, given, values, rest, 1 << 40)), 1.0
+    _compiled(run, _ranges(rest), len(sample))
+    return outcome, geometry.blocks / len(sample)
+
+
+def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> Outcome:
+    """The first blocks took too long: what they changed is undone, and the launch is compiled."""
+    for block, data, state in before:
+        run.s.memory.view(block.address, block.size)[:] = data
+        run.s.memory.restore_states(state)
+        block.whole = False
+    if isinstance(compiled(run.s, run.site, run.geometry), str):
+        fresh = Arguments(run.s, run.site, run.program)
+        values = fresh.read(run.arguments)
+        assert values is not None
+        return interpret(run, fresh, values, None, 1 << 40)
+    _compiled(run, [(0, run.geometry.blocks)], 0)
+    given.forget()
+    return _estimate(run)
+
+
+def run_compiled(run: KernelRun) -> Outcome | str:
+    """All blocks as compiled code; or why that cannot be."""
+    made = compiled(run.s, run.site, run.geometry)
+    if isinstance(made, str):
+        return made
+    _compiled(run, [(0, run.geometry.blocks)], 0)
+    return _estimate(run)
+
+
+def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> None:
+    made = compiled(run.s, run.site, run.geometry)
+    assert isinstance(made, CompiledKernel)
+    record = run.s.cuda.launches[-1]
+    record["lanes"] = made.run(run.geometry, run.arguments, run.shared, ranges, watch=run.program is None)
+    mark_changed(run)
+    record["interpreted_blocks"] = sampled
+    record["compiled_blocks"] = sum(last - first for first, last in ranges)
+
+
+def mark_changed(run: KernelRun) -> None:
+    """What the launch may have stored to has been written, by this line."""
+    line = run.site.node.line
+    for block in reached(run.s, run.site, run.arguments, changed=True):
+        block.written = True
+        block.stored = line
+        if block.kind == "cudaMallocManaged":
+            run.s.cuda.unsynchronised[block.address] = line
+            run.s.memory.change(block.address, block.size, give=BUSY)
+            block.stored = 0
+
+
+def _kept(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
+    """The memory that the launch may change, as it is now; None where that is too much to keep."""
+    memory = given.s.memory
+    changed = [block for block, buffer in given.blocks.values() if buffer.shadow is not None]
+    if sum(b.size for b in changed) > KEPT_BYTES:
+        return None
+    return [(b, memory.view(b.address, b.size).copy(), memory.kept_states(b.address, b.size)) for b in changed]
+
+
+def _ranges(blocks: Any) -> list[tuple[int, int]]:
+    """Runs of numbers that follow each other, as (first, end)."""
+    cuts = np.flatnonzero(np.diff(blocks) != 1) + 1
+    parts = np.split(blocks, cuts)
+    return [(int(p[0]), int(p[-1]) + 1) for p in parts]
+
+
+def _joined(one: Outcome, two: Outcome) -> Outcome:
+    counters = {k: one.counters.get(k, 0) + two.counters.get(k, 0) for k in {*one.counters, *two.counters}}
+    return Outcome(counters, two.costs if two.costs.globals else one.costs, [*one.output, *two.output],
+                   one.steps + two.steps, max(one.phases, two.phases))  # fmt: skip
+
+
+def _estimate(run: KernelRun) -> Outcome:
+    """Nothing was counted: the model takes each thread for one load and one store."""
+    threads = run.geometry.blocks * run.geometry.threads
+    return Outcome({"loads": threads, "stores": threads}, Costs(run.geometry.threads), [], 1, 1)

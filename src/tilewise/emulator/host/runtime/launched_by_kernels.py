@@ -1,0 +1,67 @@
+"""Kernels that kernels launch (dynamic parallelism): they wait until the grid that launches them has run.
+
+CUDA lets a child begin any time between its launch and its parent's end, so that running it behind the parent is one of
+the orders that a right program must be right in. A kernel that waits for its children inside (`cudaDeviceSynchronize`
+of the card, gone with CUDA 12) is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.emulator.host.lower.launch import argument_offsets
+from tilewise.emulator.host.runtime.session import Session
+
+MOST = 200_000  # launches by kernels in one program
+
+
+@dataclass
+class Child:
+    site: Any
+    grid: bytes
+    block: bytes
+    shared: int
+    arguments: bytes
+
+
+def queue(s: Session, site: Any, grid: int, block: int, shared: int, arguments: int) -> None:
+    """Keep what the launch was given: the thread that made it goes on."""
+    children: list[Child] = s.state.setdefault("children", [])
+    s.state["launched by kernels"] = s.state.get("launched by kernels", 0) + 1
+    if s.state["launched by kernels"] > MOST:
+        s.finish(4, "limit", f"line {site.node.line}: kernels launched more than {MOST} kernels")
+    children.append(kept(s, site, grid, block, shared, arguments))
+
+
+def kept(s: Session, site: Any, grid: int, block: int, shared: int, arguments: int) -> Child:
+    view, size = s.memory.view, argument_offsets(s.program, site.parameters)[1]
+    bytes_ = view(grid, 12).tobytes(), view(block, 12).tobytes(), view(arguments, max(1, size)).tobytes()
+    return Child(site, bytes_[0], bytes_[1], shared, bytes_[2])
+
+
+def run_queue(s: Session, launch: Callable[..., None]) -> None:
+    """The children in the order of their launches, and theirs behind them."""
+    children: list[Child] = s.state.setdefault("children", [])
+    while children:
+        _begin(s, children.pop(0), launch)
+
+
+def run_now(s: Session, child: Child, launch: Callable[..., None]) -> None:
+    """A launch that was kept, and those that it makes."""
+    _begin(s, child, launch)
+    run_queue(s, launch)
+
+
+def _begin(s: Session, child: Child, launch: Callable[..., None]) -> None:
+    space = _space(s, len(child.arguments))
+    for at, data in ((space, child.grid), (space + 16, child.block), (space + 32, child.arguments)):
+        s.memory.put(at, data)
+    launch(s, child.site, space, space + 16, child.shared, space + 32)
+
+
+def _space(s: Session, size: int) -> int:
+    kept: dict[int, int] = s.state.setdefault("room for a launch", {})
+    if size not in kept:
+        kept[size] = s.memory.static(32 + size, "", False)
+    return kept[size]

@@ -1,0 +1,322 @@
+"""The memory of a program, host and card: real pages, with one shadow byte a byte that says what may be done with it.
+
+0 nobody's · 1 without a value · 3 with one · 4 the card's, without a value · 6 the card's, with one. Objects stand far
+apart and their addresses are never given out twice, so that an overrun or a stale pointer meets a 0."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import ctypes
+import mmap
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.emulator.host.runtime.uniform_shadow import Kept, UniformShadow
+from tilewise.errors import LimitError
+
+GUARD = 1 << 20
+SLACK = 4 << 20  # unused bytes on both sides of the memory and of its states: objects at its edges may end there
+PRIVATE = 1 << 20  # bytes that are mapped at once for what the runtime and compiled code keep from the program
+STACK = 64 << 20
+STATIC = 4 << 30
+LEAST_GAP = 64
+LARGE = 1 << 20
+UNTOUCHED = 4  # times its limit may be asked for: what nobody touches takes none, and the watch looks at what is taken
+SKEW, SKEWED = 64, 1 << 10  # rows of 2ᵏ bytes, each a block, would all begin in the same set of a cache
+LACKS, HAS = 1, 3
+HAS_VALUE = 2  # the bit that 3 and 6 have in common
+CARD, CARD_HAS = 4, 6
+BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
+
+
+@dataclass
+class Allocation:
+    address: int
+    size: int
+    kind: str  # malloc, new, new[], cudaMalloc, cudaMallocManaged, cudaMallocHost, static …
+    line: int
+    name: str = ""
+    freed: int = 0  # the line
+    host: bool = True
+    device: bool = False
+    written: bool = False  # somebody put values into it
+    copied: bool = False  # its values were taken to the host
+    pitch: int = 0
+    stored: int = 0  # the line of the launch whose kernel stored to it
+    whole: bool = False  # of the card alone, and seen to have values everywhere
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+class Memory:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self.most = 0
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+        size = 1 << 37
+        while True:
+            try:
+                self._pages = mmap.mmap(-1, 2 * (size + 2 * SLACK), flags=flags)
+                break
+            except (OSError, ValueError, OverflowError):
+                size >>= 1
+                if size < 1 << 33:
+                    raise LimitError("this machine gives no room for a program's memory") from None
+        self.size = size
+        self.shift = size + 2 * SLACK
+        self.bytes = np.frombuffer(self._pages, np.uint8, size, SLACK)
+        self.shadow = np.frombuffer(self._pages, np.uint8, size, SLACK + self.shift)
+        self._states = UniformShadow(self.shadow)
+        self.base = self.bytes.ctypes.data
+        self._kept_apart: list[tuple[mmap.mmap, np.ndarray]] = []
+        self._private, self._private_end = 0, 0
+        self.still = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
+        self.crowded = False  # states are to be put together at the next call
+        self.loses_values = False  # compiled code may take values away from an array, in no call of the runtime
+        self.line_address, self.stack_address, self.epoch_address, self.native_address = (
+            self.private(64) for _ in range(4)
+        )
+        self._line = ctypes.c_int32.from_address(self.line_address)
+        self._epoch = ctypes.c_int64.from_address(self.epoch_address)
+        stack = self.base + GUARD
+        self.stack_start, self.stack_end = stack, stack + STACK
+        ctypes.c_int64.from_address(self.stack_address).value = stack
+        self._static = GUARD + STACK + GUARD
+        self._heap = self._static + STATIC
+        self._device = size // 2
+        self.blocks: list[Allocation] = []
+        self._starts: list[int] = []
+        self.device_blocks: list[Allocation] = []
+        self._device_starts: list[int] = []
+        self._large: list[Allocation] = []
+        self.statics: list[Allocation] = []
+        self._static_starts: list[int] = []
+
+    @property
+    def line(self) -> int:
+        """The line of the program that runs now."""
+        return self._line.value
+
+    @property
+    def epoch(self) -> int:
+        """Counts calls into the runtime, which may change what memory holds or is for."""
+        return self._epoch.value
+
+    def next_epoch(self) -> None:
+        self._epoch.value += 1
+
+    # -- giving out
+
+    def private(self, size: int) -> int:
+        """Zeros outside of the program's memory, where no store of the program leads: control words, and what compiled
+        code found out about arrays and relies on."""
+        size = -(-size // 64) * 64
+        if self._private + size > self._private_end:
+            most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
+            pages = mmap.mmap(-1, most)
+            array = np.frombuffer(pages, np.uint8)
+            self._kept_apart.append((pages, array))
+            self._private, self._private_end = array.ctypes.data, array.ctypes.data + most
+        self._private += size
+        return self._private - size
+
+    def static(
+        self, size: int, name: str, device: bool, host: bool = False, unset: bool = False, line: int = 0
+    ) -> int:  # fmt: skip
+        """File-level memory: zero, which is a value, but for what is `unset`: that is to be given one before it is
+        read. `host`: the host reaches the card's memory, too."""
+        if device and host:
+            return self.allocate(max(1, size), "__managed__", line, name, device=True, state=HAS).address
+        if device:
+            state = CARD if unset else CARD_HAS
+            return self.allocate(max(1, size), "__device__", line, name, device=True, host=False, state=state).address
+        at = -(-self._static // 64) * 64
+        self._static = at + size + max(LEAST_GAP, min(size, LARGE))
+        if self._static > self._heap:
+            raise LimitError("the program's variables take more than 4 GiB")
+        self._states.fill(at, size, HAS)
+        made = Allocation(self.base + at, size, "static", 0, name)
+        self.statics.append(made)
+        self._static_starts.append(made.address)
+        return made.address
+
+    def constant(self, data: bytes) -> int:
+        address = self.static(len(data), "", False)
+        at = address - self.base
+        self.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        return address
+
+    def allocate(
+        self, size: int, kind: str, line: int, name: str = "", *, device: bool = False, host: bool = True,
+        state: int = LACKS, align: int = 16,
+    ) -> Allocation:  # fmt: skip
+        most = UNTOUCHED * self.limit
+        if self.used + size > most:
+            raise LimitError(
+                f"line {line}: {size} more bytes would make {self.used + size}, over the limit of {most} bytes "
+                "(--limit-memory)"
+            )
+        self.used += size
+        self.most = max(self.most, self.used)
+        gap = max(LEAST_GAP, min(size, 1 << 30))
+        if host:
+            at = -(-self._heap // align) * align
+            self._heap = at + size + gap + (SKEW if size >= SKEWED else 0)
+            full = self._heap > self.size // 2
+        else:
+            at = -(-self._device // 256) * 256
+            self._device = at + size + max(gap, 256)
+            full = self._device > self.size - GUARD
+        if full:
+            raise LimitError(f"line {line}: the program has asked for more memory than there are addresses for")
+        self._states.fill(at, size, state)
+        made = Allocation(self.base + at, size, kind, line, name, host=host, device=device)
+        if size >= LARGE:
+            self._large.append(made)
+        if host:
+            self.blocks.append(made)
+            self._starts.append(made.address)
+        else:
+            self.device_blocks.append(made)
+            self._device_starts.append(made.address)
+        return made
+
+    def release(self, block: Allocation, line: int) -> None:
+        block.freed = max(1, line)
+        if block.size >= LARGE:
+            self._large = [other for other in self._large if other is not block]
+        at = block.address - self.base
+        self._states.fill(at, block.size, 0)
+        self.used -= block.size
+        first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
+            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
+
+    # -- finding
+
+    def find(self, address: int, near: bool = False) -> Allocation | None:
+        """The block an address is in; with `near`, the one it has just left."""
+        offset = address - self.base
+        if not 0 <= offset < self.size:
+            return None
+        if offset >= self.size // 2:
+            starts, blocks = self._device_starts, self.device_blocks
+        elif offset >= GUARD + STACK + GUARD + STATIC:
+            starts, blocks = self._starts, self.blocks
+        else:
+            starts, blocks = self._static_starts, self.statics
+        i = bisect.bisect_right(starts, address) - 1
+        if i >= 0 and (near or address < blocks[i].end or address == blocks[i].address):
+            if near and i + 1 < len(blocks) and blocks[i + 1].address - address < address - blocks[i].end:
+                return blocks[i + 1]
+            return blocks[i]
+        if near and blocks and blocks[0].address - address < LARGE:
+            return blocks[0]
+        return None
+
+    def inside(self, address: int, size: int = 1) -> bool:
+        return self.base <= address and address + size <= self.base + self.size
+
+    def on_stack(self, address: int) -> bool:
+        return self.base <= address < self.stack_end
+
+    # -- bytes
+
+    def view(self, address: int, size: int) -> np.ndarray:
+        at = address - self.base
+        return self.bytes[at : at + size]
+
+    def state(self, address: int, size: int) -> np.ndarray:
+        at = address - self.base
+        return self.shadow[at : at + size]
+
+    def has(self, address: int, size: int, wanted: int, exactly: bool = False) -> bool:
+        """Whether all these bytes have these bits of their state; `exactly`: and no others."""
+        return self._states.has(address - self.base, size, wanted, exactly)
+
+    def alike(self, address: int, size: int) -> int | None:
+        """The state that all these bytes have, at most a piece of the shadow; None where they differ."""
+        return self._states.of(address - self.base, size)
+
+    def change(self, address: int, size: int, keep: int = 255, give: int = 0) -> None:
+        """Of each byte's state the bits of `keep` stay and those of `give` are added."""
+        self._states.change(address - self.base, size, keep, give)
+
+    def move(self, to: int, source: int, size: int, own: int = 0, take: int = 255) -> None:
+        """Bytes and their states, of which the bits of `own` stay and those of `take` come along."""
+        self.view(to, size)[:] = self.view(source, size)
+        self._states.copy(to - self.base, source - self.base, size, own, take)
+
+    def set(self, address: int, value: int, size: int, keep: int = 255, give: int = 2) -> None:
+        """All these bytes are `value`. Zeros are the system's own, which take no memory before they are stored to."""
+        at = address - self.base
+        first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if value & 255 or last - first < LARGE or sys.platform != "linux":
+            first = last = at + size
+        self.bytes[at:first] = value & 255
+        self.bytes[last : at + size] = value & 255
+        if first < last:
+            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
+        self._states.change(at, size, keep, give)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Compiled code runs, called by the runtime."""
+        self.still.release()
+        try:
+            yield
+        finally:
+            self.still.acquire()
+
+    def kept_states(self, address: int, size: int) -> Kept:
+        """The states as they are now, for `restore_states`."""
+        return self._states.kept(address - self.base, size)
+
+    def restore_states(self, kept: Kept) -> None:
+        self._states.restore(kept)
+
+    def collapse(self, again: bool = False) -> None:
+        """Take less memory for the states of arrays that have values; called while compiled code runs, too. Where that
+        may take values away meanwhile it is left to the next call into the runtime."""
+        if self.loses_values:
+            self.crowded = True
+        elif self.still.acquire(blocking=False):
+            try:
+                self.collapse_now(again)
+            finally:
+                self.still.release()
+
+    def collapse_now(self, again: bool = True) -> None:
+        self.crowded = False
+        for block in self._large:
+            self._states.collapse(block.address - self.base, block.size, again)
+
+    def text(self, address: int, most: int = 1 << 20) -> bytes:
+        """A string up to its zero."""
+        at = address - self.base
+        data = self.bytes[at : min(at + most, self.size)]
+        step = 64
+        out = b""
+        while len(out) < most:
+            part = data[len(out) : len(out) + step].tobytes()
+            end = part.find(b"\0")
+            if end >= 0:
+                return out + part[:end]
+            if not part:
+                break
+            out += part
+            step = min(step * 2, 1 << 16)
+        return out
+
+    def put(self, address: int, data: bytes) -> None:
+        at = address - self.base
+        self.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        self.shadow[at : at + len(data)] |= 2

@@ -1,0 +1,141 @@
+"""The files that a program sees: under its folder to read, under --allow-write to write, and what it wrote itself.
+
+Writing anywhere else goes to memory: the program runs on and reads it back, nothing is touched, and that is told at the
+end. Every byte counts towards --limit-output as what is printed does, here and on the disk."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from tilewise.emulator.host.file_broker import DIRECTORY, FLAGS, REGULAR
+from tilewise.emulator.host.runtime.c_memory import put_text, string, writable
+from tilewise.emulator.host.runtime.session import Session, runtime
+
+
+class Kept(io.BytesIO):
+    """A file in memory whose bytes outlive its closing."""
+
+    def close(self) -> None:
+        self.seek(0)
+
+
+class Appended(Kept):
+    """As `a` has it: what is written goes to the end."""
+
+    def write(self, data: Any) -> int:
+        self.seek(0, io.SEEK_END)
+        return super().write(data)
+
+
+def opened(s: Session, name: str, mode: str) -> Any:
+    """A file to read or write, as fopen's mode says; None where it cannot be opened."""
+    mode = mode.replace("t", "").replace("b", "")
+    mode = mode[:1] + ("+" if "+" in mode else "")
+    if mode not in FLAGS or "\0" in name:
+        return None
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    answer, descriptor = s.files.ask("open", name, mode)
+    own, allowed = answer.get("own"), answer.get("allowed")
+    if own is None:
+        return None
+    if mode != "r" and not allowed:
+        return _in_memory(s, name, own, mode, written)
+    if mode == "r" and own in written:
+        if descriptor is not None:
+            os.close(descriptor)
+        return io.BytesIO(written[own].getvalue())
+    if not allowed:
+        _tell(s, f"line {s.line}: {name} was not opened: it is outside the program's folder")
+    return None if descriptor is None else open(descriptor, mode + "b")
+
+
+def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Kept]) -> Any:
+    before = written[own].getvalue() if own in written else None
+    if before is None and mode[0] != "w":
+        descriptor = s.files.ask("open", name, "r")[1]
+        if descriptor is not None:
+            with open(descriptor, "rb") as file:
+                before = file.read()
+    if before is None and mode[0] == "r":
+        return None
+    if own not in written:
+        _tell(
+            s, f"line {s.line}: {name} is written to memory only, and read back from there: --allow-write DIR keeps it"
+        )
+    written[own] = (Appended if mode[0] == "a" else Kept)(b"" if mode[0] == "w" or before is None else before)
+    return written[own]
+
+
+def put(s: Session, handle: Any, data: bytes) -> None:
+    """Write to a file of the program's, as far as --limit-output goes; in memory that counts the zeros between its end
+    and where a seek went, too."""
+    gap = 0
+    if isinstance(handle, io.BytesIO) and not isinstance(handle, Appended):
+        gap = max(0, handle.tell() - handle.getbuffer().nbytes)
+    s.console.spend(len(data) + gap)
+    handle.write(data)
+
+
+def _tell(s: Session, note: str) -> None:
+    if note not in s.faults.notes:
+        s.faults.notes.append(note)
+
+
+def removed(s: Session, name: str) -> bool:
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    if written.pop(s.files.ask("kind", name)[0].get("own", ""), None) is not None:
+        return True
+    return bool(s.files.ask("remove", name)[0].get("done"))
+
+
+@runtime("__open_folder")
+def open_folder(s: Session, name: int) -> int:
+    entries = s.files.ask("list", string(s, name).decode("utf-8", "replace"))[0].get("entries")
+    if entries is None:
+        return -1
+    folders: list[list[tuple[str, int]]] = s.state.setdefault("folders", [])
+    folders.append([(".", DIRECTORY), ("..", DIRECTORY), *((str(n), int(kind)) for n, kind in entries)])
+    return len(folders) - 1
+
+
+@runtime("__file_kind")
+def file_kind(s: Session, name: int, size: int) -> int:
+    """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
+    answer = s.files.ask("kind", string(s, name).decode("utf-8", "replace"))[0]
+    own = answer.get("own", "")
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    found, bytes_ = answer.get("kind", -1), answer.get("size", 0)
+    if own in s.state.get("made folders", ()):
+        found, bytes_ = DIRECTORY, 0
+    elif own in written:
+        found, bytes_ = REGULAR, len(written[own].getvalue())
+    if writable(s, size, 8):
+        s.memory.put(size, bytes_.to_bytes(8, "little"))
+    return int(found)
+
+
+@runtime("__make_folder")
+def make_folder(s: Session, name: int) -> int:
+    """In memory, as files are; under --allow-write on the disk."""
+    made: set[str] = s.state.setdefault("made folders", set())
+    answer = s.files.ask("make", string(s, name).decode("utf-8", "replace"))[0]
+    own = answer.get("own")
+    if own is None or own in made or answer.get("there"):
+        return -1
+    if answer.get("allowed"):
+        return 0 if answer.get("done") else -1
+    made.add(own)
+    return 0
+
+
+@runtime("__folder_entry")
+def folder_entry(s: Session, handle: int, at: int, name: int) -> int:
+    """Its kind, with its name put there; -1 behind the last one."""
+    folders: list[list[tuple[str, int]]] = s.state.setdefault("folders", [])
+    if not 0 <= handle < len(folders) or not 0 <= at < len(folders[handle]):
+        return -1
+    text, kind = folders[handle][at]
+    put_text(s, name, text.encode()[:255])
+    return kind

@@ -1,0 +1,99 @@
+"""Memory that a program takes and gives back: new, delete, and what every call that frees must find."""
+
+from __future__ import annotations
+
+import re
+
+from tilewise.emulator.host.runtime.host_faults import ABORTED, describe
+from tilewise.emulator.host.runtime.memory import Memory
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+MENDS = {
+    "malloc": "free",
+    "calloc": "free",
+    "realloc": "free",
+    "new": "delete",
+    "new[]": "delete[]",
+    "cudaMalloc": "cudaFree",
+    "cudaMallocManaged": "cudaFree",
+    "cudaMallocPitch": "cudaFree",
+    "cudaMallocHost": "cudaFreeHost",
+    "cudaHostAlloc": "cudaFreeHost",
+    "strdup": "free",
+}
+
+
+@runtime("rt_new")
+def new(s: Session, count: int, size: int, word: int, line: int) -> int:
+    array = bool(word >> 24)
+    if count < 0:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS, line, f"new of {count} elements", "the length must not be negative", access="new"
+        )
+        s.finish(ABORTED, "crash", "terminate called after throwing an instance of 'std::bad_array_new_length'")
+    made = s.memory.allocate(max(1, count * size), "new[]" if array else "new", line)
+    made.name = assigned_name(s, line)
+    return made.address
+
+
+@runtime("rt_count")
+def count(s: Session, address: int, size: int) -> int:
+    block = s.memory.find(address)
+    return 0 if block is None or block.freed else block.size // max(1, size)
+
+
+@runtime("rt_delete")
+def delete(s: Session, address: int, array: int, line: int) -> None:
+    release(s, address, "delete[]" if array else "delete", ("new[]",) if array else ("new",), line)
+
+
+def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: int) -> bool:
+    """Free a block with `call`; False, with a finding, where that is wrong."""
+    if address == 0:
+        return True
+    memory: Memory = s.memory
+    block = memory.find(address)
+    if block is None or address != block.address or block.kind in ("static", "stack", "__device__"):
+        what = (
+            "an address inside an allocation"
+            if block is not None and block.kind not in ("static",)
+            else "memory that was never allocated"
+        )
+        s.faults.add(
+            Kind.WRONG_FREE, line, f"{call} of {what}", "free the pointer that the allocation returned", access=call
+        )
+        return False
+    if block.freed:
+        s.faults.add(
+            Kind.DOUBLE_FREE,
+            line,
+            f"{call} of {describe(block)}, which was freed at line {block.freed}",
+            "free it once",
+            access=call,
+            array=block.name,
+            other_line=block.freed,
+        )
+        return False
+    if block.kind not in kinds:
+        right = MENDS.get(block.kind, "free")
+        s.faults.add(
+            Kind.WRONG_FREE,
+            line,
+            f"{call} of {describe(block)}",
+            f"free it with {right}",
+            access=call,
+            array=block.name,
+            other_line=block.line,
+        )
+        if not (block.host and call in ("free", "delete", "delete[]")):
+            return False
+    memory.release(block, line)
+    return True
+
+
+def assigned_name(s: Session, line: int) -> str:
+    """The variable that a line gives its value to, for the words of a finding."""
+    text = s.source.line(line)
+    found = re.search(r"([A-Za-z_][\w.\->]*(?:\[\w+\])?)\s*=(?!=)", text)
+    return found.group(1) if found else ""

@@ -1,0 +1,202 @@
+"""One run of a program: its memory, console, faults and clock, and how it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.emulator.frontend.source import Source
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.runtime.console import Console
+from tilewise.emulator.host.runtime.faults import Faults
+from tilewise.emulator.host.runtime.memory import Memory
+from tilewise.emulator.host.runtime.sealing import unsealed
+from tilewise.emulator.host.sources import SPAN
+from tilewise.errors import LimitError, TilewiseError
+
+Function = Callable[..., Any]
+FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
+NEEDS: dict[str, str] = {}  # modules to import before the program starts, by the function that uses them
+LAUNCHES_TOLD = 1000
+LOOKED_AT = 32  # calls from one look at the time to the next, which takes a microsecond
+# what a program calls between two launches that leaves the card's memory as it is
+HARMLESS = frozenset({
+    "rt_launch", "rt_whole", "rt_scratch", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
+    "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
+    "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
+})  # fmt: skip
+LINE = re.compile(r"\bline (\d{8,})\b")
+CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
+          "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
+
+
+def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
+    """Register a function of the runtime; it is called with the session first.
+
+    `needs`: a module that it imports, and that few programs need; in the sandbox nothing can be imported any more."""
+
+    def keep(function: Function) -> Function:
+        for name in names:
+            FUNCTIONS[name] = function
+            if needs:
+                NEEDS[name] = needs
+        return function
+
+    return keep
+
+
+def plain_lines(text: str) -> str:
+    """Lines of included files have large numbers, which name the file, too: in a sentence they are the file's own."""
+    return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
+
+
+def _nothing() -> None:
+    pass
+
+
+class Session:
+    def __init__(self, source: Source, options: Options, report: Callable[[dict[str, Any]], None]) -> None:
+        self.source = source
+        self.options = options
+        self.memory = Memory(options.memory)
+        self.console = Console(options.output)
+        self.faults = Faults(source)
+        self.report = report
+        self.program: Any = None
+        self.cuda: Any = None
+        self.files: Any = None  # the broker in the parent process
+        self.sandbox = ""  # what the system holds this process to
+        self.at_end: list[Function] = []  # checks when the program has ended by itself
+        self.at_exit: list[tuple[int, int | None]] = []  # functions given to atexit; destructors and their objects
+        self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
+        self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
+        self.wanted = ""  # what it asked for and was not given: arguments, input
+        self.arguments = 0  # how many the program was given
+        self.calls = 0  # of the runtime
+        self.changes = 0  # calls so far that may have changed the card's memory
+        self.state: dict[str, Any] = {}  # of rand, streams, files …
+        self._lock = threading.Lock()
+        self._callbacks: list[Any] = []
+
+    @property
+    def line(self) -> int:
+        return self.memory.line
+
+    def word(self, number: int) -> str:
+        return str(self.program.words[number])
+
+    # -- ends
+
+    def leave(self, status: int) -> None:
+        """Behind main, and by exit(): what atexit was given and the destructors of static objects, last first."""
+        while self.at_exit:
+            function, this = self.at_exit.pop()
+            if this is None:
+                ctypes.CFUNCTYPE(None)(function)()
+            else:
+                ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
+        self.finish(status)
+
+    def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
+        """Tell what was found, and end this process, whatever telling it raises."""
+        with self._lock:
+            try:
+                lost = self._settle(ended)
+                if lost and ended == "exit":
+                    status, ended, message = 4, "failed", lost
+                self.report(self._document(status, ended, message))
+            except Exception as error:
+                why = f"what was found cannot be told: {type(error).__name__}: {error}"
+                nothing: dict[str, Any] = {"findings": [], "notes": [], "launches": []}
+                self.report({"status": 4, "ended": "failed", "message": why, **nothing})
+            finally:
+                os._exit(status & 255)
+
+    def _settle(self, ended: str) -> str:
+        """The last checks, and what is still buffered; a sentence where that cannot be written."""
+        if ended in ("exit", "abort"):
+            for check in self.at_end:
+                try:
+                    check(self)
+                except Exception as error:  # a check must not hide what was found
+                    self.faults.notes.append(f"a check at the end failed: {error}")
+        for settle in self.before_report:
+            settle(self)
+        try:
+            self.console.close()
+            for stream in self.state.get("streams", {}).values() if ended == "exit" else ():
+                if not isinstance(stream.handle, int) and not stream.handle.closed:
+                    stream.handle.flush()  # as C's exit does: os._exit leaves what Python has buffered
+        except OSError as error:  # a full disk, a terminal that was closed
+            return f"what the program wrote cannot be written: {error.strerror or error}"
+        return ""
+
+    def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
+        for finding in self.faults.found.values():
+            finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
+            finding.evidence = plain_lines(finding.evidence)
+        return {
+            "status": status, "ended": ended, "message": plain_lines(message),
+            "findings": [f.to_json() for f in self.faults.all()],
+            "notes": [plain_lines(note) for note in self.faults.notes],
+            "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
+            "open_line": not self.console.ended_line,
+            "wanted": self.wanted,
+            "sandbox": self.sandbox,
+        }  # fmt: skip
+
+    def _next_epoch(self) -> None:
+        """Calls that follow each other closely keep the watch from its turn: here the program looks itself."""
+        self.memory.next_epoch()
+        self.calls += 1
+        if self.calls % LOOKED_AT == 0 and time.thread_time() > self.options.seconds:
+            raise LimitError(f"{self.options.too_long}; it was near line {self.source.place(self.line, 1).line} then")
+
+    def guarded(self, function: Function) -> Function:
+        """A callback from compiled code: an error in it ends the program, it is never lost."""
+        quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
+        changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
+        memory = self.memory
+        next_epoch, still = _nothing if quiet else self._next_epoch, memory.still
+
+        def call(*arguments: Any) -> Any:
+            self.changes += changing
+            try:
+                with still:
+                    next_epoch()
+                    if memory.crowded:
+                        memory.collapse_now()
+                    return function(self, *arguments)
+            except LimitError as error:
+                self._end(4, "limit", str(error))
+            except TilewiseError as error:
+                self._end(2, "refused", str(error))
+            except MemoryError:
+                self._end(4, "limit", "this machine has no more memory")
+            except BaseException as error:
+                self._end(4, "failed", "".join(traceback.format_exception_only(error)).strip()
+                          + ("\n" + traceback.format_exc() if os.environ.get("TILEWISE_DEBUG") else ""))  # fmt: skip
+
+        return call
+
+    def _end(self, status: int, ended: str, message: str) -> None:
+        """Compiled code never goes on behind what ends it, even where nobody takes the report."""
+        try:
+            self.finish(status, ended, message)
+        except BaseException:
+            os._exit(4)
+
+    def address_of(self, name: str, result: str, parameters: list[str]) -> int:
+        """A pointer to a runtime function that compiled code can call."""
+        kinds = [CTYPES[t] for t in parameters]
+        maker = ctypes.CFUNCTYPE(None if result == "void" else CTYPES[result], *kinds)
+        with unsealed():
+            made = maker(self.guarded(FUNCTIONS[name]))
+        self._callbacks.append(made)  # never freed, which would write to its page
+        return int(ctypes.cast(made, ctypes.c_void_p).value or 0)

@@ -1,0 +1,339 @@
+"""std::cout and string streams: numbers as C++ prints them, with width, precision and flags."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+
+from tilewise.emulator.host.runtime.c_memory import string, writable
+from tilewise.emulator.host.runtime.formatting import bounded
+from tilewise.emulator.host.runtime.program_files import opened, put
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.errors import EngineError
+
+
+@dataclass
+class Out:
+    """One output stream's state; `target` is 1, 2, or its own buffer."""
+
+    target: int
+    width: int = 0
+    precision: int = 6
+    fill: bytes = b" "
+    fixed: str = ""  # "f" or "e"
+    base: int = 10
+    left: bool = False
+    words: bool = False  # boolalpha
+    plus: bool = False
+    point: bool = False
+    upper: bool = False
+    showbase: bool = False
+    internal: bool = False
+    buffer: bytearray | None = None
+    handle: object = None
+    read_from: str = ""  # a file that a std::fstream reads; writing into the midst of it is not modelled
+
+
+def out(s: Session, number: int) -> Out:
+    known: dict[int, Out] = s.state.setdefault("out", {1: Out(1), 2: Out(2)})
+    return known.get(number) or Out(number, buffer=bytearray())
+
+
+def send(s: Session, o: Out, data: bytes) -> None:
+    if o.width > len(data):
+        bounded(o.width)
+        pad = o.fill * (o.width - len(data))
+        if o.left:
+            data += pad
+        elif o.internal and data[:1] in (b"-", b"+"):
+            data = data[:1] + pad + data[1:]
+        else:
+            data = pad + data
+    o.width = 0
+    if o.read_from:
+        raise EngineError(
+            f"std::fstream: {o.read_from} is open for reading, and writing into the midst of it is not supported: "
+            "open it with std::ios::out, or std::ios::app to write at its end"
+        )
+    if o.buffer is not None:
+        o.buffer += data
+    elif o.handle is not None:
+        put(s, o.handle, data)
+    elif o.target == 1:
+        s.console.write(data)
+    else:
+        s.console.error(data)
+
+
+@runtime("__os_i")
+def os_integer(s: Session, number: int, value: int, size: int) -> None:
+    o = out(s, number)
+    if o.base == 10:
+        text = f"{value:+d}" if o.plus else str(value)
+    else:
+        value &= (1 << 8 * size) - 1
+        text = f"{value:x}" if o.base == 16 else f"{value:o}"
+        if o.showbase:
+            text = ("0x" if o.base == 16 else "0") + text
+        text = text.upper() if o.upper else text
+    send(s, o, text.encode())
+
+
+@runtime("__os_u")
+def os_unsigned(s: Session, number: int, value: int, size: int) -> None:
+    os_integer(s, number, value & (1 << 8 * size) - 1, size)
+
+
+@runtime("__os_d")
+def os_real(s: Session, number: int, value: float) -> None:
+    o = out(s, number)
+    send(s, o, real_text(o, value))
+
+
+def real_text(o: Out, value: float) -> bytes:
+    places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
+    bounded(places)
+    if not math.isfinite(value):
+        text = ("-" if math.copysign(1, value) < 0 else "") + ("nan" if math.isnan(value) else "inf")
+    elif o.fixed:
+        text = f"%.{places}{o.fixed}" % value
+    else:
+        text = f"%{'#' if o.point else ''}.{places or 1}g" % value
+    if o.plus and not text.startswith("-"):
+        text = "+" + text
+    return (text.upper() if o.upper else text).encode()
+
+
+@runtime("__os_s")
+def os_string(s: Session, number: int, text: int) -> None:
+    send(s, out(s, number), string(s, text) if text else b"")
+
+
+@runtime("__os_n")
+def os_bytes(s: Session, number: int, text: int, size: int) -> None:
+    send(s, out(s, number), s.memory.view(text, size).tobytes() if size else b"")
+
+
+@runtime("__os_c")
+def os_character(s: Session, number: int, c: int) -> None:
+    send(s, out(s, number), bytes([c & 255]))
+
+
+@runtime("__os_b")
+def os_boolean(s: Session, number: int, value: int) -> None:
+    o = out(s, number)
+    send(s, o, (b"true" if value else b"false") if o.words else (b"1" if value else b"0"))
+
+
+@runtime("__os_p")
+def os_pointer(s: Session, number: int, value: int) -> None:
+    send(s, out(s, number), f"{value:#x}".encode() if value else b"0")
+
+
+@runtime("__os_set")
+def os_set(s: Session, number: int, what: int, value: int) -> int:
+    """Change a stream's state; the old value of width and precision."""
+    o = out(s, number)
+    if what == 0:
+        old, o.width = o.width, value
+        return old
+    if what == 1:
+        old, o.precision = o.precision, value
+        return old
+    if what == 2:
+        o.fill = bytes([value & 255])
+    elif what == 3:
+        o.fixed = ("", "f", "e")[value]
+    elif what == 4:
+        o.base = value
+    elif what == 5:
+        o.left, o.internal = value == 1, value == 2
+    elif what == 6:
+        o.words = bool(value)
+    elif what == 7:
+        o.plus = bool(value)
+    elif what == 8:
+        o.point = bool(value)
+    elif what == 9:
+        o.upper = bool(value)
+    elif what == 10:
+        o.showbase = bool(value)
+    return 0
+
+
+@runtime("__os_flush")
+def os_flush(s: Session, number: int) -> None:
+    o = out(s, number)
+    if o.target == 1 and o.buffer is None:
+        s.console.asked()
+
+
+@runtime("__os_new")
+def os_new(s: Session) -> int:
+    out(s, 1)
+    known = s.state["out"]
+    number = len(known) + 1
+    known[number] = Out(number, buffer=bytearray())
+    return number
+
+
+@runtime("__os_size")
+def os_size(s: Session, number: int) -> int:
+    return len(out(s, number).buffer or b"")
+
+
+@runtime("__os_copy")
+def os_copy(s: Session, number: int, to: int) -> None:
+    s.memory.put(to, bytes(out(s, number).buffer or b""))
+
+
+@runtime("__os_clear")
+def os_clear(s: Session, number: int, text: int, size: int) -> None:
+    out(s, number).buffer = bytearray(s.memory.view(text, size).tobytes() if size else b"")
+
+
+@runtime("__os_file")
+def os_file(s: Session, number: int, name: int, mode: int) -> int:
+    from tilewise.emulator.host.runtime.c_stdio import open_file
+
+    if mode == 8:
+        out(s, number).read_from = string(s, name).decode("utf-8", "replace")
+        return 1
+    address = open_file(s, string(s, name).decode("utf-8", "replace"), "a" if mode else "w")
+    if not address:
+        return 0
+    o = out(s, number)
+    o.buffer, o.handle = None, s.state["streams"][address].handle
+    return 1
+
+
+# -- input
+
+
+class In:
+    def __init__(self, data: bytes | None) -> None:
+        self.data = data  # None: the program's stdin
+        self.at = 0
+        self.good = True
+
+    def take(self, s: Session) -> bytes:
+        if self.data is None:
+            s.console.flush()
+            self.data = sys.stdin.buffer.read()
+            s.wanted = s.wanted or ("" if self.data else "input")
+        self.at += 1
+        return self.data[self.at - 1 : self.at]
+
+
+def source(s: Session, number: int) -> In:
+    known: dict[int, In] = s.state.setdefault("in", {0: In(None)})
+    found = known.get(number)
+    if found is None:  # a file that could not be opened: reading from it fails
+        found = In(b"")
+        found.good = False
+    return found
+
+
+@runtime("__is_new")
+def is_new(s: Session, text: int, size: int) -> int:
+    source(s, 0)
+    known = s.state["in"]
+    known[len(known)] = In(s.memory.view(text, size).tobytes() if size else b"")
+    return len(known) - 1
+
+
+@runtime("__is_file")
+def is_file(s: Session, name: int) -> int:
+    handle = opened(s, string(s, name).decode("utf-8", "replace"), "r")
+    if handle is None:
+        return -1
+    source(s, 0)
+    known = s.state["in"]
+    with handle:
+        known[len(known)] = In(handle.read())
+    return len(known) - 1
+
+
+@runtime("__is_word")
+def is_word(s: Session, number: int, kind: int) -> int:
+    """The next word (0), line (1), character (2) or one that is no space (3), kept; its length, or -1 at the end."""
+    i = source(s, number)
+    c = i.take(s)
+    if kind in (0, 3):
+        while c.isspace():
+            c = i.take(s)
+    if not c:
+        i.good = False
+        return -1
+    word = b""
+    while c and ((kind == 1 and c != b"\n") or (kind == 0 and not c.isspace()) or (kind > 1 and not word)):
+        word += c
+        c = i.take(s)
+    if c and kind != 1:
+        i.at -= 1
+    s.state["word"] = word
+    return len(word)
+
+
+@runtime("__is_number")
+def is_number(s: Session, number: int, kind: int) -> int:
+    """A number from the stream into the kept word: 1 where there is one."""
+    import re
+
+    i = source(s, number)
+    if i.data is None:
+        i.take(s)
+        i.at -= 1
+    data = i.data or b""
+    pattern = rb"\s*([-+]?\d+)" if kind == 0 else rb"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    match = re.compile(pattern).match(data, i.at)
+    if match is None:
+        i.good = False
+        return 0
+    i.at = match.end()
+    s.state["word"] = match[1]
+    return 1
+
+
+@runtime("__is_integer")
+def is_integer(s: Session) -> int:
+    return max(-(1 << 63), min((1 << 63) - 1, int(s.state["word"])))
+
+
+@runtime("__is_real")
+def is_real(s: Session) -> float:
+    return float(s.state["word"])
+
+
+@runtime("__is_copy")
+def is_copy(s: Session, to: int) -> None:
+    word = s.state["word"]
+    if writable(s, to, len(word)):
+        s.memory.put(to, word)
+
+
+@runtime("__is_good")
+def is_good(s: Session, number: int) -> int:
+    return int(source(s, number).good)
+
+
+@runtime("__is_at")
+def is_at(s: Session, number: int, to: int, origin: int) -> int:
+    """Where a stream is read (to -1), what comes next (-2), or: read on from `to` behind its begin, here or its end."""
+    i = source(s, number)
+    if i.data is None:
+        i.take(s)
+        i.at -= 1
+    data = i.data or b""
+    if to == -2:
+        return data[i.at] if i.at < len(data) else -1
+    if to != -1 or origin:
+        i.at = max(0, min(len(data), to + (0, i.at, len(data))[origin]))
+    return min(i.at, len(data))
+
+
+@runtime("__is_mend")
+def is_mend(s: Session, number: int) -> None:
+    """The end was met while something had been read: that is no failure yet."""
+    source(s, number).good = True

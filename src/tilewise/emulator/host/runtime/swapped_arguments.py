@@ -1,0 +1,49 @@
+"""Two sizes of a launch that stand in each other's place: `f<<<…>>>(a, rows, cols)` of a kernel f(a, cols, rows).
+
+Names alone prove nothing (a transpose may mean it): it is a fault where the same launch went wrong, else a remark."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from tilewise.emulator.host.language.types import Scalar
+from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.machine.findings import Kind
+
+WENT_WRONG = frozenset({Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.RACE, Kind.SILENT_OVERRUN, Kind.NULL_POINTER})
+
+
+def swapped(s: Session, site: Any, arguments: int) -> list[tuple[str, str, int, int]]:
+    """Pairs of arguments, each named as the other's parameter, with values that differ."""
+    names = [p.name.lower() for p in site.kernel.parameters]
+    texts = [text.strip().lower() for text in site.node.text]
+    found = []
+    for i in range(min(len(names), len(texts))):
+        for j in range(i + 1, min(len(names), len(texts))):
+            if texts[i] == names[j] and texts[j] == names[i] and names[i] != names[j]:
+                one, two = (_integer(s, site, arguments, k) for k in (i, j))
+                if one is not None and two is not None and one != two:
+                    found.append((site.node.text[i].strip(), site.node.text[j].strip(), one, two))
+    return found
+
+
+def _integer(s: Session, site: Any, arguments: int, which: int) -> int | None:
+    type_ = site.parameters[which]
+    if not isinstance(type_, Scalar) or type_.kind != "int":
+        return None
+    data = s.memory.view(arguments + site.offsets[which], type_.size).tobytes()
+    return int(struct.unpack("<" + {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size], data)[0])
+
+
+def tell_swapped(s: Session, site: Any, arguments: int, before: set[int]) -> None:
+    """After a launch; `before` are the findings that there were then."""
+    for one, two, first, second in swapped(s, site, arguments):
+        name, line = site.kernel.name, site.node.line
+        message = f"{name} takes ({two}, {one}) here and is given ({one}, {two}), that is {first} and {second}"
+        if any(f.kind in WENT_WRONG and id(f) not in before for f in s.faults.all()):
+            s.faults.add(Kind.ARGUMENT, line, message, f"exchange {one} and {two}", array=one, access="launch")
+        else:
+            note = f"line {line}: {message}: the other way round, if it is not meant"
+            if note not in s.faults.notes:
+                s.faults.notes.append(note)

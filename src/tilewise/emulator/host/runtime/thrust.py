@@ -1,0 +1,37 @@
+"""Thrust's memory of the card, which the host reads and writes on its behalf."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.runtime.cuda_memory import move
+from tilewise.emulator.host.runtime.memory import CARD
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+
+@runtime("__thrust_memory")
+def memory(s: Session, size: int) -> int:
+    return s.memory.allocate(max(1, size), "device_vector", s.line, device=True, host=False, state=CARD).address
+
+
+@runtime("__thrust_free")
+def free(s: Session, address: int) -> None:
+    block = s.memory.find(address)
+    if block is not None and not block.freed:
+        s.memory.release(block, s.line)
+
+
+@runtime("__thrust_copy")
+def copy(s: Session, to: int, source: int, size: int) -> None:
+    """Bytes and whether they have a value, wherever they lie; whose memory it is stays."""
+    m = s.memory
+    for address in (source, to):
+        if size < 0 or not m.inside(address, size) or not m.state(address, size).all():
+            hint = "keep the iterators inside their vector, and the second behind the first"
+            read = f"{size} bytes are read that are no memory"
+            text = read if address == source else f"{size} bytes are written that are no memory"
+            s.faults.add(Kind.OUT_OF_BOUNDS, s.line, text, hint, access="thrust")
+            return
+    move(s, to, source, size)
+    taken = m.find(source)
+    if taken is not None:
+        taken.copied, taken.stored = True, 0

@@ -1,0 +1,54 @@
+"""Whether an array has values everywhere, so that a loop over it needs no checks: compiled code asks, and keeps it."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE
+from tilewise.emulator.host.runtime.session import Session, runtime
+
+SCRATCH = 1 << 27
+MOST = 1 << 16  # times not to ask again after it was in vain
+
+
+@runtime("rt_whole")
+def whole(s: Session, low: int, high: int, site: int, card: int) -> int:
+    """1 where low … high has values everywhere; the widest range known is put to the site, with its epoch."""
+    cells = (ctypes.c_int64 * 4).from_address(site)
+    memory = s.memory
+    block = memory.find(low)
+    there = low < high and block is not None and (block.device if card else not memory.on_stack(low))
+    if block is not None and there and not block.freed and high <= block.end:
+        for start, end in ((block.address, block.end), (low, high)):
+            if _has_values(s, start, end, bool(card)):
+                cells[0], cells[1], cells[2] = start, end, memory.epoch
+                if (start, end) == (block.address, block.end):
+                    return 1
+                _wait(s, cells, site)  # a part at a time is not worth asking for each
+                return 1
+    _wait(s, cells, site)
+    return 0
+
+
+def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
+    waits = s.state.setdefault("not whole", {})
+    waits[site] = min(MOST, 2 * waits.get(site, 1))
+    cells[3] = waits[site]
+
+
+def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
+    """On the host exactly 3; a kernel may also read the card's memory (6), and managed memory that is in use."""
+    return s.memory.has(start, end - start, HAS_VALUE if card else HAS, exactly=not card)
+
+
+@runtime("rt_scratch")
+def scratch(s: Session, size: int, site: int) -> int:
+    """Memory beside the program's for sums that are computed ahead, aligned to 64; 0 where that would be too much."""
+    if size > SCRATCH:
+        return 0
+    kept = s.state.setdefault("scratch", {})
+    if site not in kept or len(kept[site]) < size + 64:
+        kept[site] = np.empty(size + 64, np.uint8)
+    return -(-int(kept[site].ctypes.data) // 64) * 64

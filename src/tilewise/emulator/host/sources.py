@@ -1,0 +1,48 @@
+"""Several files under one numbering of lines.
+
+Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
+
+from __future__ import annotations
+
+from tilewise.emulator.frontend.lexer import Token, tokenize
+from tilewise.emulator.frontend.source import Place, Source
+from tilewise.errors import KernelError
+
+SPAN = 10_000_000
+
+
+class Sources(Source):
+    """Several files under one numbering of lines."""
+
+    def __init__(self, main: Source) -> None:
+        super().__init__(main.name, main.text)
+        self.others: list[Source] = []
+
+    def add(self, source: Source) -> int:
+        """What to add to the lines of this file."""
+        self.others.append(source)
+        return len(self.others) * SPAN
+
+    def _which(self, line: int) -> tuple[Source | None, int]:
+        number, rest = divmod(line, SPAN)
+        return (self.others[number - 1] if number else None), rest
+
+    def line(self, number: int) -> str:
+        other, rest = self._which(number)
+        return super().line(number) if other is None else other.line(rest)
+
+    def place(self, line: int, column: int, length: int = 1) -> Place:
+        other, rest = self._which(line)
+        return super().place(line, column, length) if other is None else other.place(rest, column, length)
+
+    def error(self, message: str, line: int, column: int, length: int = 1) -> KernelError:
+        other, rest = self._which(line)
+        if other is None:
+            return super().error(message, line, column, length)
+        return other.error(message, rest, column, length)
+
+
+def placed_tokens(sources: Sources, source: Source) -> list[Token]:
+    """The tokens of one more file, numbered as such."""
+    shift = sources.add(source)
+    return [Token(t.kind, t.text, t.line + shift, t.column, t.spaced) for t in tokenize(source)]

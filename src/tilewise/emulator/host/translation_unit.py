@@ -1,0 +1,266 @@
+"""A program's files as one stream of tokens: local headers read, known headers taken from `headers/`, nothing else.
+
+Further source files of the program follow its main file, each with the macros it sets itself; what a header declares
+stands there once.
+
+Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewise.emulator.frontend.lexer import Token, tokenize
+from tilewise.emulator.frontend.preprocess import Preprocessor
+from tilewise.emulator.frontend.source import Source, read_source
+from tilewise.emulator.host.header_cache import load_headers, wanted_headers
+from tilewise.emulator.host.known_headers import ALWAYS, COPIED, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
+from tilewise.emulator.host.language.read_entity import Declared
+from tilewise.emulator.host.project import folders_above, in_project, usual_folders
+from tilewise.emulator.host.sources import Sources, placed_tokens
+from tilewise.errors import FileError
+
+DEPTH = 40
+USING = re.compile(r"\busing\s+namespace\s+std\b")
+QUALIFIED = re.compile(r"\bstd\s*::\s*(\w+)")
+BARE = re.compile(r"\b(cout|cerr|cin|endl|vector|string|mt19937|unique_ptr)\b")
+
+
+@dataclass
+class Unit:
+    source: Sources
+    tokens: list[Token]  # of the program itself
+    declared: Declared  # what the known headers declare
+    local: list[str]  # files that were included
+    read_over: list[str]  # <...> of which nothing is known
+    left_out: list[str]  # headers of the language that are used and not included
+
+
+@dataclass
+class Copies:
+    """A project's copies of headers that are known by name."""
+
+    found: list[str] = field(default_factory=list)
+    other: bool = False  # NVIDIA's are read and its own are not, where the program could not be read otherwise
+
+
+class UnitReader(Preprocessor):
+    """The preprocessor, with includes: files beside the program or under --include, and headers known by name."""
+
+    def __init__(
+        self,
+        source: Source,
+        folders: list[Path],
+        above: list[Path],
+        defines: dict[str, str],
+        host: bool,
+        copies: Copies,
+    ) -> None:
+        self.sources = Sources(source)
+        super().__init__(self.sources, defines)
+        if host:
+            self.macros.pop("__CUDA_ARCH__", None)
+        self.folders = [folder.resolve() for folder in folders]
+        self.above = above  # the folders of its project, above its own
+        self.usual = usual_folders(self.folders[0], above) if folders else []
+        self.told: set[str] = set()  # headers whose declarations stand in an earlier file of the program
+        self.once: set[str] = set()
+        self.local: list[str] = []
+        self.copies = copies
+        self.depth = 0
+        self.beside: list[Path] = []  # the folders of the files that are being included
+        self.host = host
+        self._texts = [source.text]
+        self.read_over: list[str] = []
+        self.left_out: list[str] = []
+
+    def unit(self, others: list[Path]) -> Unit:
+        """Known headers first: their declarations do not depend on the program's macros."""
+        main = tokenize(self.source)
+        declared = Declared()
+        texts = [read_source(path) for path in others]
+        if self.host:
+            named = self._named(main, set())
+            for path, text in zip(others, texts, strict=True):
+                self._texts.append(text.text)
+                self.beside.append(path.parent)
+                named += self._named(tokenize(text), set())
+                self.beside.pop()
+            kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
+            library = load_headers(self._with_rare(self._with_left_out([*ALWAYS, *named, *kernels])))
+            self.sources.others = [Source(name, text) for name, text in library.files]
+            self.macros = {**library.macros, **self.macros}
+            declared = library.declared
+        macros = dict(self.macros)
+        body = self.process(main)
+        for path, text in zip(others, texts, strict=True):
+            self.told |= set(self.local)
+            self.once.clear()
+            self.macros = dict(macros)
+            body += self._placed(text, path.parent)
+        return Unit(self.sources, [*body, main[-1]], declared, self.local, self.read_over, self.left_out)
+
+    def _with_left_out(self, names: list[str]) -> list[str]:
+        """These headers, and those of the language whose words stand in the program though it includes them nowhere."""
+        words: set[str] = set()
+        for text in self._texts:
+            words.update(QUALIFIED.findall(text))
+            if USING.search(text):
+                words.update(BARE.findall(text))
+        included = set(wanted_headers(names))
+        for header, (file, known) in LEFT_OUT.items():
+            if file not in included and words.intersection(known):
+                self.left_out.append(header)
+                included |= set(wanted_headers([file]))
+        return [*names, *self.left_out]
+
+    def _with_rare(self, names: list[str]) -> list[str]:
+        """These headers, and what few programs use of them where this one does."""
+        included = set(wanted_headers(names))
+        for header, (needed, words) in ON_WORDS.items():
+            if needed in ("", *included) and any(word in text for text in self._texts for word in words):
+                names.append(header)
+        return names
+
+    def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
+        """Headers known by name that the files ask for, local files looked through."""
+        out: list[str] = []
+        for i, token in enumerate(tokens):
+            if token.text != "include" or i == 0 or tokens[i - 1].text != "#":
+                continue
+            j = i + 1
+            while tokens[j].kind != "newline":
+                j += 1
+            text = "".join(t.text for t in tokens[i + 1 : j])
+            name = text.strip('<>"')
+            of_system = KNOWN.get(header_name(name), COPIED[0]) not in COPIED
+            path = self._find(name) if text.startswith('"') or not of_system else None
+            if path is not None and str(path) not in seen and len(seen) < 200:
+                seen.add(str(path))
+                found = read_source(path)
+                self._texts.append(found.text)
+                self.beside.append(path.parent)
+                out += self._named(tokenize(found), seen)
+                self.beside.pop()
+            elif header_name(name) in KNOWN:
+                name = header_name(name)
+                out.append(name)
+        return out
+
+    def include(self, name: str, hash_: Token) -> list[Token]:
+        bare = name.strip('<>"')
+        self.includes.append(name)
+        path = self._find(bare)
+        if path is None:
+            if header_name(bare) in KNOWN or not self.host:
+                return []
+            if name.startswith("<"):  # perhaps nothing of it is used
+                self.read_over.append(name)
+                return []
+            outside = self._outside(bare)
+            if outside is not None:
+                raise self.source.error(
+                    f"{bare} lies outside the program's folder: --include {outside} lets it be read",
+                    hash_.line,
+                    hash_.column,
+                )
+            raise self.source.error(
+                f"{bare} is neither beside the program nor under --include, and not known by name",
+                hash_.line,
+                hash_.column,
+            )
+        if str(path) in self.once:
+            return []
+        if self.depth >= DEPTH:
+            raise self.source.error(f"includes nested more than {DEPTH} deep", hash_.line, hash_.column)
+        text = read_source(path)
+        if "#pragma once" in text.text:
+            self.once.add(str(path))
+        tokens = self._placed(text, path.parent)
+        if str(path) in self.told:
+            return []
+        self.local.append(str(path))
+        return tokens
+
+    def _placed(self, source: Source, folder: Path) -> list[Token]:
+        tokens = placed_tokens(self.sources, source)
+        self.depth += 1
+        self.beside.append(folder)
+        try:
+            return self.process(tokens)
+        finally:
+            self.depth -= 1
+            self.beside.pop()
+
+    def _outside(self, name: str) -> str | None:
+        """The folder, as seen from here, of a file that there is and that may not be read without being asked for."""
+        for folder in (*self.beside[-1:], *self.folders[:1]):
+            try:
+                path = (folder / name).resolve()
+                if path.is_file():
+                    return os.path.relpath(path.parent)
+            except (OSError, ValueError):
+                continue
+        return None
+
+    def _find(self, name: str) -> Path | None:
+        """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
+        known = header_name(name)
+        if self.host and known in INSTEAD:
+            return None
+        near = (*self.beside[-1:], *self.folders)
+        named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
+        far = [*self.usual, *named] if known not in KNOWN or KNOWN[known] in COPIED else []
+        for folder in (*near, *far):
+            try:
+                path = (folder / name.replace("\\", "/")).resolve()
+                if path.is_file() and (
+                    any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
+                ):
+                    return path if known not in KNOWN or self._is_read(path, known, folder in near) else None
+            except (OSError, ValueError):
+                continue
+        return None
+
+    def _is_read(self, path: Path, known: str, near: bool) -> bool:
+        """Whether the project's copy is read, or ours stands for it.
+
+        A project's own is read; a copy of NVIDIA's, which is long and leans on the toolkit's other headers, is not.
+        Where a program cannot be read so, the other way round is tried (`Copies.other`). Kernels take any copy near."""
+        if not self.host and near:
+            return True
+        self.copies.found.append(known)
+        return _is_nvidias(path) == self.copies.other
+
+
+def _is_nvidias(path: Path) -> bool:
+    """A copy of a header of the CUDA samples."""
+    return "nvidia corporation" in read_source(path).text[:3000].lower()
+
+
+def header_name(name: str) -> str:
+    """`../../common/book.h` is known as `book.h`; a name known with its folder stays."""
+    name = name.replace("\\", "/")
+    if name in KNOWN:
+        return name
+    folder = next((known for start, known in FOLDERS.items() if name.startswith(start)), None)
+    return folder or name.rpartition("/")[2]
+
+
+def read_unit(
+    path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True, others: list[Path] | None = None,
+    copies: Copies | None = None,
+) -> Unit:  # fmt: skip
+    source = read_source(path)
+    places = [Path(f) for f in folders]
+    above: list[Path] = []
+    if source.name != "<text>":
+        own = Path(path).resolve().parent
+        places = [own, *places]
+        above = folders_above(own)
+    for folder in places:
+        if not folder.is_dir():
+            raise FileError(f"{folder}: not a folder")
+    return UnitReader(source, places, above, defines, host, copies or Copies()).unit(others or [])

@@ -1,0 +1,243 @@
+"""One memory access of all lanes at once: is it inside, in its row, initialised, alone; then the data itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.frontend.syntax import Span
+from tilewise.emulator.machine.arithmetic import Value
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.memory import Buffer
+from tilewise.errors import EngineError
+
+INTP = np.intp
+UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64, 1: np.uint8}
+
+
+class Site:
+    """A place in the source that touches memory; `number` finds its memo in the context."""
+
+    __slots__ = ("label", "number", "span")
+
+    def __init__(self, number: int, span: Span, label: str) -> None:
+        self.number = number
+        self.span = span
+        self.label = label
+
+
+def beyond(index: Value, limit: int) -> Any:
+    """Where index < 0 or index >= limit, in one comparison."""
+    if isinstance(index, np.ndarray):
+        if limit <= 0:
+            return np.ones(len(index), np.bool_)
+        if index.dtype.kind == "u":
+            return index >= limit
+        return index.view(UNSIGNED[index.dtype.itemsize]) >= limit
+    return not 0 <= int(index) < limit
+
+
+def resolve(
+    c: Context,
+    site: Site,
+    buffer: Buffer,
+    index: Value,
+    row: Value,
+    symbol: Any,
+    soft: bool,
+    leaves: int,
+    access: str,
+) -> tuple[Value, Any]:
+    """Cell numbers that are safe to use, and the lanes for which they are right (None: all).
+
+    `index` counts cells from the buffer's start; `row` and `symbol` say which row was meant."""
+    memo = c.memo[site.number]
+    if (
+        memo is not None
+        and memo[0] is index
+        and memo[1] is row
+        and memo[2] is c.mask
+        and memo[3] is buffer
+        and isinstance(index, np.ndarray)
+    ):
+        return memo[4], None
+    bad = beyond(index, buffer.size - leaves + 1)
+    lanewise = isinstance(bad, np.ndarray)
+    outside = bad
+    any_bad = bool(bad.any()) if lanewise else bool(bad)
+    safe = index
+    if any_bad:
+        if not lanewise:
+            outside = np.ones(c.n, np.bool_)
+        if c.mask is not None:
+            outside = outside & c.mask
+        safe = np.where(bad, 0, index) if lanewise else index * 0
+    wrong: Any = None
+    if c.checks and buffer.matrix is not None:
+        wrong = _out_of_row(c, site, buffer, index, row, symbol, soft, leaves, outside if any_bad else None, access)
+    if any_bad and outside.any():
+        _report(c, Kind.OUT_OF_BOUNDS, site, buffer, index, row, symbol, outside, access)
+        return safe, ~outside
+    if isinstance(index, np.ndarray) and wrong is None:
+        c.memo[site.number] = (index, row, c.mask, buffer, safe)
+    return safe, None
+
+
+def _out_of_row(
+    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, soft: bool, leaves: int,
+    outside: Any, access: str,
+) -> Any:  # fmt: skip
+    """Lanes whose access leaves its row though it stays in the allocation."""
+    matrix = buffer.matrix
+    assert matrix is not None
+    element = index if matrix.cells == 1 else index // matrix.cells
+    if row is None or symbol is None:
+        if matrix.rows > 1 and np.any(_active(c, beyond(element, matrix.cols), outside)):
+            c.collector.add(c, Kind.NOT_DECIDABLE, site.span, c.lane_numbers[:0], array=buffer.name, access=access)
+        return None
+    ld = int(c.symbols[symbol])
+    row = row.astype(np.int64) if isinstance(row, np.ndarray) else int(row)
+    start = row * ld
+    column = element - start
+    width = max(1, leaves // matrix.cells)
+    wrong = beyond(column, matrix.cols - width + 1) | beyond(row, matrix.rows)
+    if ld != matrix.pitch:
+        wrong = wrong | (row * matrix.pitch + column != element)
+    if not np.any(wrong):
+        return None
+    if not isinstance(wrong, np.ndarray):
+        wrong = np.full(c.n, wrong)
+    if c.mask is not None:
+        wrong = wrong & c.mask
+    if outside is not None:
+        wrong = wrong & ~outside
+    if not wrong.any():
+        return None
+    kind = Kind.NOT_DECIDABLE if soft else Kind.SILENT_OVERRUN
+    _report(c, kind, site, buffer, index, row, symbol, wrong, access)
+    return wrong
+
+
+def _active(c: Context, where: Any, outside: Any) -> Any:
+    """Only the lanes that take part and stay in the allocation."""
+    if c.mask is not None:
+        where = where & c.mask
+    return where if outside is None else where & ~outside
+
+
+def _report(
+    c: Context,
+    kind: Kind,
+    site: Site,
+    buffer: Buffer,
+    index: Value,
+    row: Value,
+    symbol: Any,
+    where: Any,
+    access: str,
+) -> None:
+    lanes = np.flatnonzero(where)
+    if kind is not Kind.NOT_DECIDABLE and c.collector.counted(kind, site.span, len(lanes), buffer.name, access):
+        return
+    cell = np.broadcast_to(np.asarray(index), (c.n,))[lanes]
+    outside = (cell < 0) | (cell >= buffer.size)
+    matrix = buffer.matrix
+    if matrix is None:
+        asked = reached = [cell]
+    else:
+        element = cell // matrix.cells
+        reached = [element // matrix.pitch, element % matrix.pitch]
+        asked = reached
+        if row is not None and symbol is not None:
+            rows = np.broadcast_to(np.asarray(row), (c.n,))[lanes].astype(np.int64)
+            asked = [rows, element - rows * int(c.symbols[symbol])]
+    if kind is Kind.NOT_DECIDABLE:
+        lanes = lanes[:0]
+    c.collector.add(
+        c,
+        kind,
+        site.span,
+        lanes,
+        array=buffer.name,
+        access=access,
+        asked=asked,
+        reached=reached,
+        outside=outside,
+    )
+
+
+def load(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, dtype: Any, leaf: int) -> Value:
+    """Read one leaf at cells `flat` (already resolved) as `dtype`."""
+    data = buffer.data
+    if data.dtype != dtype:
+        data, flat = reinterpret(buffer, flat, dtype)
+    # a vector that starts at the one cell of a small array ends outside it: `ok` says so
+    value = data.take(flat, mode="clip") if isinstance(flat, np.ndarray) else data[min(int(flat), len(data) - 1)]
+    if ok is not None:
+        value = np.where(ok, value, np.asarray(buffer.poison).astype(dtype))
+    return value
+
+
+def store(c: Context, buffer: Buffer, flat: Value, ok: Any, value: Value) -> None:
+    """Write one leaf for the active lanes that are `ok`."""
+    data = buffer.data
+    dtype = value.dtype
+    if data.dtype != dtype:
+        data, flat = reinterpret(buffer, flat, dtype)
+    take = c.mask if ok is None else ok if c.mask is None else c.mask & ok
+    if not isinstance(flat, np.ndarray):
+        lanes = c.lane_numbers if take is None else np.flatnonzero(take)
+        if len(lanes):
+            data[int(flat)] = value[lanes[-1]] if isinstance(value, np.ndarray) else value
+    elif take is None:
+        data[flat] = value
+    else:
+        data[flat[take]] = value[take] if isinstance(value, np.ndarray) else value
+
+
+def reinterpret(buffer: Buffer, flat: Value, dtype: Any) -> tuple[np.ndarray, Value]:
+    """The buffer seen as another type, and the cell numbers in that view."""
+    have, want = buffer.data.dtype.itemsize, np.dtype(dtype).itemsize
+    if have == want:
+        return buffer.data.view(dtype), flat
+    if want % have:
+        raise EngineError(f"{buffer.name} holds {buffer.data.dtype} and is read as {np.dtype(dtype)}")
+    ratio = want // have
+    if np.any(flat % ratio):
+        raise EngineError(f"{buffer.name} is read as {np.dtype(dtype)} at an address that is not aligned to it")
+    usable = len(buffer.data) // ratio * ratio
+    return buffer.data[:usable].view(dtype), flat // ratio
+
+
+def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, access: str) -> None:
+    """Report lanes that read a cell nobody has written."""
+    known = buffer.known
+    assert known is not None
+    unknown = ~known[flat]
+    if not isinstance(unknown, np.ndarray) or unknown.ndim == 0:
+        unknown = np.full(c.n, bool(unknown))
+    if ok is not None:
+        unknown = unknown & ok
+    if c.mask is not None:
+        unknown = unknown & c.mask
+    if not unknown.any():
+        return
+    lanes = np.flatnonzero(unknown)
+    if c.collector.counted(Kind.UNINITIALISED_READ, site.span, len(lanes), buffer.name, access):
+        return
+    cells = np.broadcast_to(np.asarray(flat), (c.n,))[lanes] % buffer.size
+    names = [buffer.cell(int(i)) for i in cells[: c.limits.touches]]
+    pad = [names[0]] * (len(lanes) - len(names))
+    asked = [np.array(part) for part in zip(*(names + pad), strict=True)]
+    c.collector.add(
+        c,
+        Kind.UNINITIALISED_READ,
+        site.span,
+        lanes,
+        array=buffer.name,
+        access=access,
+        asked=asked,
+        reached=asked,
+    )

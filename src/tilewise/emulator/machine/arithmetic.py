@@ -1,0 +1,137 @@
+"""C's arithmetic on NumPy values: 32-bit wrap, truncating division, float32 rounding, saturating conversions.
+
+A value is a NumPy scalar where all threads hold the same, else an array with one element a lane. Arrays are never
+changed in place: that two operands are the same objects as last time means that the result is, too.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.frontend.ctype import BOOL, Scalar
+
+Value = Any
+Op = Callable[[Value, Value], Value]
+
+
+def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
+    """The function that converts between two scalar types; None where the bits stay as they are."""
+    if source.dtype == target.dtype:
+        return None
+    dtype = target.dtype
+    if target is BOOL:
+        return lambda v: v != 0
+    if source.floating and not target.floating:
+        return _saturating(source.dtype, dtype)
+    return lambda v: v.astype(dtype)
+
+
+def _saturating(source: Any, dtype: Any) -> Callable[[Value], Value]:
+    """Float to integer as the card's cvt.rzi does it: towards zero, clipped to 32 or 64 bits, of which a shorter type
+    has the low ones. NaN is 0 from float to 32 bits, and the highest bit alone else."""
+    register = np.dtype(f"{dtype.kind}{max(4, dtype.itemsize)}")
+    info = np.iinfo(register)
+    low, high = float(info.min), float(info.max)
+    zero = source.itemsize < 8 and register.itemsize == 4
+    odd = np.uint64(0 if zero else 1 << (8 * register.itemsize - 1)).astype(register)
+
+    def convert(value: Value) -> Value:
+        wide = value.astype(np.float64)
+        inside = (wide >= low) & (wide < high)
+        if np.all(inside):
+            return wide.astype(register).astype(dtype)
+        out = np.where(inside, wide, 0.0).astype(register)
+        out = np.where(wide >= high, register.type(info.max), np.where(wide < low, register.type(info.min), out))
+        out = np.where(np.isnan(wide), odd, out).astype(dtype)
+        return out if isinstance(value, np.ndarray) else out[()]
+
+    return convert
+
+
+def truncated_divide(a: Value, b: Value) -> Value:
+    """Integer division towards zero; by zero it gives 0, as NumPy does."""
+    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+        x, y = int(a), int(b)
+        if y == 0:
+            return a.dtype.type(0)
+        quotient = abs(x) // abs(y)
+        return np.int64(quotient if (x < 0) == (y < 0) else -quotient).astype(a.dtype)
+    if not isinstance(b, np.ndarray) and b > 0 and a.min() >= 0:
+        return a // b
+    return (a - np.fmod(a, b)) // b
+
+
+def divide_unsigned(a: Value, b: Value) -> Value:
+    if not isinstance(b, np.ndarray) and b == 0:
+        return a * a.dtype.type(0)
+    return a // b
+
+
+def remainder(a: Value, b: Value) -> Value:
+    if not isinstance(b, np.ndarray) and b == 0:
+        return a * a.dtype.type(0)
+    return np.fmod(a, b)
+
+
+def shift_left(a: Value, b: Value) -> Value:
+    return np.left_shift(a, b)
+
+
+def shift_right(a: Value, b: Value) -> Value:
+    return np.right_shift(a, b)
+
+
+ARITHMETIC: dict[str, Op] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": shift_left,
+    ">>": shift_right,
+}
+COMPARISONS: dict[str, Op] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def operation(op: str, type_: Scalar) -> Op | None:
+    """The function of a binary operator on two values of one type; None where C has none."""
+    if op in COMPARISONS:
+        return COMPARISONS[op]
+    if op == "/":
+        if type_.floating:
+            return operator.truediv
+        return divide_unsigned if type_.unsigned else truncated_divide
+    if op == "%":
+        return None if type_.floating else remainder
+    if type_.floating and op in ("&", "|", "^", "<<", ">>"):
+        return None
+    return ARITHMETIC.get(op)
+
+
+def poison(dtype: Any) -> Any:
+    """What memory that nobody gave a value holds: NaN, or a number nobody would choose."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.bool_(True)
+    if dtype.kind in "iu":
+        return np.array(0x7BADF00D7BADF00D, np.uint64).astype(dtype)[()]
+    return dtype.type(float("nan"))
+
+
+def select(mask: Any, new: Value, old: Value) -> Value:
+    """`new` where the mask holds, `old` elsewhere."""
+    if new is old:
+        return old
+    return np.where(mask, new, old)

@@ -1,0 +1,62 @@
+"""`__syncthreads`: who is there, who is missing, and what memory forgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.frontend.syntax import Span
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.costs import distinct
+from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.shadow import SharedShadow
+
+
+def barrier(c: Context, span: Span) -> None:
+    """Threads that have ended need not come; all others of the block must."""
+    if c.barrier_hook is not None:
+        c.barrier_hook(c, span)
+        return
+    passed: Any = None
+    if c.mask is not None:
+        passed = _arrived(c, span)
+    threads = c.geometry.threads
+    c.counters["barriers"] += c.n // threads if passed is None else len(distinct(c.slot[passed]))
+    if c.recorder is not None:
+        c.recorder.barrier(c, span.line)
+    if passed is None:
+        c.epochs += 1
+    else:
+        c.epochs[distinct(c.slot[passed])] += 1
+    for buffer in c.buffers:
+        if isinstance(buffer.shadow, SharedShadow):
+            buffer.shadow.barrier(c, passed)
+
+
+def _arrived(c: Context, span: Span) -> Any:
+    """The lanes whose blocks pass; None when all do. Blocks with someone missing are reported, and pass."""
+    here = c.mask
+    missing = ~here
+    if c.exited is not None:
+        missing = missing & ~c.exited
+    if not missing.any():
+        return None
+    blocks = c.block_count
+    threads = c.geometry.threads
+    some = here.reshape(blocks, threads).any(axis=1)
+    absent = missing.reshape(blocks, threads)
+    divergent = some & absent.any(axis=1)
+    if divergent.any() and c.checks:
+        lanes = np.flatnonzero((absent & divergent[:, None]).reshape(-1))
+        c.collector.add(c, Kind.DIVERGENT_BARRIER, span, lanes, access="barrier")
+    if some.all():
+        return None
+    return np.repeat(some, threads)
+
+
+def warp_barrier(c: Context) -> None:
+    """`__syncwarp` orders the threads of a warp: hazards inside one are no longer reported."""
+    for buffer in c.buffers:
+        if isinstance(buffer.shadow, SharedShadow):
+            buffer.shadow.warp_synced = True

@@ -1,0 +1,185 @@
+"""Reads and writes of global and shared memory: the access itself, and everyone who wants to know about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.machine.access import Site, load, resolve, store, uninitialised
+from tilewise.emulator.machine.arithmetic import Value
+from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.events import EventKind
+from tilewise.emulator.machine.memory import Buffer
+from tilewise.errors import EngineError
+
+
+def _stride(buffer: Buffer, dtype: Any) -> int:
+    """Cells of the buffer that one leaf of this type takes."""
+    have, want = buffer.data.dtype.itemsize, dtype.itemsize
+    if want < have:
+        raise EngineError(f"{buffer.name} holds {buffer.data.dtype} and is used as {dtype}, which is smaller")
+    return int(want // have)
+
+
+def read(
+    c: Context,
+    site: Site,
+    buffer: Buffer,
+    index: Value,
+    row: Value,
+    symbol: Any,
+    soft: bool,
+    dtypes: list[Any],
+) -> list[Value]:
+    """Leaf after leaf from cell `index` on, through a pointer."""
+    if buffer.data.dtype == dtypes[0]:
+        stride, cells = 1, len(dtypes)
+    else:
+        stride = _stride(buffer, dtypes[0])
+        cells = stride * len(dtypes)
+    shared = buffer.space == "shared"
+    flat, ok = resolve(c, site, buffer, index, row, symbol, soft, cells, "read" if shared else "load")
+    if shared:
+        return read_shared(c, site, buffer, index, with_base(buffer, flat), ok, dtypes)
+    values = [load(c, site, buffer, flat if i == 0 else flat + i * stride, ok, d, i) for i, d in enumerate(dtypes)]
+    count = c.active()
+    buffer.loads += count
+    c.counters["loads"] += count
+    if c.loaded is not True:
+        c.loaded = True if c.mask is None else c.mask if c.loaded is None else c.loaded | c.mask
+    if c.checks:
+        if buffer.known is not None:
+            uninitialised(c, site, buffer, flat, ok, "load")
+        if buffer.shadow is not None:
+            for i in range(cells):
+                buffer.shadow.read(c, flat if i == 0 else flat + i, c.mask, ok, site.span)
+        if c.costs is not None:
+            c.costs.request(site.number, "global", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+    if c.recorder is not None:
+        c.recorder.touch(c, EventKind.LOAD, site.span.line, buffer, index, row, symbol, values[0])
+    return values
+
+
+def write(
+    c: Context,
+    site: Site,
+    buffer: Buffer,
+    index: Value,
+    row: Value,
+    symbol: Any,
+    soft: bool,
+    values: list[Value],
+) -> None:
+    shared = buffer.space == "shared"
+    stride = _stride(buffer, values[0].dtype)
+    cells = stride * len(values)
+    flat, ok = resolve(c, site, buffer, index, row, symbol, soft, cells, "write" if shared else "store")
+    if shared:
+        write_shared(c, site, buffer, index, with_base(buffer, flat), ok, values, False)
+        return
+    # what another thread stored before, and is stored again, is no fault
+    plain = c.checks and cells == 1 and buffer.shadow is not None and "write" in buffer.shadow.sites
+    held = buffer.data.take(flat, mode="clip") if plain and buffer.data.dtype == values[0].dtype else None
+    for i, value in enumerate(values):
+        store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
+    count = c.active()
+    buffer.stores += count
+    c.counters["stores"] += count
+    mark(c, buffer.known, flat, ok, cells)
+    mark(c, buffer.written, flat, ok, cells)
+    if c.checks:
+        if buffer.shadow is not None:
+            for i in range(cells):
+                value = values[i] if i < len(values) and stride == 1 else values[0]
+                buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
+        if c.costs is not None:
+            c.costs.request(site.number, "global", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+    if c.recorder is not None:
+        c.recorder.touch(c, EventKind.STORE, site.span.line, buffer, index, row, symbol, values[0])
+
+
+def mark(c: Context, marks: Any, flat: Value, ok: Any, cells: int) -> None:
+    if marks is None:
+        return
+    take = c.mask if ok is None else ok if c.mask is None else c.mask & ok
+    if not isinstance(flat, np.ndarray):
+        if take is None or take.any():
+            marks[int(flat) : int(flat) + cells] = True
+        return
+    where = flat if take is None else flat[take]
+    for i in range(cells):
+        marks[where + i] = True
+
+
+def _copy_lack(c: Context, buffer: Buffer, flat: Value, ok: Any) -> None:
+    """A cell without a value that is copied leaves the other one without: only who computes with it is told."""
+    take = c.copied
+    for lanes in (c.mask, ok):
+        take = take if lanes is None else take & lanes
+    if take.any():
+        if buffer.known is None:
+            buffer.known = np.ones(len(buffer.data), np.bool_)
+        buffer.known[np.broadcast_to(np.asarray(flat), (c.n,))[take]] = False
+
+
+def with_base(buffer: Buffer, index: Value) -> Value:
+    return index if buffer.base is None else index + buffer.base
+
+
+def read_shared(
+    c: Context, site: Site, buffer: Buffer, local: Value, flat: Value, ok: Any, dtypes: list[Any]
+) -> list[Value]:
+    """`local` counts cells in the block's own instance, `flat` in the whole buffer."""
+    stride = 1 if buffer.data.dtype == dtypes[0] else _stride(buffer, dtypes[0])
+    values = [load(c, site, buffer, flat if i == 0 else flat + i * stride, ok, d, i) for i, d in enumerate(dtypes)]
+    c.used = True
+    c.counters["uses"] += c.active() * len(dtypes)
+    if c.checks:
+        cells = stride * len(dtypes)
+        for i in range(cells):
+            at = flat if i == 0 else flat + i
+            if buffer.known is not None:
+                if c.copied is True and cells == 1:
+                    c.copied = np.broadcast_to(~buffer.known[at], (c.n,))
+                else:
+                    uninitialised(c, site, buffer, at, ok, "read")
+            buffer.shadow.read(c, at, c.mask, ok, site.span)
+        if c.costs is not None:
+            c.costs.request(site.number, "shared", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+    if c.recorder is not None:
+        c.recorder.touch(c, EventKind.USE, site.span.line, buffer, local, None, None, values[0])
+    return values
+
+
+def write_shared(
+    c: Context, site: Site, buffer: Buffer, local: Value, flat: Value, ok: Any, values: list[Value], fed: bool
+) -> None:
+    stride = _stride(buffer, values[0].dtype)
+    # a cell that two threads give the same value is no fault: what it held is only looked at where one wrote before
+    held = buffer.data[flat] if c.checks and stride * len(values) == 1 and buffer.shadow.wrote else None
+    for i, value in enumerate(values):
+        store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
+    count = c.active()
+    c.counters["shared_writes"] += count
+    if not fed:
+        brought = 0
+        if c.loaded is True:
+            brought = count
+        elif c.loaded is not None:
+            brought = int(np.count_nonzero(c.loaded if c.mask is None else c.loaded & c.mask))
+        c.counters["fills"] += count - brought
+    if c.checks:
+        cells = stride * len(values)
+        for i in range(cells):
+            value = values[i] if stride == 1 else values[0]
+            buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
+        mark(c, buffer.known, flat, ok, cells)
+        if isinstance(c.copied, np.ndarray):
+            _copy_lack(c, buffer, flat, ok)
+        if buffer.known is not None and c.whole and buffer.known.all():
+            buffer.known = None
+        if c.costs is not None:
+            c.costs.request(site.number, "shared", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+    if c.recorder is not None:
+        c.recorder.put(c, site.span.line, buffer, local, values[0], fed)

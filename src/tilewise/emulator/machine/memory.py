@@ -1,0 +1,166 @@
+"""Memory: typed buffers (global and shared), cells in registers (local arrays and structs), and pointers into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.machine.arithmetic import Value, poison, select
+from tilewise.emulator.machine.costs import distinct
+from tilewise.errors import EngineError
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = _Unset()
+ZERO = np.int64(0)
+
+
+@dataclass
+class MatrixView:
+    """How a buffer is a matrix: `pitch` elements from row to row, `cells` cells an element."""
+
+    rows: int
+    cols: int
+    pitch: int
+    cells: int = 1
+
+
+class Buffer:
+    """Flat typed memory. Shared buffers hold one instance a block: lane i's starts at `base[i]`."""
+
+    def __init__(
+        self, name: str, space: str, data: np.ndarray, size: int, dims: tuple[int, ...] = (), index: int = -1
+    ) -> None:
+        self.name = name
+        self.space = space
+        self.data = data
+        self.size = size  # cells of one instance
+        self.dims = dims
+        self.index = index  # in Trace.names
+        self.base: Any = None
+        self.matrix: MatrixView | None = None
+        self.poison = poison(data.dtype)
+        self.known: np.ndarray | None = None  # cells that were given a value; None: all of them
+        self.shadow: Any = None
+        self.loads = 0
+        self.stores = 0
+        self.written: np.ndarray | None = None  # cells stored to, where someone wants to know
+
+    def view(self, dtype: Any) -> np.ndarray:
+        return self.data if self.data.dtype == dtype else self.data.view(dtype)
+
+    def cell(self, index: int) -> tuple[int, ...]:
+        """A cell's place as people write it: (row, column) in a matrix, subscripts in an array."""
+        if self.matrix is not None:
+            element = index // self.matrix.cells
+            return divmod(element, self.matrix.pitch)
+        if self.dims:
+            out: list[int] = []
+            for dim in reversed(self.dims):
+                out.append(index % dim)
+                index //= dim
+            return tuple(reversed(out))
+        return (index,)
+
+
+class Cells:
+    """A local array or struct as a list of leaf values, each uniform or one a lane."""
+
+    def __init__(self, name: str, count: int, dtypes: list[Any], dims: tuple[int, ...] = ()) -> None:
+        self.name = name
+        self.values: list[Value] = [UNSET] * count
+        self.dtypes = dtypes  # of each leaf; None for a pointer
+        self.dims = dims
+        self.mask: Any = None  # the mask when it was declared: assignments under it need no select
+
+    def get(self, index: int) -> Value:
+        value = self.values[index]
+        if value is UNSET:
+            dtype = self.dtypes[index]
+            return Pointer(None, np.int64(0)) if dtype is None else poison(dtype)
+        return value
+
+    def set(self, index: int, value: Value, mask: Any) -> None:
+        old = self.values[index]
+        if mask is self.mask or old is UNSET:
+            self.values[index] = value
+        else:
+            self.values[index] = merge(mask, value, old)
+
+    def gather(self, index: np.ndarray, lanes: np.ndarray) -> Value:
+        """One cell a lane; all leaves must be of one type."""
+        table = np.empty((len(self.values), len(lanes)), self.dtypes[0])
+        for i in range(len(self.values)):
+            table[i] = self.get(i)
+        return table[index, lanes]
+
+    def scatter(self, index: np.ndarray, lanes: np.ndarray, value: Value, mask: Any) -> None:
+        for i in distinct(index if mask is None else index[mask]).tolist():
+            if not 0 <= i < len(self.values):
+                raise EngineError(f"{self.name} has {len(self.values)} elements and element {i} is written")
+            here = index == i
+            if mask is not None:
+                here &= mask
+            old = self.values[i]
+            if old is UNSET:
+                old = poison(self.dtypes[i])
+            self.values[i] = np.where(here, value, old)
+
+
+class Pointer:
+    """A place in a buffer (`offset` in its cells) or in cells. `row` and `symbol` say that the offset is
+    row · (leading dimension) + column; `soft` that a bare leading dimension was added on the way."""
+
+    __slots__ = ("memory", "offset", "row", "soft", "symbol")
+
+    def __init__(
+        self,
+        memory: Buffer | Cells | None,
+        offset: Value,
+        row: Value = None,
+        symbol: Any = None,
+        soft: bool = False,
+    ) -> None:
+        self.memory = memory
+        self.offset = offset
+        self.row = row
+        self.symbol = symbol
+        self.soft = soft
+
+    def moved(self, cells: Value, row: Value = None, symbol: Any = None, soft: bool = False) -> Pointer:
+        """This pointer `cells` further on, `row` rows of which are counted by the symbol."""
+        if symbol is None:
+            return Pointer(self.memory, self.offset + cells, self.row, self.symbol, self.soft or soft)
+        if self.symbol is None or self.symbol is symbol:
+            total = row if self.row is None else self.row + row
+            return Pointer(self.memory, self.offset + cells, total, symbol, self.soft or soft)
+        return Pointer(self.memory, self.offset + cells, None, None, True)
+
+
+def merge(mask: Any, new: Value, old: Value) -> Value:
+    """`select` for any value: pointers and structs (tuples of leaves) too."""
+    if isinstance(new, Pointer):
+        if not isinstance(old, Pointer) or old.memory is None:
+            return new
+        if new.memory is None:
+            return old
+        if new.memory is not old.memory:
+            raise EngineError("a pointer into different arrays for different threads is not supported")
+        row = None if new.row is None or old.row is None else select(mask, new.row, old.row)
+        symbol = new.symbol if row is not None and new.symbol is old.symbol else None
+        return Pointer(
+            new.memory,
+            select(mask, new.offset, old.offset),
+            row if symbol else None,
+            symbol,
+            new.soft or old.soft,
+        )
+    if isinstance(new, tuple):
+        return tuple(merge(mask, a, b) for a, b in zip(new, old, strict=True))
+    return select(mask, new, old)

@@ -1,0 +1,165 @@
+"""Events of the blocks that are watched, appended column-wise while a kernel runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.machine.events import COLUMNS, NONE, EventKind, Events, empty_events
+from tilewise.emulator.machine.lanes import Lanes
+from tilewise.emulator.machine.memory import Buffer
+
+
+class Recorder:
+    def __init__(self, names: list[str], limit: int = 4_000_000) -> None:
+        self.names = names
+        self.rows: list[dict[str, Any]] = []
+        self.loads: list[dict[str, Any]] = []  # of this statement: a shared store may say where they went
+        self.limit = limit
+        self.count = 0
+        self.watched: Any = None  # lanes, as a mask; None: all
+        self.full = False
+
+    def name(self, text: str) -> int:
+        if text not in self.names:
+            self.names.append(text)
+        return self.names.index(text)
+
+    def _lanes(self, c: Lanes) -> np.ndarray:
+        mask = c.mask
+        if self.watched is not None:
+            mask = self.watched if mask is None else mask & self.watched
+        return c.lane_numbers if mask is None else np.flatnonzero(mask)
+
+    def _add(self, c: Lanes, kind: EventKind, lanes: np.ndarray, line: int, **columns: Any) -> dict[str, Any] | None:
+        if not len(lanes):
+            return None
+        self.count += len(lanes)
+        if self.count > self.limit:
+            self.full = True
+            return None
+        row: dict[str, Any] = {
+            "kind": kind,
+            "step": c.steps,
+            "phase": c.phase,
+            "block": c.block[lanes],
+            "thread": c.thread[lanes],
+            "line": line,
+            "array": -1,
+            "row": NONE,
+            "col": NONE,
+            "got_row": NONE,
+            "got_col": NONE,
+            "value": np.nan,
+            "to_array": -1,
+            "to_row": np.full(len(lanes), NONE, np.int32),
+            "to_col": np.full(len(lanes), NONE, np.int32),
+            "lanes": lanes,
+        }
+        row.update(columns)
+        self.rows.append(row)
+        return row
+
+    @staticmethod
+    def _pick(c: Lanes, value: Any, lanes: np.ndarray) -> Any:
+        return np.broadcast_to(np.asarray(value), (c.n,))[lanes]
+
+    def touch(
+        self,
+        c: Lanes,
+        kind: EventKind,
+        line: int,
+        buffer: Buffer,
+        index: Any,
+        row: Any,
+        symbol: Any,
+        value: Any,
+    ) -> None:
+        """A load, store or use at cell `index` of the buffer (of this block's instance)."""
+        lanes = self._lanes(c)
+        if not len(lanes):
+            return
+        cell = self._pick(c, index, lanes).astype(np.int64)
+        matrix = buffer.matrix
+        if matrix is not None:
+            element = cell // matrix.cells
+            got = (element // matrix.pitch, element % matrix.pitch)
+            asked = got
+            if row is not None and symbol is not None:
+                rows = self._pick(c, row, lanes).astype(np.int64)
+                asked = (rows, element - rows * int(c.symbols[symbol]))
+        elif len(buffer.dims) >= 2:
+            got = asked = (cell // buffer.dims[-1], cell % buffer.dims[-1])
+        else:
+            got = asked = (np.zeros_like(cell), cell)
+        outside = (cell < 0) | (cell >= buffer.size)
+        added = self._add(
+            c,
+            kind,
+            lanes,
+            line,
+            array=buffer.index,
+            row=asked[0],
+            col=asked[1],
+            got_row=np.where(outside, NONE, got[0]),
+            got_col=np.where(outside, NONE, got[1]),
+            value=self._pick(c, value, lanes).astype(np.float64),
+        )
+        if kind is EventKind.LOAD and added is not None:
+            self.loads.append(added)
+
+    def put(self, c: Lanes, line: int, buffer: Buffer, index: Any, value: Any, fed: bool) -> None:
+        """A shared store: the end of this statement's load where there was one, a fill elsewhere."""
+        lanes = self._lanes(c)
+        if not len(lanes):
+            return
+        cell = self._pick(c, index, lanes).astype(np.int64)
+        last = buffer.dims[-1] if len(buffer.dims) >= 2 else max(1, buffer.size)
+        rows, cols = cell // last, cell % last
+        came = np.zeros(len(lanes), np.bool_)
+        for load in self.loads:
+            position = np.searchsorted(load["lanes"], lanes)
+            position = np.minimum(position, len(load["lanes"]) - 1)
+            here = load["lanes"][position] == lanes
+            came |= here
+            load["to_array"] = buffer.index
+            load["to_row"][position[here]] = rows[here]
+            load["to_col"][position[here]] = cols[here]
+        rest = ~came
+        if not fed and rest.any():
+            self._add(
+                c,
+                EventKind.FILL,
+                lanes[rest],
+                line,
+                array=buffer.index,
+                row=rows[rest],
+                col=cols[rest],
+                got_row=rows[rest],
+                got_col=cols[rest],
+                value=self._pick(c, value, lanes)[rest].astype(np.float64),
+            )
+
+    def sum(self, c: Lanes, line: int, name: str, value: Any) -> None:
+        lanes = self._lanes(c)
+        if len(lanes):
+            picked = self._pick(c, value, lanes).astype(np.float64)
+            self._add(c, EventKind.SUM, lanes, line, array=self.name(name), value=picked)
+
+    def barrier(self, c: Lanes, line: int) -> None:
+        lanes = self._lanes(c)
+        self._add(c, EventKind.BARRIER, lanes, line)
+
+    def events(self) -> Events:
+        if not self.rows:
+            return empty_events()
+        ends = np.cumsum([len(row["lanes"]) for row in self.rows]).tolist()
+        columns: dict[str, Any] = {}
+        for name, dtype in COLUMNS.items():
+            made, begin = np.empty(ends[-1], dtype), 0
+            for row, end in zip(self.rows, ends, strict=True):  # a number for all lanes, or one for each
+                made[begin:end] = row[name]
+                begin = end
+            columns[name] = made
+        return Events(**columns)

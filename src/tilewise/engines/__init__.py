@@ -1,1 +1,0 @@
-"""What executes a Plan. Each engine is a folder; `reference` is the definition all others are held against."""

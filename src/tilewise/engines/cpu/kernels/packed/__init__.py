@@ -1,6 +1,0 @@
-"""Large products, any strides and dtypes."""
-
-from tilewise.engines.cpu.family import Family
-from tilewise.engines.cpu.kernels.packed import model, text
-
-PACKED = Family("packed", model.IDEA, model.takes, model.suits, model.KC, model.tasks, text.packed_module, text.entries)

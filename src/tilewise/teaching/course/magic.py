@@ -1,0 +1,77 @@
+"""`%%tilewise`: a notebook's cell of CUDA C, shown step by step or graded; importing this tells IPython.
+
+%%tilewise --shape 4x4x4 --tile 2 --lang vi
+%%tilewise --grade assignment.toml
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewise.core.problem import parse_shape
+from tilewise.errors import UsageError
+from tilewise.i18n.messages import chosen_language
+from tilewise.teaching.course.assignment import read_assignment
+from tilewise.teaching.course.grading import Grade, grade_text
+from tilewise.teaching.course.telling import item_name, sentence
+from tilewise.teaching.page import Page, explore
+
+
+class Marks:
+    """A grade as a notebook shows it."""
+
+    def __init__(self, grade: Grade, language: str) -> None:
+        self.grade, self.language = grade, language
+
+    def __repr__(self) -> str:
+        lines = [f"{self.grade.points:g}/{self.grade.most:g}"]
+        for item in self.grade.items:
+            why = sentence(item, self.grade, self.language)
+            lines.append(f"{item_name(item.name, self.language)}: {item.points:g}/{item.most:g} {why}".rstrip())
+        return "\n".join(lines)
+
+
+@click.command("%%tilewise")
+@click.option("--shape", help="MxKxN.")
+@click.option("--tile", type=int)
+@click.option("--lang")
+@click.option("--grade", "assignment", type=click.Path(path_type=Path))
+@click.option("--seed", type=int, default=0)
+def _options(**given: Any) -> dict[str, Any]:
+    return given
+
+
+def tilewise(line: str, cell: str) -> Page | Marks:
+    """The magic itself: the page of the cell's kernel, or its marks."""
+    try:
+        given = _options.main(shlex.split(line), standalone_mode=False)
+    except click.ClickException as error:
+        raise UsageError(f"%%tilewise {line}: {error.format_message()}") from None
+    language = chosen_language(given["lang"])
+    if given["assignment"]:
+        return Marks(grade_text(cell, read_assignment(given["assignment"]), given["seed"], "cell", "cell"), language)
+    settings = {"shape": parse_shape(given["shape"]) if given["shape"] else None, "tile": given["tile"]}
+    if "__global__" not in cell:
+        raise UsageError("the cell has no __global__ function")
+    return explore(cell, lang=language, **settings)
+
+
+def register() -> bool:
+    """Tell IPython; False where there is none."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]
+
+    shell = get_ipython()
+    if shell is None:
+        return False
+    shell.register_magic_function(tilewise, "cell", "tilewise")
+    return True
+
+
+register()

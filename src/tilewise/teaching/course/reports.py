@@ -1,0 +1,124 @@
+"""Grades for machines: CSV, JUnit, SARIF, JSON and the annotations of GitHub; files that do not parse included."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from tilewise.i18n.translation import translated
+from tilewise.system.version import __version__
+from tilewise.teaching.course.assignment import Assignment
+from tilewise.teaching.course.grading import GRADED, Found, Grade
+from tilewise.teaching.course.telling import sentence
+from tilewise.teaching.trace.sarif import RULES
+from tilewise.teaching.trace.sarif import SCHEMA as SARIF_SCHEMA
+
+SCHEMA = 1
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
+
+
+def number(points: float) -> str:
+    return f"{points:.4g}"
+
+
+def as_csv(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["name", "file", "status", "points", "most", *assignment.points, "findings", "why"])
+    for grade in grades:
+        items = {item.name: item for item in grade.items}
+        points = [number(items[key].points) for key in assignment.points]
+        found = " ".join(f"{f.kind}:{f.line}" for f in grade.found)
+        why = "; ".join(sentence(item, grade, language) for item in grade.items if item.why)
+        row = [grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found, why]
+        writer.writerow([f"'{cell}" if cell.startswith(FORMULA) else cell for cell in row])
+    return out.getvalue()
+
+
+def as_json(grades: Sequence[Grade], assignment: Assignment, seed: int) -> dict[str, Any]:
+    shapes = ["x".join(map(str, shape)) for shape in assignment.shapes]
+    return {
+        "schema": SCHEMA, "assignment": assignment.title, "shapes": shapes, "seed": seed, "most": assignment.most,
+        "grades": [grade.to_json() for grade in grades],
+    }  # fmt: skip
+
+
+def as_junit(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
+    """One suite a submission, one case an item."""
+    root = ElementTree.Element("testsuites", name=_clean(assignment.title))
+    for grade in grades:
+        failed = sum(item.points < item.most for item in grade.items)
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=_clean(grade.name), tests=str(len(grade.items)), failures=str(failed),
+            time=f"{grade.seconds:.3f}",
+        )  # fmt: skip
+        for item in grade.items:
+            case = ElementTree.SubElement(suite, "testcase", classname=_clean(grade.file), name=item.name)
+            if item.points < item.most:
+                points = f"{number(item.points)}/{number(item.most)}"
+                failure = ElementTree.SubElement(case, "failure", message=points)
+                failure.text = _clean(sentence(item, grade, language))
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """What XML can hold."""
+    return "".join(c for c in text if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd")
+
+
+def as_github(grades: Sequence[Grade], language: str = "en") -> str:
+    """Workflow commands: GitHub shows each beside its line."""
+    lines = []
+    for grade in grades:
+        for f in grade.found:
+            where = f"file={_property(grade.file)},line={max(1, f.line)}"
+            text = _told(f, language)
+            lines.append(f"::error {where},title={_property(f.kind)}::{_message(text)}")
+        if grade.status != GRADED:
+            where = f"file={_property(grade.file)},line={max(1, grade.line)}"
+            lines.append(f"::error {where},title={_property(grade.status)}::{_message(grade.trouble)}")
+        points = f"{grade.name}: {number(grade.points)} of {number(grade.most)}"
+        lines.append(f"::notice file={_property(grade.file)}::{_message(points)}")
+    return "\n".join(lines) + "\n"
+
+
+def _told(f: Found, language: str) -> str:
+    """What happened and what to change."""
+    said = f.told.get(language, f.message)
+    return f"{said}. {translated(f.hint, language)}" if f.hint else said
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def as_sarif(grades: Sequence[Grade], language: str = "en") -> dict[str, Any]:
+    kinds = {str(kind): text for kind, text in RULES.items()}
+    rules = {**kinds, "not-graded": "The file could not be read, understood or finished"}
+    results = []
+    for grade in grades:
+        for f in grade.found:
+            results.append(_result(f.kind, _told(f, language), grade.file, f.line, f.column))
+        if grade.status != GRADED:
+            results.append(_result("not-graded", grade.trouble or grade.status, grade.file, grade.line, 1))
+    driver = {
+        "name": "tilewise", "version": __version__,
+        "rules": [{"id": kind, "shortDescription": {"text": text}} for kind, text in rules.items()],
+    }  # fmt: skip
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(rule: str, text: str, file: str, line: int, column: int) -> dict[str, Any]:
+    region = {"startLine": max(1, line), "startColumn": max(1, column)}
+    place = {"artifactLocation": {"uri": quote(PurePath(file).as_posix())}, "region": region}
+    return {"ruleId": rule, "level": "error", "message": {"text": text}, "locations": [{"physicalLocation": place}]}

@@ -1,0 +1,153 @@
+"""Worker processes that grade: each holds one submission at a time and is replaced when it crashes or takes too long,
+so a bad file costs only itself."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from tilewise.system.parent import end_with
+from tilewise.teaching.course.assignment import Assignment
+from tilewise.teaching.course.grading import CRASHED, LATE, MOST_BYTES, UNREAD, Grade, grade_text, nothing
+from tilewise.teaching.course.submissions import Submission
+from tilewise.teaching.course.whole_program import SECONDS as PROGRAM_SECONDS
+from tilewise.teaching.course.whole_program import START as PROGRAM_START
+
+SECONDS = 2.0  # a file
+START = 60.0  # seconds that a process may take to start
+MEMORY = 4 << 30  # bytes of address space a worker may have, where the system can say so
+
+
+@dataclass
+class Worker:
+    process: Any
+    line: Connection
+    ready: bool = False
+    task: tuple[int, Submission] | None = None
+    due: float = 0.0
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.line.close()
+
+
+def grade_all(
+    submissions: Sequence[Submission], assignment: Assignment, seed: int, jobs: int = 1, seconds: float = SECONDS,
+    done: Callable[[Grade], None] = lambda grade: None,
+) -> list[Grade]:  # fmt: skip
+    """Every submission's grade, in the order given."""
+    grades: dict[int, Grade] = {}
+    if "program" in assignment.points:  # a whole program has its own limit, and its own process ends it there
+        seconds += PROGRAM_SECONDS + PROGRAM_START
+    waiting = list(enumerate(submissions))[::-1]
+    workers = [_start(assignment, seed) for _ in range(max(1, min(jobs, len(submissions))))]
+
+    def finish(worker: Worker, grade: Grade) -> None:
+        assert worker.task is not None
+        grades[worker.task[0]] = grade
+        worker.task = None
+        done(grade)
+
+    try:
+        while len(grades) < len(submissions):
+            now = time.monotonic()
+            for worker in workers:
+                if worker.ready and worker.task is None and waiting:
+                    worker.task = waiting.pop()
+                    worker.due = now + seconds
+                    worker.line.send(worker.task[1])
+            next_due = min(w.due for w in workers if w.task or not w.ready)
+            answered = wait([w.line for w in workers if w.task or not w.ready], max(0.0, next_due - now))
+            for i, worker in enumerate(workers):
+                if worker.line in answered:
+                    if not _hear(worker, assignment, finish):
+                        workers[i] = _replaced(worker, assignment, seed)
+                elif time.monotonic() > worker.due and (worker.task or not worker.ready):
+                    if worker.task is None:
+                        raise RuntimeError(f"a grading process did not start within {START:g} s")
+                    finish(worker, _trouble(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
+                    workers[i] = _replaced(worker, assignment, seed)
+    finally:
+        for worker in workers:
+            worker.end()
+    return [grades[i] for i in range(len(submissions))]
+
+
+def _hear(worker: Worker, assignment: Assignment, finish: Callable[[Worker, Grade], None]) -> bool:
+    """Take what a worker has to say; False when it is gone."""
+    try:
+        answer = worker.line.recv()
+    except (EOFError, OSError):
+        if worker.task is None:
+            raise RuntimeError("a grading process ended before it had anything to do") from None
+        finish(worker, _trouble(worker.task[1], assignment, CRASHED, "the process that graded it ended"))
+        return False
+    if answer == "ready":
+        worker.ready = True
+    else:
+        finish(worker, answer)
+    return True
+
+
+def _trouble(submission: Submission, assignment: Assignment, status: str, sentence: str) -> Grade:
+    return nothing(submission.name, submission.file, assignment, status, sentence)
+
+
+def _start(assignment: Assignment, seed: int) -> Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, assignment, seed), daemon=True)
+    process.start()
+    theirs.close()
+    return Worker(process, ours, due=time.monotonic() + START)
+
+
+def _replaced(worker: Worker, assignment: Assignment, seed: int) -> Worker:
+    worker.end()
+    return _start(assignment, seed)
+
+
+def work(line: Connection, assignment: Assignment, seed: int) -> None:
+    """The child: says that it is ready, then answers each submission with its grade."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        end_with(parent.pid)
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has room of its own
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", assignment, seed)
+    line.send("ready")
+    while True:
+        try:
+            submission = line.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        line.send(grade_one(submission, assignment, seed))
+
+
+def grade_one(submission: Submission, assignment: Assignment, seed: int) -> Grade:
+    text = submission.text
+    if text is None:
+        try:
+            path = Path(submission.file)
+            if path.stat().st_size > MOST_BYTES:
+                return _trouble(submission, assignment, UNREAD, f"it is larger than {MOST_BYTES:,} bytes")
+            text = path.read_bytes().decode("utf-8-sig", "replace")
+        except OSError as error:
+            return _trouble(submission, assignment, UNREAD, f"it cannot be read: {error.strerror or error}")
+    try:
+        return grade_text(text, assignment, seed, submission.name, submission.file)
+    except (MemoryError, RecursionError) as error:
+        return _trouble(submission, assignment, CRASHED, type(error).__name__)
+    except Exception as error:  # ours, not the student's: it must not take the others along
+        return _trouble(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")

@@ -1,0 +1,125 @@
+"""Every edit of the live page runs in a child process of its own: its limits count from its own start, and one that
+cannot be stopped is killed while the server goes on.
+
+The children are forked by a process that has one thread and everything imported, and that is forked itself before the
+server has threads. So no lock of another thread is inherited held, an edit takes no time to start, and each child's
+starting thread lives as long as the child does (`system.parent`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from tilewise.emulator import budget
+from tilewise.errors import KernelError, TilewiseError
+from tilewise.system.guarded import in_child
+from tilewise.system.parent import forked
+from tilewise.teaching.page import explore
+from tilewise.teaching.page.payload import scene_json
+
+GONE = "the process that runs edits has ended: end this command and start it again"
+
+
+class Edits:
+    """Runs the texts of kernels, one after the other. Made before the process has other threads."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._turn = threading.Lock()  # two at once would only slow each other down
+        self._line: Connection | None = None
+        if hasattr(os, "fork"):
+            self._line, theirs = Pipe()
+            self._child = forked()
+            if self._child == 0:
+                try:
+                    self._line.close()
+                    _serve(theirs, settings)
+                finally:
+                    os._exit(0)
+            theirs.close()
+
+    def run(self, text: str) -> dict[str, Any]:
+        """Its scenes, or what is wrong with it and where."""
+        with self._turn:
+            if self._line is None:  # a system that cannot fork: the watch from within stands alone
+                return answered(text, self._settings)
+            try:
+                self._line.send_bytes(text.encode("utf-8", "replace"))
+                answer: dict[str, Any] = json.loads(self._line.recv_bytes())
+            except (EOFError, OSError):
+                return _error(GONE)
+            return answer
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._child, signal.SIGKILL)
+                os.waitpid(self._child, 0)
+
+
+def answered(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The text run within its limits: one scene, and the order that fails where there is one; or what is wrong."""
+    started = time.perf_counter()
+    try:
+        with budget.within(settings["limits"]):
+            page = explore(as_kernel(text), what_if=False, **settings)
+            scenes = [scene_json(scene) for scene in page.scenes]
+    except KernelError as error:
+        return {**_error(str(error)), "line": error.line, "column": error.column}
+    except TilewiseError as error:
+        return _error(str(error))
+    return {
+        "scenes": scenes,
+        "settings": [{"drops": [], "tile": None, "schedule": s.schedule} for s in page.scenes],
+        "milliseconds": round(1000 * (time.perf_counter() - started)),
+    }
+
+
+def as_kernel(text: str) -> str:
+    """A text that is not one yet is still the user's text, not a file's name."""
+    return text if "__global__" in text else f"{text}\n// __global__"
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": message, "line": None}
+
+
+def _serve(line: Connection, settings: Mapping[str, Any]) -> None:
+    """The process that forks the children: until the server is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to hear
+    explore(what_if=False)  # our own kernel: whatever an edit needs is imported and warm
+    while True:
+        try:
+            text = line.recv_bytes().decode()
+        except EOFError:
+            return
+        line.send_bytes(_in_child(text, settings))
+
+
+def _in_child(text: str, settings: Mapping[str, Any]) -> bytes:
+    with tempfile.TemporaryFile() as file:
+
+        def work() -> int:
+            try:
+                answer = answered(text, settings)
+            except Exception as error:
+                answer = _error(f"{type(error).__name__}: {error} (please report it)")
+            file.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+            file.flush()
+            return 0
+
+        ended = in_child(work, budget.watched)
+        if ended.code == 0:
+            file.seek(0)
+            return file.read()
+    return json.dumps(_error(ended.message or f"its process ended with status {ended.code}")).encode()

@@ -1,0 +1,209 @@
+"""The page served on this machine only, with an editor or from a file that is watched: every change is run again.
+
+One address, with a token in it; whoever asks without the token, for another host or from another origin is refused.
+Nothing is kept: a change comes in, its scenes go out. The page itself carries no run of the file: it asks for one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tilewise.emulator.frontend.source import read_source
+from tilewise.emulator.limits import DEFAULT
+from tilewise.errors import TilewiseError
+from tilewise.teaching.page import Page, explore
+from tilewise.teaching.page.edits import Edits
+from tilewise.teaching.page.payload import Scene
+from tilewise.teaching.page.recording import COURSE
+
+HOST = "127.0.0.1"
+MOST_BYTES = 200_000  # of a kernel
+POLL = 0.1  # seconds between looks at the watched file
+TICK = 1.0  # seconds within which a file may change twice and keep its time
+SECONDS = 3.0  # that a change may run, where no --limit says otherwise
+PATIENCE = 20.0  # seconds a question for news waits
+REQUEST = 10.0  # seconds that a request may take to come in, and an answer to go out
+
+
+class Workbench:
+    """The kernel as it is now: its text, its number, and the scenes or the error that it gives.
+
+    Made before the process has other threads (see `Edits`)."""
+
+    def __init__(self, kernel: Path | None, watch: bool, settings: Mapping[str, Any]) -> None:
+        self.file = kernel or COURSE
+        self.watch = watch
+        self.text, self.number = read_source(self.file).text, 0
+        self._seen: tuple[int, ...] = ()  # nothing yet: the first look reads the file again
+        self._state, self._judging = threading.Lock(), threading.Lock()
+        self._judged: tuple[int, dict[str, Any]] = (-1, {})  # the last text of the file that was run
+        self._shown: dict[str, tuple[Scene, ...]] = {}
+        self.edits = Edits({"limits": replace(DEFAULT, seconds=SECONDS), **settings})
+
+    def close(self) -> None:
+        self.edits.close()
+
+    def news(self, known: int) -> dict[str, Any]:
+        """What stands in the file, as soon as that is newer than `known`; empty after a while without news."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            number, text = self.now()
+            if number > known:
+                return {"number": number, "text": text, **self._judge(number, text)}
+            time.sleep(POLL)
+        return {"number": known}
+
+    def _judge(self, number: int, text: str) -> dict[str, Any]:
+        """Run once, however many pages ask."""
+        with self._judging:
+            if self._judged[0] != number:
+                self._judged = number, self.edits.run(text)
+            return self._judged[1]
+
+    def now(self) -> tuple[int, str]:
+        """The file's text and its number, which belong together."""
+        with self._state:
+            try:
+                about = self.file.stat()
+                seen = (about.st_mtime_ns, about.st_size, about.st_ino)
+                if seen != self._seen or time.time() - about.st_mtime < TICK:
+                    text, self._seen = read_source(self.file).text, seen
+                    if text != self.text:
+                        self.text, self.number = text, self.number + 1
+            except (OSError, TilewiseError):
+                pass  # an editor is just replacing it
+            return self.number, self.text
+
+    def page(self, language: str) -> str:
+        """The page to begin with: the file's text, and pictures of the course's kernel that stay hidden until the first
+        run of that text comes in."""
+        number, text = self.now()
+        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name}
+        with self._state:
+            if language not in self._shown:
+                made = explore(what_if=False, lang=language).scenes[:1]
+                self._shown[language] = tuple(replace(scene, title=self.file.name) for scene in made)
+        return Page(self._shown[language], language, live=live).html
+
+
+class Incoming(io.RawIOBase):
+    """What a client sends, all of it by one deadline: half a request, or a byte now and then, holds no thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._end = connection, time.monotonic() + REQUEST
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(Incoming(self.connection))
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if not self._allowed():
+            return
+        if path == f"/{self.server.token}/":
+            self._answer(200, self.server.workbench.page(self.server.language).encode(), "text/html; charset=utf-8")
+        elif path == f"/{self.server.token}/news":
+            known = query.removeprefix("known=")
+            self._json(self.server.workbench.news(int(known) if known.isdigit() else 0))
+        else:
+            self._answer(404, b"not found")
+
+    def do_POST(self) -> None:
+        if not self._allowed():
+            return
+        length = self.headers.get("Content-Length", "")
+        if self.path != f"/{self.server.token}/run":
+            self._answer(404, b"not found")
+        elif not length.isdigit() or int(length) > MOST_BYTES:
+            self._json({"error": f"the page takes a kernel of at most {MOST_BYTES} bytes", "line": None}, 413)
+        else:
+            text = self.rfile.read(int(length))
+            if len(text) == int(length):  # else the page was closed meanwhile
+                self._json(self.server.workbench.edits.run(text.decode("utf-8", "replace")))
+
+    def _allowed(self) -> bool:
+        """The right token, our own host in the Host header, and no other origin behind the question."""
+        here = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        token = self.path.split("/")[1] if self.path.count("/") >= 2 else ""
+        origin = self.headers.get("Origin")
+        fetched = self.headers.get("Sec-Fetch-Site", "none")
+        right = (
+            secrets.compare_digest(token.encode(), self.server.token.encode())
+            and self.headers.get("Host") in here
+            and (origin is None or origin in {f"http://{name}" for name in here})
+            and fetched in ("none", "same-origin")
+        )
+        if not right:
+            self._answer(403, b"refused")
+        return right
+
+    def _json(self, document: dict[str, Any], code: int = 200) -> None:
+        self._answer(code, json.dumps(document, ensure_ascii=False).encode(), "application/json")
+
+    def _answer(self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.connection.settimeout(REQUEST)
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (
+            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
+            ("X-Frame-Options", "DENY"), ("Cross-Origin-Resource-Policy", "same-origin"),
+        ):  # fmt: skip
+            self.send_header(name, value)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:  # the page was closed while it waited, or does not read
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged: the address holds the token."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, workbench: Workbench, language: str, port: int = 0) -> None:
+        super().__init__((HOST, port), Handler)
+        self.workbench = workbench
+        self.language = language
+        self.token = secrets.token_urlsafe(18)
+
+    def server_close(self) -> None:
+        super().server_close()
+        self.workbench.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is none of the user's errors; what else goes wrong is told as usual."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.server_port}/{self.token}/"

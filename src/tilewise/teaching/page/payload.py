@@ -1,0 +1,56 @@
+"""Traces as the page carries them: their JSON with the frames' cuts beside the events, deflated, in base64."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tilewise.teaching.page.frames import frames_of
+from tilewise.teaching.trace import Trace
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One run on the page: a kernel as it is, or with `drops` left out of it."""
+
+    trace: Trace
+    title: str
+    drops: tuple[str, ...] = ()
+    changed: tuple[int, ...] = ()  # lines that differ from the kernel as it is
+    tile: int | None = None  # a TILE_WIDTH other than the first scene's
+    schedule: bool = False  # thread by thread, in an order that gives a wrong P
+
+    @cached_property
+    def packed(self) -> str:
+        """Deflated JSON in base64; the page unpacks it with the browser's own DecompressionStream."""
+        text = json.dumps(scene_json(self), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def scene_json(scene: Scene) -> dict[str, Any]:
+    document = scene.trace.to_json()
+    document["frames"] = {}
+    for block in scene.trace.blocks:
+        frames = frames_of(scene.trace.events.where(scene.trace.events.block == block))
+        document["frames"][str(block)] = {
+            "first": [f.first for f in frames],
+            "stage": [f.stage for f in frames],
+            "phase": [f.phase for f in frames],
+        }
+    for finding in document["findings"]:
+        finding["touches"] = finding["touches"][:8]  # the events have them all
+    made: dict[str, Any] = {
+        "title": scene.title,
+        "drops": list(scene.drops),
+        "changed": list(scene.changed),
+        "trace": document,
+    }
+    if scene.schedule:
+        made |= {"schedule": True, "wrong": [list(cell) for cell in scene.trace.wrong]}
+    return made

@@ -1,0 +1,125 @@
+"""Runs for the page: which blocks are recorded, and the variants that fit into a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from tilewise.emulator import budget
+from tilewise.errors import LimitError, TilewiseError, UsageError
+from tilewise.teaching.page.payload import Scene
+from tilewise.teaching.page.variants import Drop, combinations_of, without
+from tilewise.teaching.trace import Trace, trace
+from tilewise.teaching.trace.rungs import is_rung
+
+EVENTS = 120_000  # of all recorded blocks of a run together
+EVENTS_OF_A_BLOCK = 400_000
+EVENTS_FOR_COMBINATIONS = 1_000  # a run this small brings every combination of drops, a larger one each drop alone
+SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
+TILES = (2, 4, 8, 16)
+SHARE_OF_VARIANTS = 0.6  # of the seconds that a call may take
+PRODUCTS_FOR_TILES = 16**3  # a shape this small is recorded at all of them
+COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture notes
+
+
+def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]) -> Trace:
+    """A traced run, every race acted out; `blocks` None: all of them, or a sample where they are many."""
+    settings = with_defaults(kernel, settings)
+    if blocks:
+        return _small(trace(kernel, blocks=blocks, adversarial=True, **settings))
+    first = _small(trace(kernel, blocks=((0, 0),), adversarial=True, **settings))
+    gx, gy, gz = first.run.grid
+    here = max(1, len(first.events))
+    if gx * gy * gz == 1 or gz > 1:
+        return first
+    wanted: Any = "all" if gx * gy * here <= EVENTS else sample(gx, gy, max(1, EVENTS // here))
+    return first if wanted == ((0, 0),) else trace(kernel, blocks=wanted, adversarial=True, **settings)
+
+
+def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A rung of the ladder and the course's kernel are shown with the 3x3 example where nothing is said; M and N hold
+    values that tell them apart."""
+    own = dict(settings)
+    own["seed"] = "apart" if own.get("seed") is None else own["seed"]
+    if is_rung(kernel) or kernel == COURSE:
+        own["tile"] = TILE if own.get("tile") is None else own["tile"]
+        own["shape"] = SHAPE if own.get("shape") is None else own["shape"]
+    return own
+
+
+def sample(across: int, down: int, most: int) -> tuple[tuple[int, int], ...]:
+    """The corners and the middle of the grid, as (by, bx), each once, `most` at most."""
+    right, bottom = across - 1, down - 1
+    wanted = [(0, 0), (bottom, right), (0, right), (bottom, 0), (bottom // 2, right // 2)]
+    return tuple(sorted(dict.fromkeys(wanted[:most])))
+
+
+def _small(made: Trace) -> Trace:
+    if not made.blocks:
+        why = "; ".join(f.message for f in made.run.faults) or "no block was recorded"
+        raise UsageError(f"there is nothing to show: {why}")
+    if len(made.events) > EVENTS_OF_A_BLOCK:
+        raise LimitError(
+            f"a block of this run has {len(made.events):,} events and the page shows {EVENTS_OF_A_BLOCK:,}: "
+            "choose a smaller shape or tile"
+        )
+    return made
+
+
+def record_variants(
+    scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any], until: float
+) -> tuple[list[Scene], int]:
+    """The kernel without each of its checks and barriers, without several of them where that stays small; how many
+    combinations are left out. A variant that cannot be run by its text alone is left out too, and so is what is not
+    begun `until` then (time.monotonic): the page comes all the same."""
+    run = scene.trace.run
+    own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
+    blocks = tuple(divmod(b, run.grid[0]) for b in scene.trace.blocks)
+    every = combinations_of(drops)
+    wanted = every if len(scene.trace.events) <= EVENTS_FOR_COMBINATIONS else [(d,) for d in drops]
+    made = []
+    for some in wanted:
+        if time.monotonic() > until:
+            break
+        text = without(scene.trace.source, some)
+        try:
+            variant = trace(text, blocks=blocks, adversarial=len(some) == 1, **own)  # races are acted out one at a time
+        except budget.Exhausted:
+            raise
+        except TilewiseError:
+            continue
+        names, lines = tuple(d.name for d in some), tuple(d.line for d in some)
+        made.append(Scene(variant, scene.title, names, lines))
+        if len(some) == 1:
+            made += failing_order(made[-1])
+    return made, len(every) - sum(not s.schedule for s in made)
+
+
+def failing_order(scene: Scene) -> list[Scene]:
+    """The scene again, thread by thread in the order that gives a wrong P; none where no such order was found."""
+    order = scene.trace.failing
+    return [] if order is None else [replace(scene, trace=order, schedule=True)]
+
+
+def record_tiles(kernel: str | Path, scene: Scene, settings: Mapping[str, Any], until: float) -> list[Scene]:
+    """The same shape at the other tile widths, where the kernel takes them."""
+    run = scene.trace.run
+    if run.tile is None or run.shape is None or prod(run.shape) > PRODUCTS_FOR_TILES:
+        return []
+    made = []
+    for tile in TILES:
+        if tile == run.tile or time.monotonic() > until:
+            continue
+        try:
+            other = record(kernel, None, {**settings, "shape": run.shape, "tile": tile})
+        except budget.Exhausted:
+            raise
+        except TilewiseError:
+            continue
+        if other.run.tile == tile and other.run.block != run.block:
+            made.append(Scene(other, scene.title.replace(f"TILE_WIDTH {run.tile}", f"TILE_WIDTH {tile}"), tile=tile))
+    return made

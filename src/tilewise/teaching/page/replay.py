@@ -1,0 +1,165 @@
+"""What a block holds after any of its frames: shared cells, partial sums, cells of P. From the events alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewise.emulator.machine.events import NONE, EventKind, Events
+from tilewise.teaching.page.frames import Frame, frames_of
+from tilewise.teaching.trace import Trace
+
+LOADED, FILLED, SILENT, OUTSIDE = "loaded", "filled", "silent", "outside"
+KINDS = (LOADED, FILLED, SILENT, OUTSIDE)
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One thread's touch of memory in a frame; `asked` and `reached` are cells of `array`."""
+
+    kind: str
+    thread: int
+    array: str
+    asked: Cell
+    reached: Cell | None
+    value: float
+    target: str = ""
+    put: Cell | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """A shared cell: its value, who put it there, how, from where, and what it held before."""
+
+    value: float
+    thread: int
+    kind: str
+    origin: Access | None
+    former: float | None
+
+
+@dataclass
+class State:
+    """A block after a frame; `touched` are the accesses of that frame, `arrived` the threads at its barrier."""
+
+    frame: Frame | None
+    shared: dict[str, dict[Cell, Held]] = field(default_factory=dict)
+    sums: dict[tuple[str, int], float] = field(default_factory=dict)
+    stored: dict[Cell, Access] = field(default_factory=dict)
+    touched: list[Access] = field(default_factory=list)
+    used: list[tuple[int, str, Cell, float]] = field(default_factory=list)
+    arrived: list[int] = field(default_factory=list)
+
+
+class Replay:
+    """One recorded block of a trace, frame by frame."""
+
+    def __init__(self, trace: Trace, block: int) -> None:
+        self.trace = trace
+        self.block = block
+        self.events: Events = trace.events.where(trace.events.block == block)
+        self.frames = frames_of(self.events)
+
+    def state(self, frame: int) -> State:
+        """After frame number `frame`; -1 is before the first."""
+        state = State(self.frames[frame] if frame >= 0 else None)
+        for number in range(frame + 1):
+            self._apply(state, self.frames[number], number == frame)
+        return state
+
+    def last_of(self, phase: int, stage: str | None = None) -> int:
+        """The last frame of a phase (of one stage, where it is named); -1 where there is none."""
+        fits = [i for i, f in enumerate(self.frames) if f.phase == phase and stage in (None, f.stage)]
+        return fits[-1] if fits else -1
+
+    def accesses(self, frame: Frame) -> list[Access]:
+        """The loads, fills and stores of a frame."""
+        return [a for i in range(frame.first, frame.last) if (a := self._access(i)) is not None]
+
+    def _access(self, i: int) -> Access | None:
+        e, names = self.events, self.trace.names
+        kind = int(e.kind[i])
+        if kind not in (EventKind.LOAD, EventKind.FILL, EventKind.STORE):
+            return None
+        cell = (int(e.row[i]), int(e.col[i]))
+        thread, value, line = int(e.thread[i]), float(e.value[i]), int(e.line[i])
+        array = names[int(e.array[i])]
+        if kind == EventKind.FILL:
+            return Access(FILLED, thread, "", cell, cell, value, array, cell, line)
+        got = (int(e.got_row[i]), int(e.got_col[i]))
+        how = OUTSIDE if got[0] == NONE else LOADED if got == cell else SILENT
+        put = (int(e.to_row[i]), int(e.to_col[i]))
+        target = names[int(e.to_array[i])] if int(e.to_array[i]) >= 0 and put[0] != NONE else ""
+        reached = None if how == OUTSIDE else got
+        return Access(how, thread, array, cell, reached, value, target, put if target else None, line)
+
+    def _apply(self, state: State, frame: Frame, current: bool) -> None:
+        e, names = self.events, self.trace.names
+        for i in range(frame.first, frame.last):
+            kind, thread, value = int(e.kind[i]), int(e.thread[i]), float(e.value[i])
+            if kind == EventKind.SUM:
+                state.sums[names[int(e.array[i])], thread] = value
+            elif kind == EventKind.BARRIER and current:
+                state.arrived.append(thread)
+            elif kind == EventKind.USE and current:
+                state.used.append((thread, names[int(e.array[i])], (int(e.row[i]), int(e.col[i])), value))
+            access = self._access(i)
+            if access is None:
+                continue
+            if current:
+                state.touched.append(access)
+            if kind == EventKind.STORE:
+                if access.reached is not None:
+                    state.stored[access.reached] = access
+            elif access.put is not None:
+                cells = state.shared.setdefault(access.target, {})
+                before = cells.get(access.put)
+                origin = access if access.kind != FILLED else None
+                former = before.value if before else None
+                cells[access.put] = Held(value, thread, access.kind, origin, former)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where a block's tiles lie: `tiles[matrix][phase]` is the (row, column) of the tile's first cell."""
+
+    feeds: dict[str, str]  # shared array -> the matrix it is loaded from
+    sizes: dict[str, Cell]  # shared array -> rows, columns
+    tiles: dict[str, dict[int, Cell]]
+    rows: range | None  # of M and P that the block works on
+    cols: range | None  # of N and P
+
+
+def geometry_of(replay: Replay) -> Geometry:
+    """Tiles and strips, from where loaded cells came and went; a tile sticks out where its matrix ends."""
+    feeds: dict[str, str] = {}
+    sizes: dict[str, Cell] = {}
+    tiles: dict[str, dict[int, Cell]] = {}
+
+    def holds(name: str, cell: Cell) -> None:
+        rows, cols = sizes.get(name, (0, 0))
+        sizes[name] = (max(rows, cell[0] + 1), max(cols, cell[1] + 1))
+
+    for frame in replay.frames:
+        for a in replay.accesses(frame):
+            if a.put is None:
+                continue
+            holds(a.target, a.put)
+            if a.array:
+                feeds.setdefault(a.target, a.array)
+                origin = (a.asked[0] - a.put[0], a.asked[1] - a.put[1])
+                tiles.setdefault(a.array, {}).setdefault(frame.phase, origin)
+    uses = replay.events.of(EventKind.USE)
+    for array in set(uses.array.tolist()):  # a cell that is read belongs to the tile, also where nobody wrote it
+        mine = uses.where(uses.array == array)
+        holds(replay.trace.names[array], (int(mine.row.max()), int(mine.col.max())))
+    roles = {m.name: role for role, m in replay.trace.matrices.items()}
+    rows_, cols_ = None, None
+    for shared, array in feeds.items():
+        first = next(iter(tiles[array].values()))
+        if roles.get(array) == "M":
+            rows_ = range(first[0], first[0] + sizes[shared][0])
+        elif roles.get(array) == "N":
+            cols_ = range(first[1], first[1] + sizes[shared][1])
+    return Geometry(feeds, sizes, tiles, rows_, cols_)

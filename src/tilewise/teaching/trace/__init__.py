@@ -1,0 +1,186 @@
+"""To see it: run CUDA C with no GPU and get back what every thread did (`trace`), or every fault (`check`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.semiring import Semiring
+from tilewise.emulator import budget
+from tilewise.emulator.check.adversary import demonstrate
+from tilewise.emulator.check.binding import Seed
+from tilewise.emulator.check.loading import choose, load, uses_shared
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.simulate import Simulation, simulate
+from tilewise.emulator.limits import DEFAULT, Limits
+from tilewise.emulator.machine.events import EventKind, Events, empty_events
+from tilewise.emulator.machine.findings import Finding
+from tilewise.errors import KernelError
+from tilewise.teaching.trace.launched import as_shape, copied, launch_for, run_of
+from tilewise.teaching.trace.one_run import Run, Shape
+from tilewise.teaching.trace.recorded import Matrix
+from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.rungs import RungText, is_rung, rung_text
+from tilewise.teaching.trace.traced import Trace
+
+
+def trace(
+    kernel: str | Path,
+    *,
+    shape: Shape | None = None,
+    tile: int | None = None,
+    entry: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    args: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str | int] | None = None,
+    semiring: str | Semiring = "plus_times",
+    dtype: str = "float32",
+    blocks: Sequence[tuple[int, int]] | str = ((0, 0),),
+    seed: Seed = None,
+    adversarial: bool = False,
+    limits: Limits = DEFAULT,
+) -> Trace:
+    """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
+    record what its threads do.
+
+    `shape` is (m, k, n); where nothing is said, one with two phases and an edge for the kernel's tile. `tile` overrides
+    TILE_WIDTH, BLOCK_SIZE and kin. `grid` and `block` are (x, y, z) and default to the launch in the file, else to what
+    covers P. `args` gives parameters that are not bound by themselves: numbers, or NumPy arrays (copied; the copies
+    afterwards are in `.run.arrays`).
+    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones;
+    with "apart" N goes on where M ends, so that no value belongs to both.
+    P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
+    `adversarial` runs the threads one at a time as well, and notes on a race what P holds then; the trace of the order
+    that gives a wrong P is in `.failing`.
+
+    >>> tw.trace("tiled_edges", shape=(3, 3, 3), tile=2).counters["fills"]
+    28
+    """
+    with budget.within(limits):
+        return _trace(
+            kernel, shape, tile, entry, grid, block, args, defines, semiring, dtype, blocks, seed, adversarial, limits
+        )
+
+
+def _trace(
+    kernel: str | Path, shape: Shape | None, tile: int | None, entry: str | None, grid: Sequence[int] | None,
+    block: Sequence[int] | None, args: Mapping[str, Any] | None, defines: Mapping[str, str | int] | None,
+    semiring: str | Semiring, dtype: str, blocks: Sequence[tuple[int, int]] | str, seed: Seed, adversarial: bool,
+    limits: Limits,
+) -> Trace:  # fmt: skip
+    ring = find_semiring(semiring)
+    rung, kernel = _rung(kernel, tile, ring, dtype)
+    prepared = _prepare(kernel, entry, defines, tile, limits)
+    chosen = _first_tiled(prepared)
+    if shape is None and chosen.multiplies:
+        shape = shape_to_see(chosen.literal_tile() or chosen.loaded.width)
+    size = as_shape(shape)
+    grid, block = launch_for(rung, size, grid, block)
+    done = simulate(
+        chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
+        record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
+    )  # fmt: skip
+    failing = demonstrate(done) if adversarial and done.recorder is not None else None
+    run = run_of(chosen, done)
+    if done.recorder is None:  # the launch itself fails
+        return Trace(run, empty_events(), (), ())
+    numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
+    matrices = _matrices(done)
+    shared = {name: tuple(dims) for name, _, dims, external in done.launch.program.shared if not external}
+    made = Trace(
+        run, done.recorder.events(), tuple(done.recorder.names), numbers, chosen.loaded.source.text, matrices, shared
+    )
+    if failing is None or "P" not in matrices:
+        return made
+    wrong = {**matrices, "P": Matrix(matrices["P"].name, failing.held)}
+    order = replace(made, events=failing.events, names=failing.names, matrices=wrong, wrong=failing.wrong)
+    return replace(made, failing=order)
+
+
+def _matrices(done: Simulation) -> dict[str, Matrix]:
+    bound = done.bound
+    if bound.matrices is None:
+        return {}
+    made = {}
+    for role in ("M", "N", "P"):
+        buffer, values = bound.of(role), bound.arrays.get(role)
+        if buffer is not None and values is not None and values.ndim == 2 and values.dtype.kind != "V":
+            made[role] = Matrix(buffer.name, values)
+    return made
+
+
+def check(
+    kernel: str | Path,
+    *,
+    shape: Shape | Sequence[Shape] | None = None,
+    tile: int | None = None,
+    entry: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    args: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str | int] | None = None,
+    semiring: str | Semiring = "plus_times",
+    dtype: str = "float32",
+    seed: int = 0,
+    adversarial: bool = True,
+    limits: Limits = DEFAULT,
+    unsafe: bool = False,
+) -> Report:
+    """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run:
+    rectangular, not multiples of the tile, one smaller than a tile; on random data. A file's own `main` is run in a
+    sandbox of the system; where there is none (macOS, Windows), only with `unsafe=True`.
+
+    >>> tw.check("tiled_edges").ok
+    True
+    >>> [(str(fault.kind), fault.array) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults]
+    [('out-of-bounds', 'M'), ('out-of-bounds', 'P')]
+    """
+    from tilewise.teaching.trace.checking import Asked, judged
+    from tilewise.teaching.trace.program_run import program_alone
+
+    with budget.within(limits):
+        ring = find_semiring(semiring)
+        rung, kernel = _rung(kernel, tile, ring, dtype)
+        own = None if tile is not None or rung is not None else dict(defines or {})
+        try:
+            loaded = load(kernel, defines, tile, limits)
+        except KernelError as error:
+            if own is None or shape is not None or args or grid is not None or block is not None or entry is not None:
+                raise
+            return program_alone(kernel, own, limits, error, unsafe)
+        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own, unsafe)
+        return judged(loaded, asked)
+
+
+def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> tuple[RungText | None, str | Path]:
+    if not is_rung(kernel):
+        return None, kernel
+    rung = rung_text(str(kernel), tile, ring, dtype)
+    return rung, rung.text
+
+
+def _prepare(kernel: str | Path, entry: str | None, defines: Any, tile: int | None, limits: Limits) -> list[Prepared]:
+    loaded = load(kernel, defines, tile, limits)
+    return [Prepared(loaded, function) for function in choose(loaded, entry)]
+
+
+def _first_tiled(prepared: list[Prepared]) -> Prepared:
+    """Of several kernels, the first that multiplies through shared memory; else the first that multiplies."""
+    multiply = [p for p in prepared if p.multiplies]
+    for one in multiply:
+        if uses_shared(one.function):
+            return one
+    return multiply[0] if multiply else prepared[0]
+
+
+def shape_to_see(tile: int) -> Shape:
+    """Two phases, the second with an edge: what one shape can show."""
+    side = max(2, 2 * tile - 1)
+    return side, side, side
+
+
+__all__ = ["EventKind", "Events", "Finding", "Limits", "Matrix", "Report", "Run", "Trace", "check", "trace"]

@@ -1,0 +1,94 @@
+"""Findings by root cause: a missing barrier once, with what it brings about folded under it.
+
+A cause is the finding that is nearest to the slip; others of the same slip stand beside it (`alike`), and what follows
+from it (`symptoms`: wrong products, races of stores that leave their row) is only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilewise.emulator.machine.findings import Basis, Finding, Kind
+from tilewise.teaching.trace.grouping import Seen
+
+# the nearer to the slip, the earlier: a symptom never stands before its cause
+FIRST = (
+    Kind.ASSERTION, Kind.LAUNCH, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.UNINITIALISED_READ, Kind.INDEX_OVERFLOW,
+    Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN, Kind.UNCOVERED, Kind.WRONG_PRODUCT,
+)  # fmt: skip
+ORDER = (*(kind for kind in Kind if kind not in FIRST), *FIRST)  # what only whole programs have stands before kernels
+
+
+@dataclass
+class Cause:
+    lead: Seen
+    alike: list[Seen] = field(default_factory=list)
+    symptoms: list[Seen] = field(default_factory=list)
+
+    @property
+    def entry(self) -> str:
+        return self.lead.runs[0].entry
+
+    @property
+    def basis(self) -> Basis:
+        return self.lead.basis
+
+
+def causes_of(seen: Iterable[Seen]) -> list[Cause]:
+    """The causes among the findings, what was seen before what other sizes would show."""
+    groups: dict[tuple[int, str, tuple[object, ...]], list[Seen]] = {}
+    for one in seen:
+        entry = one.runs[0].entry
+        groups.setdefault((_rank(one.basis), entry, _slip(one.finding)), []).append(one)
+    made: dict[tuple[int, str], list[Cause]] = {}
+    for (basis, entry, _), members in groups.items():
+        members.sort(key=lambda s: (ORDER.index(s.finding.kind), s.finding.line))
+        made.setdefault((basis, entry), []).append(Cause(members[0], members[1:]))
+    out: list[Cause] = []
+    for _, causes in sorted(made.items(), key=lambda item: item[0][0]):
+        causes.sort(key=lambda c: (_depth(c.lead.finding), c.lead.finding.line))
+        out += _folded(causes)
+    return out
+
+
+def _rank(basis: Basis) -> int:
+    return list(Basis).index(basis)
+
+
+def _slip(finding: Finding) -> tuple[object, ...]:
+    """Findings of one slip have one name."""
+    if shared_race(finding):
+        return "barrier", finding.hazard, finding.line if finding.hazard == "WAW" else 0
+    if finding.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
+        return "bounds", finding.access
+    if finding.kind is Kind.UNINITIALISED_READ:
+        return "unfilled", finding.access, finding.line
+    return str(finding.kind), finding.line
+
+
+def shared_race(finding: Finding) -> bool:
+    return finding.kind is Kind.RACE and finding.scope == "within a block" and finding.access in ("read", "write")
+
+
+def _depth(finding: Finding) -> int:
+    """Races of global memory mostly follow from stores that leave their row: they come late."""
+    place = ORDER.index(finding.kind)
+    return place if finding.kind is not Kind.RACE or shared_race(finding) else ORDER.index(Kind.UNCOVERED)
+
+
+def _folded(causes: list[Cause]) -> list[Cause]:
+    """Symptoms go under the first cause that can bring them about."""
+    kept: list[Cause] = []
+    for cause in causes:
+        finding = cause.lead.finding
+        follows = finding.kind is Kind.WRONG_PRODUCT
+        follows |= finding.kind is Kind.RACE and not shared_race(finding) and any(_leaves_rows(c) for c in kept)
+        if follows and kept:
+            kept[0].symptoms += [cause.lead, *cause.alike]
+        else:
+            kept.append(cause)
+    return kept
+
+
+def _leaves_rows(cause: Cause) -> bool:
+    return cause.lead.finding.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN)

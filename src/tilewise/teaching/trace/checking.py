@@ -1,0 +1,209 @@
+"""`check`: which runs are made of each kernel, and the report over all of them. Kernels are judged one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.semiring import Semiring
+from tilewise.emulator.budget import Exhausted
+from tilewise.emulator.check.adversary import demonstrate
+from tilewise.emulator.check.loading import Loaded, choose
+from tilewise.emulator.check.own_binding import NotKnown
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.simulate import Simulation, simulate, simulate_free, simulate_own
+from tilewise.emulator.check.verdict import Tried, settle
+from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.host.program_report import ProgramReport
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.findings import Severity
+from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
+from tilewise.teaching.trace.launched import as_shape, copied, launch_for, run_of
+from tilewise.teaching.trace.one_run import Run, Shape
+from tilewise.teaching.trace.program_run import ENTRY, as_run, not_run, run_of_program, weigh, words
+from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.rungs import RungText
+
+LARGEST_PROBE = 128  # the side of a block or tile that probes are still made for
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller said: where it names a launch or arguments, that is the run."""
+
+    shape: Any
+    grid: Sequence[int] | None
+    block: Sequence[int] | None
+    args: Mapping[str, Any]
+    seed: int
+    adversarial: bool
+    limits: Limits
+    semiring: Semiring
+    rung: RungText | None
+    entry: str | None
+    defines: Mapping[str, str | int] | None = None  # for the program's own run; None: it is not run
+    unsafe: bool = False  # main is run even where the system has no sandbox
+
+    @property
+    def given(self) -> bool:
+        return self.shape is not None or bool(self.args) or self.grid is not None or self.block is not None
+
+
+def judged(loaded: Loaded, asked: Asked) -> Report:
+    """Every kernel by itself: one that cannot be run does not keep the others from being judged."""
+    runs: list[Run] = []
+    grounds: dict[str, str] = {}
+    failed: dict[str, TilewiseError] = dict(loaded.file.refused) if asked.entry is None else {}
+    prepared: list[Prepared] = []
+    functions: list[Function] = choose(loaded, asked.entry)
+    for function in functions:
+        try:
+            prepared.append(Prepared(loaded, function))
+        except (KernelError, UsageError) as error:
+            failed[function.name] = error
+    for one in prepared:
+        try:
+            tried = _tried(one, asked)
+            ground = settle(tried)
+            made = [run_of(one, t.done, t.origin) for t in tried]
+        except Exhausted as error:  # the call's budget, not this kernel's: what was found before is told
+            if not runs:
+                raise
+            failed[one.function.name] = error
+            break
+        except (KernelError, UsageError, LimitError) as error:
+            failed[one.function.name] = error
+            continue
+        if ground:
+            grounds[one.function.name] = ground
+        runs += made
+    runs, program = _with_the_program(loaded, asked, runs, grounds, failed)
+    if not runs and failed:
+        raise next(iter(failed.values()))
+    reasons = {name: str(error) for name, error in failed.items()}
+    return Report(loaded.source.name, tuple(runs), grounds, reasons, program)
+
+
+def _with_the_program(
+    loaded: Loaded, asked: Asked, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError]
+) -> tuple[list[Run], ProgramReport | None]:
+    """Where there is a main, what its own run shows comes first and weighs what the kernels' runs show."""
+    if asked.given or asked.rung is not None or asked.entry is not None or asked.defines is None:
+        return runs, None
+    program = run_of_program(loaded.source, asked.defines, asked.limits, asked.unsafe)
+    if program is None:
+        return runs, None
+    if not_run(program):
+        failed[ENTRY] = EngineError(program.message)
+        return runs, None
+    runs = weigh(program, runs)
+    grounds[ENTRY] = words(program)
+    return [as_run(program, loaded.source.name, runs), *runs], program
+
+
+def _tried(one: Prepared, asked: Asked) -> list[Tried]:
+    if asked.given:
+        return [Tried("given", _probe(one, asked, size)) for size in _sizes(one, asked.shape)]
+    tried: list[Tried] = []
+    reason = ""
+    if asked.rung is None:
+        try:
+            own = _own(one, asked)
+        except NotKnown as error:
+            own, reason = None, error.reason
+        if own is not None:
+            tried.append(Tried("own", own))
+    if one.multiplies:
+        tried += _probes(one, asked, bool(tried))
+    if not tried:
+        tried.append(Tried("free", _free(one, asked, reason)))
+    return tried
+
+
+def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
+    """Shapes that find bugs, the first one fitting tile and block."""
+    width = one.literal_tile() or one.loaded.width
+    square = one.square()
+    try:
+        try:
+            first = _probe(one, asked, default_shapes(width, square)[0])
+        except UsageError as error:
+            if square or "must be square" not in str(error):
+                raise
+            square = True
+            first = _probe(one, asked, default_shapes(width, square)[0])
+    except (KernelError, UsageError) as error:
+        if own or "not understood" in str(error):
+            return []
+        raise
+    extent = max(first.geometry.block[:2]) if first.geometry.block[1] > 1 else width
+    extent = max(extent, one.widest_tile() or width)
+    if min(first.geometry.grid) < 1:  # the launch rounds its grid down: take sizes of whole blocks
+        extent = max(extent, first.geometry.block[0])
+    fits = extent <= width
+    if width < extent <= LARGEST_PROBE and extent % width == 0:
+        width, fits = extent, True
+        first = _probe(one, asked, default_shapes(width, square)[0])
+    tried = [Tried("probe", first, fits)]
+    faulty = any(f.severity is Severity.FAULT for f in first.findings)
+    if not square and not own and fits and faulty:  # a kernel may be meant for square matrices only
+        tried.append(Tried("probe", _probe(one, asked, (2 * width,) * 3)))
+    for size in default_shapes(width, square)[1:]:
+        tried.append(Tried("probe", _probe(one, asked, size), False))
+    return tried
+
+
+def _free(one: Prepared, asked: Asked, reason: str) -> Simulation:
+    try:
+        done = simulate_free(one, one.own_launch(), seed=asked.seed, limits=asked.limits)
+    except NotKnown as error:
+        needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
+        raise UsageError(
+            f"{one.function.name}: what it is launched with is not known ({reason or error.reason}): give {needed}, "
+            "--grid and --block-dim, or --shape where it multiplies matrices"
+        ) from None
+    done.reason = reason or "nothing in the file says what it is launched with"
+    return done
+
+
+def _own(one: Prepared, asked: Asked) -> Simulation | None:
+    own = one.own_launch()
+    if own is None:
+        return None
+    done = simulate_own(one, own, seed=asked.seed, limits=asked.limits, semiring=asked.semiring)
+    if asked.adversarial and done.launch.blocks is None:
+        demonstrate(done)
+    return done
+
+
+def _probe(one: Prepared, asked: Asked, size: Shape | None) -> Simulation:
+    grid, block = launch_for(asked.rung, size, asked.grid, asked.block)
+    done = simulate(
+        one, shape=size, grid=grid, block=block, args=copied(asked.args), seed=asked.seed, limits=asked.limits,
+        semiring=asked.semiring,
+    )  # fmt: skip
+    if asked.adversarial:
+        demonstrate(done)
+    return done
+
+
+def default_shapes(tile: int, square: bool) -> list[Shape]:
+    """Shapes that find bugs: multiples of the tile but rectangular, odd everywhere, smaller than one tile."""
+    t = max(2, tile)
+    if t > 64:
+        return [(t, t, t), (t + 1, t + 1, t + 1)] if square else [(t, t, t), (t + 1, t // 2 + 1, t + 3)]
+    if square:
+        return [(2 * t, 2 * t, 2 * t), (t + 1, t + 1, t + 1), (max(1, t - 1),) * 3]
+    return [(t, 2 * t, 3 * t), (t + 1, 2 * t - 1, t + 3), (max(1, t // 2), t // 2 + 1, max(1, t // 2 - 1))]
+
+
+def _sizes(one: Prepared, shape: Any) -> list[Shape | None]:
+    if shape is None:
+        return list(default_shapes(one.loaded.width, one.square())) if one.multiplies else [None]
+    many = list(shape)
+    if many and not isinstance(many[0], (int, np.integer)):
+        return [as_shape(s) for s in many]
+    return [as_shape(shape)]

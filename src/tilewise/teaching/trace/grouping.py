@@ -1,0 +1,110 @@
+"""Findings brought together for people: one a source place, whatever number of shapes showed it, with its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilewise.emulator.frontend.source import Place
+from tilewise.emulator.machine.findings import Basis, Finding, Severity
+from tilewise.i18n.messages import say
+from tilewise.teaching.trace.one_run import Run
+
+Name = tuple[int, ...]
+Threads = frozenset[tuple[Name, Name]]  # (block, thread), each (y, x) or (z, y, x)
+
+
+@dataclass
+class Seen:
+    """A finding as the first run showed it, and every run that showed the same at the same place."""
+
+    finding: Finding
+    runs: list[Run] = field(default_factory=list)
+    bases: list[Basis] = field(default_factory=list)  # as each of the runs has it
+
+    @property
+    def basis(self) -> Basis:
+        """Seen anywhere is seen."""
+        return Basis.SEEN if Basis.SEEN in self.bases else self.finding.basis
+
+    @property
+    def shapes(self) -> list[str]:
+        return [shape_name(run) for run in self.runs if run.shape is not None]
+
+
+@dataclass
+class Group:
+    """Findings of one source line by the same threads."""
+
+    place: Place | None
+    threads: Threads
+    seen: list[Seen] = field(default_factory=list)
+
+
+def shape_name(run: Run) -> str:
+    return "x".join(map(str, run.shape)) if run.shape is not None else "as given"
+
+
+def same_place(runs: Iterable[Run], severities: Sequence[Severity] = (Severity.FAULT,)) -> list[Seen]:
+    """Every finding once, in the order of the source."""
+    found: dict[tuple[object, ...], Seen] = {}
+    for run in runs:
+        for f in run.findings:
+            if f.severity not in severities:
+                continue
+            column = f.place.column if f.place else 0
+            key = (run.entry, f.line, column, f.kind, f.array, f.access, f.hazard, f.scope)
+            one = found.setdefault(key, Seen(f))
+            one.runs.append(run)
+            one.bases.append(f.basis)
+    return sorted(found.values(), key=lambda s: (s.finding.severity != Severity.FAULT, s.finding.line))
+
+
+def by_line_and_threads(seen: Iterable[Seen]) -> list[Group]:
+    """The findings of a line next to each other, those of the same threads in one group."""
+    groups: dict[tuple[object, ...], Group] = {}
+    for one in seen:
+        place = one.finding.place
+        threads = frozenset(one.finding.threads)
+        key = (place.file if place else "", place.line if place else 0, threads)
+        groups.setdefault(key, Group(place, threads)).seen.append(one)
+    return list(groups.values())
+
+
+def pair(numbers: Name) -> str:
+    return f"({','.join(map(str, numbers))})"
+
+
+def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]:
+    """Threads in words, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
+    blocks: dict[Name, list[Name]] = {}
+    for block, thread in sorted(threads):
+        if thread:
+            blocks.setdefault(block, []).append(thread)
+    alike: dict[tuple[Name, ...], list[Name]] = {}
+    for block, mine in blocks.items():
+        alike.setdefault(tuple(mine), []).append(block)
+    lines = []
+    for members, homes in alike.items():
+        home = say(lang, f"check.blocks.{'one' if len(homes) == 1 else 'many'}", blocks=names(homes, lang=lang))
+        key = f"check.threads.{'one' if len(members) == 1 else 'many'}"
+        lines.append(say(lang, key, threads=names(members, lang=lang), blocks=home))
+    if len(lines) > most:
+        left = sum(map(len, list(alike.values())[most - 1 :]))
+        lines = [*lines[: most - 1], say(lang, "check.threads.more", count=left)]
+    return lines
+
+
+def names(members: Sequence[Name], most: int = 6, lang: str = "en") -> str:
+    """(0,1) (1,1), or (0–15, 3) for a whole rectangle, or the first few."""
+    if len(members) <= 4:
+        return " ".join(map(pair, members))
+    axes = [sorted(set(axis)) for axis in zip(*members, strict=True)]
+    whole = 1
+    for axis in axes:
+        whole *= len(axis) if axis[-1] - axis[0] + 1 == len(axis) else 0
+    if whole == len(members):
+        parts = [f"{a[0]}" if len(a) == 1 else f"{a[0]}–{a[-1]}" for a in axes]
+        return f"({','.join(parts)})"
+    shown = " ".join(map(pair, members[:most]))
+    return shown if len(members) <= most else say(lang, "check.names.more", names=shown, count=len(members) - most)

@@ -1,0 +1,69 @@
+"""One launch: as it is asked for, and the `Run` that came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.simulate import Simulation
+from tilewise.emulator.machine.findings import Severity
+from tilewise.errors import UsageError
+from tilewise.teaching.trace.one_run import Run, Shape
+from tilewise.teaching.trace.rungs import RungText
+
+
+def launch_for(
+    rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
+) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+    """A rung's blocks cover the part of P that its geometry says; a file has its own launch."""
+    if rung is None or shape is None:
+        return grid, block
+    return grid or rung.grid(shape), block or rung.geometry.block
+
+
+def as_shape(shape: Any) -> Shape | None:
+    if shape is None:
+        return None
+    parts = tuple(int(x) for x in shape)
+    if len(parts) != 3 or min(parts) < 1:
+        raise UsageError(f"a shape is three positive numbers (m, k, n), not {tuple(shape)}")
+    return parts
+
+
+def copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in (args or {}).items()}
+
+
+def run_of(prepared: Prepared, done: Simulation, origin: str = "given") -> Run:
+    counters = dict(done.outcome.counters)
+    counters["phases"] = done.outcome.phases
+    for buffer in done.bound.buffers.values():
+        counters[f"loads of {buffer.name}"] = buffer.loads
+        if buffer.stores:
+            counters[f"stores to {buffer.name}"] = buffer.stores
+    if done.bound.matrices is not None and done.shape is not None:
+        m, k, n = done.shape
+        counters["loads without tiles"] = 2 * m * k * n
+    costs = done.outcome.costs
+    counters["shared passes"] = sum(c.units for c in costs.shared.values())
+    counters["shared requests"] = sum(c.requests for c in costs.shared.values())
+    counters["global sectors"] = sum(c.units for c in costs.globals.values())
+    counters["global requests"] = sum(c.requests for c in costs.globals.values())
+    counters["split warps"] = sum(b[1] for b in costs.branches.values())
+    order = {Severity.FAULT: 0, Severity.COST: 1, Severity.NOTE: 2}
+    findings = sorted(done.findings, key=lambda f: (order[f.severity], f.line, str(f.kind)))
+    return Run(
+        prepared.loaded.source.name, done.entry, done.shape, done.tile, done.geometry.grid, done.geometry.block,
+        tuple(done.bound.lines), tuple(done.supplied + done.notes), counters, tuple(findings),
+        "".join(done.outcome.output), dict(done.bound.arrays), origin, _reading(done),
+    )  # fmt: skip
+
+
+def _reading(done: Simulation) -> str:
+    bound = done.bound
+    if bound.reading is None or bound.matrices is None:
+        return ""
+    return bound.reading.words({role: v.name for role, v in bound.matrices.items()})

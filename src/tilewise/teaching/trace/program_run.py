@@ -1,0 +1,119 @@
+"""`check` begins with the program itself where it has a main: what its own run shows is seen, what it does not show
+there is not.
+
+A run that came to its end speaks for the launches it made: a fault that the machine would have met in them, and that
+only a made-up shape shows, belongs to other sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tilewise.emulator.frontend.source import Source, read_source
+from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options
+from tilewise.emulator.host.process import run_program
+from tilewise.emulator.host.program_report import UNCONFINED, ProgramReport
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
+from tilewise.errors import KernelError, TilewiseError
+from tilewise.teaching.trace.one_run import Run
+from tilewise.teaching.trace.report import Report
+
+SHARE = 0.5  # of the time that a check may take
+INTERPRET = 2.0  # seconds
+MAIN = re.compile(r"\bmain\s*\(")
+ALLOCATES = re.compile(
+    r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
+)  # else a sketch
+MET = frozenset({  # what a run would have met
+    Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
+})  # fmt: skip
+ENTRY = "main"
+
+
+def run_of_program(
+    source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
+) -> ProgramReport | None:
+    """The program's own run; None where there is no main, or nothing to tell of it but that it cannot be run here.
+
+    `unsafe`: also where the system has no sandbox for it."""
+    path = Path(source.name)
+    if not MAIN.search(source.text) or not ALLOCATES.search(source.text) or not path.is_file():
+        return None
+    options = Options(
+        seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
+        output=8 << 20,
+        defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
+    )  # fmt: skip
+    try:
+        report = run_program(path, [], options, capture=True)
+    except (TilewiseError, OSError):
+        return None
+    return None if report.ended == "refused" or report.wanted else report
+
+
+def not_run(program: ProgramReport) -> bool:
+    """Whether its own run says nothing about it: there was no sandbox, or its process failed."""
+    return program.ended in (UNCONFINED, "failed")
+
+
+def as_run(program: ProgramReport, file: str, runs: list[Run]) -> Run:
+    """The program's run beside those of its kernels: what they tell better is left to them."""
+    told = {(f.kind, f.line) for run in runs for f in run.findings if f.basis is Basis.SEEN}
+    mine = [f for f in program.findings if f.severity is Severity.FAULT and (f.kind, f.line) not in told]
+    return Run(file, ENTRY, None, None, (1, 1, 1), (1, 1, 1), (), (), {}, tuple(mine), origin="own")
+
+
+def words(program: ProgramReport) -> str:
+    """What the verdict on the program stands on."""
+    launches = len(program.launches)
+    many = f"{launches} launch{'es' if launches != 1 else ''}"
+    if program.ended == "limit":
+        return f"was run as it stands, and stopped after {many}: {program.message}"
+    if program.ended == "crash":
+        return f"was run as it stands, until {program.message}"
+    return f"was run as it stands: status {program.status} after {many}"
+
+
+def program_alone(
+    kernel: str | Path, defines: Mapping[str, str | int], limits: Limits, error: KernelError, unsafe: bool
+) -> Report:
+    """A file whose kernels cannot be read one by one, but that runs: the run is the verdict."""
+    try:
+        source = read_source(kernel)
+    except TilewiseError:
+        raise error from None
+    program = run_of_program(source, defines, limits, unsafe)
+    if program is None or not_run(program):
+        raise error from None
+    run = as_run(program, source.name, [])
+    return Report(source.name, (run,), {ENTRY: words(program)}, {"its kernels": str(error)}, program)
+
+
+def weigh(program: ProgramReport, runs: list[Run]) -> list[Run]:
+    """Findings of kernels in the light of the program's own run."""
+    shown = {(f.kind, f.line) for f in program.findings}
+    whole: dict[str, bool] = {}
+    for launch in program.launches:
+        name = str(launch["kernel"]).rpartition("::")[2]
+        whole[name] = whole.get(name, True) and not launch.get("compiled_blocks") and not launch.get("failed")
+    done = program.ended == "exit" and not any(f.kind in (Kind.LAUNCH, Kind.NULL_POINTER) for f in program.faults)
+    out = []
+    for run in runs:
+        findings = tuple(
+            _weighed(f, shown, done and run.entry in whole, whole.get(run.entry, False)) for f in run.findings
+        )
+        out.append(replace(run, findings=findings))
+    return out
+
+
+def _weighed(finding: Finding, shown: set[tuple[Kind, int]], launched: bool, whole: bool) -> Finding:
+    if finding.severity is not Severity.FAULT:
+        return finding
+    if (finding.kind, finding.line) in shown:
+        finding.basis = Basis.SEEN
+    elif launched and finding.basis is Basis.SEEN and finding.kind in MET and (whole or finding.kind is not Kind.RACE):
+        finding.basis = Basis.OTHER_SIZES
+    return finding

@@ -1,0 +1,272 @@
+"""A trace as text: threads down, phases across, as the course draws it; tiles, partial sums, barriers, counters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from tilewise.emulator.machine.events import NONE, EventKind, Events
+from tilewise.i18n.messages import say
+from tilewise.teaching.trace.recorded import Recorded
+
+Told = Callable[..., str]  # a sentence in the reader's language
+THREADS_SHOWN = 16
+PRODUCTS_SHOWN = 4
+TILE_SHOWN = 16
+
+
+def draw(trace: Recorded, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
+    """The whole text; `phases` chooses some. What does not fit is left out, and the text says so."""
+    run, told = trace.run, partial(say, language)
+    shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
+    gx, gy, _ = run.grid
+    bx, by, _ = run.block
+    counted = trace.phases
+    key = "count.phase.one" if counted == 1 else "count.phase.many"
+    seen = f", {told(key, count=counted)}" if run.shape is not None and counted else ""
+    lines = [f"{run.entry}{shape}{seen}: " + told("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
+    lines += _wrap("; ".join(run.binding), width)
+    if run.supplied:
+        lines += _wrap(told("table.supplied", names="; ".join(run.supplied)), width)
+    for block in trace.blocks:
+        lines += ["", *_block(trace, block, width, phases, told)]
+    lines += ["", *_counters(trace, width, told)]
+    if run.findings:
+        lines += ["", *_findings(trace, width, language)]
+    return "\n".join(_cut(line.rstrip(), width) for line in lines)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    out, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > width:
+            out.append(line)
+            line = "  " + word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*out, line] if line else out
+
+
+def _pair(trace: Recorded, thread: int) -> str:
+    x, y, z = trace.run.block
+    tz, rest = divmod(thread, x * y)
+    inside = f"{rest // x},{rest % x}"
+    return f"({tz},{inside})" if z > 1 else f"({inside})"
+
+
+def block_name(trace: Recorded, block: int) -> str:
+    x, y, z = trace.run.grid
+    bz, rest = divmod(block, x * y)
+    inside = f"{rest // x}, {rest % x}"
+    return f"({bz}, {inside})" if z > 1 else f"({inside})"
+
+
+def _block(trace: Recorded, block: int, width: int, chosen: tuple[int, ...] | None, told: Told) -> list[str]:
+    events = trace.events.where(trace.events.block == block)
+    lines = [told("table.block", block=block_name(trace, block))]
+    if not len(events):
+        return [*lines, "  " + told("table.nothing")]
+    numbers = [p for p in range(int(events.phase.max()) + 1) if chosen is None or p in chosen]
+    cells = {p: _cells(trace, events.where(events.phase == p), told) for p in numbers}
+    column = max([20, *(len(s) for c in cells.values() for lines_ in c.values() for s in lines_)]) + 2
+    across = max(1, (width - 9) // column)
+    threads = sorted(set(events.thread.tolist()))
+    shown = threads[:THREADS_SHOWN]
+    for first in range(0, len(numbers), across):
+        group = numbers[first : first + across]
+        heads = "".join(told("table.phase", phase=p).ljust(column) for p in group)
+        lines.append(told("table.thread").ljust(9) + heads)
+        for thread in shown:
+            stacks = [cells[p].get(thread, []) for p in group]
+            for i in range(max((len(s) for s in stacks), default=0)):
+                head = _pair(trace, thread) if i == 0 else ""
+                parts = [(s[i] if i < len(s) else "").ljust(column) for s in stacks]
+                lines.append(head.ljust(9) + "".join(parts))
+        for p in group:
+            lines += _phase_notes(trace, events.where(events.phase == p), p, width, told)
+    if len(shown) < len(threads):
+        lines.append("  " + told("table.threads.more", count=len(threads) - len(shown)))
+    return lines
+
+
+def _name(trace: Recorded, array: int, row: int, col: int) -> str:
+    if row == NONE:
+        return trace.names[array]
+    return f"{trace.names[array]}[{row}][{col}]"
+
+
+def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
+    """What each thread did in one phase, line by line."""
+    out: dict[int, list[str]] = defaultdict(list)
+    products: dict[int, dict[int, list[str]]] = defaultdict(dict)
+    for i in range(len(events)):
+        kind, thread = int(events.kind[i]), int(events.thread[i])
+        row, col = int(events.row[i]), int(events.col[i])
+        name = _name(trace, int(events.array[i]), row, col)
+        if kind == EventKind.LOAD:
+            got = (int(events.got_row[i]), int(events.got_col[i]))
+            if got[0] == NONE:
+                name += f" ✗ {told('table.outside')}"
+            elif got != (row, col):
+                name += f" ✗ [{got[0]}][{got[1]}]"
+            to = int(events.to_array[i])
+            if to >= 0 and int(events.to_row[i]) != NONE:
+                name += f" → {_name(trace, to, int(events.to_row[i]), int(events.to_col[i]))}"
+            out[thread].append(name)
+        elif kind == EventKind.FILL:
+            out[thread].append(f"{_number(float(events.value[i]))} → {name}")
+        elif kind == EventKind.USE:
+            products[thread].setdefault(int(events.step[i]), []).append(name)
+        elif kind == EventKind.STORE:
+            text = f"{name} = {_number(float(events.value[i]))}"
+            if int(events.got_row[i]) == NONE:
+                text += f" ✗ {told('table.outside')}"
+            elif (int(events.got_row[i]), int(events.got_col[i])) != (row, col):
+                text += f" ✗ [{int(events.got_row[i])}][{int(events.got_col[i])}]"
+            products[thread].setdefault(int(events.step[i]), []).append("\0" + text)
+    for thread, steps in products.items():
+        terms = [s for s in steps.values() if not s[0].startswith("\0")]
+        lines = ["+ " + "·".join(s) for s in terms]
+        if len(lines) > PRODUCTS_SHOWN:
+            lines = [*lines[: PRODUCTS_SHOWN - 1], told("table.products.more", count=len(terms) - PRODUCTS_SHOWN + 1)]
+        stores = [s[0][1:] for s in steps.values() if s[0].startswith("\0")]
+        out[thread] += lines + stores
+    for thread, lines in out.items():
+        if len(lines) > 24:
+            out[thread] = [*lines[:23], told("table.more", count=len(lines) - 23)]
+    return out
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _phase_notes(trace: Recorded, events: Events, phase: int, width: int, told: Told) -> list[str]:
+    """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
+    lines = [f"  {told('table.phase', phase=phase)}: {_barriers(events, told)}"]
+    tiles = _tiles(events)
+    grids = []
+    for array, tile in tiles.items():
+        if max(tile.shape) > TILE_SHOWN:
+            grids.append([told("table.tile.large", name=trace.names[array], rows=tile.shape[0], cols=tile.shape[1])])
+            continue
+        texts = [[("·" if v != v else _number(v)) for v in row] for row in tile.tolist()]
+        most = max(len(t) for row in texts for t in row)
+        grids.append([trace.names[array], *(" ".join(t.rjust(most) for t in row) for row in texts)])
+    lines += _beside(grids, width)
+    sums = events.of(EventKind.SUM)
+    if len(sums):
+        last: dict[tuple[int, int], float] = {}
+        for i in range(len(sums)):
+            last[int(sums.array[i]), int(sums.thread[i])] = float(sums.value[i])
+        for array in dict.fromkeys(a for a, _ in last):
+            mine = [(t, v) for (a, t), v in last.items() if a == array][:THREADS_SHOWN]
+            text = "  ".join(f"{_pair(trace, t)} {_number(v)}" for t, v in mine)
+            lines += ["  " + s for s in _wrap(told("table.sofar", name=trace.names[array], sums=text), width - 2)]
+    return lines
+
+
+def _barriers(events: Events, told: Told) -> str:
+    barriers = events.of(EventKind.BARRIER)
+    if not len(barriers):
+        return told("table.barrier.none")
+    steps = dict(zip(barriers.step.tolist(), barriers.line.tolist(), strict=True))
+    lines = ", ".join(told("findings.line", line=line) for line in steps.values())
+    return told("table.barrier.one" if len(steps) == 1 else "table.barrier.many", lines=lines)
+
+
+def _tiles(events: Events) -> dict[int, np.ndarray]:
+    """Shared arrays as the phase's loads and fills left them; NaN where nothing was put."""
+    puts: dict[int, list[tuple[int, int, float]]] = defaultdict(list)
+    for i in range(len(events)):
+        kind = int(events.kind[i])
+        if kind == EventKind.LOAD and int(events.to_array[i]) >= 0 and int(events.to_row[i]) != NONE:
+            where = int(events.to_array[i]), int(events.to_row[i]), int(events.to_col[i])
+        elif kind == EventKind.FILL and int(events.row[i]) != NONE:
+            where = int(events.array[i]), int(events.row[i]), int(events.col[i])
+        else:
+            continue
+        puts[where[0]].append((where[1], where[2], float(events.value[i])))
+    out: dict[int, np.ndarray] = {}
+    for array, cells in puts.items():
+        tile = np.full((max(r for r, _, _ in cells) + 1, max(c for _, c, _ in cells) + 1), np.nan)
+        for r, c, v in cells:
+            tile[r, c] = v
+        out[array] = tile
+    return out
+
+
+def _beside(grids: list[list[str]], width: int) -> list[str]:
+    """Small tables next to one another where they fit, else below."""
+    if not grids:
+        return []
+    widths = [max(len(s) for s in g) for g in grids]
+    if sum(widths) + 4 * len(grids) > width:
+        return [f"    {s}"[:width] for g in grids for s in g]
+    rows = max(len(g) for g in grids)
+    return [
+        "    " + "    ".join((g[i] if i < len(g) else "").ljust(w) for g, w in zip(grids, widths, strict=True))
+        for i in range(rows)
+    ]
+
+
+def uses_per_value(events: Events) -> dict[int, int]:
+    """How many threads read each shared value: {threads: values}. A value lives for one phase of one block."""
+    uses = events.of(EventKind.USE)
+    if not len(uses):
+        return {}
+    keys = np.stack([uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread], dtype=np.int64)
+    ordered = keys[:, np.lexsort(keys[::-1])]
+    changed = ordered[:, 1:] != ordered[:, :-1]
+    first = np.append(True, changed.any(axis=0))  # of a thread that reads the value
+    value = np.append(0, np.cumsum(changed[:-1].any(axis=0)))
+    how_many = np.bincount(np.bincount(value[first]))
+    return {threads: values for threads, values in enumerate(how_many.tolist()) if values}
+
+
+def block_loads(trace: Recorded, block: int) -> tuple[int, int]:
+    """Loads of one block, and what an untiled kernel would load for the same part of P."""
+    events = trace.events.where(trace.events.block == block)
+    loads = len(events.of(EventKind.LOAD))
+    if trace.run.shape is None:
+        return loads, 0
+    m, k, n = trace.run.shape
+    stores = events.of(EventKind.STORE)
+    inside = (stores.row >= 0) & (stores.row < m) & (stores.col >= 0) & (stores.col < n)
+    return loads, int(np.count_nonzero(inside)) * 2 * k
+
+
+def _counters(trace: Recorded, width: int, told: Told) -> list[str]:
+    c = trace.counters
+    names = ("loads", "fills", "stores", "uses", "barriers")
+    lines = _wrap(told("table.grid", **{name: c.get(name, 0) for name in names}), width)
+    if "loads without tiles" in c:
+        lines.append("      " + told("table.without", loads=c.get("loads", 0), without=c["loads without tiles"]))
+    for block in trace.blocks[:4]:
+        loads, without = block_loads(trace, block)
+        key = "table.block.without" if without else "table.block.loads"
+        values = {"without": without} if without else {}
+        lines.append(told(key, block=block_name(trace, block), loads=loads, **values))
+    shared = uses_per_value(trace.events)
+    if len(shared) == 1:
+        lines.append(told("table.reuse", threads=next(iter(shared))))
+    elif shared:
+        parts = ", ".join(told("table.reuse.part", values=values, threads=n) for n, values in shared.items())
+        lines += _wrap(told("table.reuse.many", parts=parts), width)
+    return lines
+
+
+def _findings(trace: Recorded, width: int, language: str) -> list[str]:
+    from tilewise.teaching.trace.findings_text import findings_text, summary
+
+    lines = [summary([trace.run], language)]
+    if trace.run.faults:
+        lines += ["", *findings_text([trace.run], width, lang=language).split("\n")]
+    return lines

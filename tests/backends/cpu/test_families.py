@@ -1,0 +1,259 @@
+"""A way to multiply on the CPU is a folder and a line in the registry: what one takes, and who is asked first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.backends.cpu import registry
+from tilewise.backends.cpu.family import Family
+from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.backends.cpu.kernels.shared.tasks import Extents
+from tilewise.backends.cpu.registry import FAMILIES, TIERS
+from tilewise.backends.cpu.runtime.target import known_target
+from tilewise.core.problem import Problem, row_major
+from tilewise.errors import UsageError
+from tilewise.planning.choose import _plan
+
+
+def chosen(name: str, dtype: str, ring: str, shape: tuple[int, int, int]) -> str:
+    """The kernel of such a product of rows side by side, on that instruction set."""
+    m, k, n = shape
+    target, number = known_target(name), DTYPES[dtype]
+    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    return registry.choose(problem, target.vector_bytes, target.registers).kernel
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
+    """`tiny` under another name, for squares of 5 only, entered as its line in the registry would."""
+    family = replace(
+        FAMILIES["tiny"],
+        name="toy",
+        idea="squares of five",
+        takes=lambda problem, view, tile: view.m == view.k == view.n == 5,
+        suits=lambda problem, view, tile: "five is its number",
+    )
+    monkeypatch.setattr(registry, "TIERS", ((family,), *TIERS))
+    monkeypatch.setitem(FAMILIES, "toy", family)
+    _plan.cache_clear()
+    yield family
+    _plan.cache_clear()
+
+
+def test_a_new_family_is_planned_printed_and_run(toy: Family) -> None:
+    M = np.random.default_rng(0).random((5, 5))
+    plan = tw.plan(M, M)
+    assert (plan.kernel, plan.why) == ("toy", "five is its number")
+    assert "toy: squares of five" in str(plan)
+    np.testing.assert_allclose(tw.matmul(M, M, kernel="toy"), M @ M)
+    with pytest.raises(UsageError, match=r"kernel='toy' does not fit 6x6x6 float64: 'tiny' would run"):
+        tw.plan(np.ones((6, 6)), np.ones((6, 6)), kernel="toy")
+
+
+def test_any_kernel_that_takes_a_product_can_be_asked_for() -> None:
+    rng = np.random.default_rng(1)
+    M, N = rng.integers(-9, 9, (14, 40)).astype(np.float64), rng.integers(-9, 9, (40, 3)).astype(np.float64)
+    for kernel in ("tiny", "dots", "little", "few_rows", "few_columns", "packed_n", "packed"):
+        assert tw.plan(M, N, kernel=kernel).kernel == kernel
+        np.testing.assert_array_equal(tw.matmul(M, N, kernel=kernel), M @ N)
+    with pytest.raises(UsageError, match="kernel='bits' does not fit 14x40x3 float64: 'tiny' would run"):
+        tw.plan(M, N, kernel="bits")
+
+
+LONG_ROWS = [  # instruction set, dtype, semiring, shape, and whether dot products are the way
+    ("avx512", "float32", "plus_times", (900, 400, 12), True),
+    ("avx512", "float32", "plus_times", (900, 320, 16), True),
+    ("avx512", "float64", "plus_times", (900, 200, 6), True),
+    ("avx2", "float32", "plus_times", (900, 800, 6), True),
+    ("avx512", "float32", "plus_times", (60, 400, 12), False),  # M lies near
+    ("avx512", "float32", "plus_times", (900, 1008, 12), False),  # N does not
+    ("avx512", "float32", "plus_times", (900, 96, 12), False),  # lanes are added up too often
+    ("avx512", "float32", "plus_times", (900, 284, 12), False),  # not of whole vectors
+    ("avx512", "float32", "min_plus", (900, 400, 12), False),
+    ("avx512", "int32", "plus_times", (900, 400, 12), False),
+    ("neon", "float32", "plus_times", (900, 400, 12), False),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "ring", "shape", "dots"), LONG_ROWS, ids=str)
+def test_many_long_rows_and_a_few_columns_are_dot_products(
+    name: str, dtype: str, ring: str, shape: tuple[int, int, int], dots: bool
+) -> None:
+    m, k, n = shape
+    number, layouts = DTYPES[dtype], (row_major(m, k), row_major(k, n), row_major(m, n))
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    target = known_target(name)
+    assert (registry.choose(problem, target.vector_bytes, target.registers).kernel == "dots") == dots
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "kernel"),
+    [
+        ("float32", (600, 500, 9), "dots"),  # a tile of twelve columns would leave three empty
+        ("float32", (600, 500, 12), "few_columns"),
+        ("float32", (600, 100, 9), "little"),  # lanes are added up too often
+        ("float32", (100, 3000, 9), "few_columns"),  # the first cache does not hold N
+        ("float64", (200, 700, 7), "dots"),
+        ("float32", (2000, 2000, 4), "dots"),  # M comes from afar
+        ("float32", (200, 200, 4), "little"),
+        ("float64", (4096, 4096, 16), "dots"),  # M's rows collide
+        ("float64", (4000, 4000, 16), "packed_n"),
+        ("float64", (1500, 2048, 32), "packed_n"),
+        ("float64", (600, 500, 10), "packed_n"),
+        ("float64", (600, 300, 10), "little"),
+        ("int32", (600, 500, 9), "few_columns"),
+        ("float32", (155, 10, 1243), "packed_n"),  # P is the cost, and large
+        ("float64", (1951, 13, 2529), "packed_n"),
+        ("float32", (500, 4, 60), "packed_n"),  # or k is as short as can be
+        ("float32", (500, 8, 60), "little"),
+        ("float32", (40, 4, 60), "little"),
+        ("float32", (3000, 4, 12), "little"),
+        ("float32", (1200, 40, 1200), "packed"),
+        ("float32", (1200, 30, 1200), "packed_n"),
+    ],
+)
+def test_neon_reads_m_in_few_streams_and_writes_p_along_its_rows(
+    dtype: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    assert chosen("neon", dtype, "plus_times", shape) == kernel
+
+
+@pytest.mark.parametrize(("rows", "panels"), [(35, 3), (256, 3), (257, 12)])
+def test_avx512_packs_few_columns_at_a_time_beside_few_rows(rows: int, panels: int) -> None:
+    problem = Problem(
+        rows, 1425, 1617, (), DTYPES["float32"], DTYPES["float32"], find_semiring("plus_times"),
+        row_major(rows, 1425), row_major(1425, 1617), row_major(rows, 1617),
+    )  # fmt: skip
+    for name, group in (("avx512", panels), ("avx2", 12)):
+        target = known_target(name)
+        cut = registry.choose(problem, target.vector_bytes, target.registers)
+        assert (cut.kernel, cut.group) == ("packed_n", group * cut.NR), name
+
+
+def test_two_threads_share_the_rows_of_what_is_written_more_than_read() -> None:
+    """Columns would be written in pieces, and what lies between them is another's."""
+    target, number = known_target("neon"), DTYPES["float32"]
+    problem = Problem(
+        155, 10, 1243, (), number, number, find_semiring("plus_times"),
+        row_major(155, 10), row_major(10, 1243), row_major(155, 1243),
+    )  # fmt: skip
+    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    a = arithmetic(problem.algebra, number, number, target)
+    made = FAMILIES["packed_n"].tasks(a, cut, Extents(155, 10, 1243, 1, True, False, 2, a.lanes))
+    assert (made.tasks_n, made.task_n) == (1, 1243)
+    assert made.tasks_m > 1
+    assert made.each >= min(cut.group, 1248) * 10 * 4
+
+
+def test_many_threads_have_two_pieces_each() -> None:
+    """Some are lent less of a machine than others: who is done takes the next piece."""
+    target, number = known_target("avx512"), DTYPES["float64"]
+    problem = Problem(
+        248, 483, 882, (), number, number, find_semiring("plus_times"),
+        row_major(248, 483), row_major(483, 882), row_major(248, 882),
+    )  # fmt: skip
+    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    a = arithmetic(problem.algebra, number, number, target)
+    counts = {
+        threads: FAMILIES["packed_n"].tasks(a, cut, Extents(248, 483, 882, 1, True, False, threads, a.lanes)).count
+        for threads in (1, 2, 4, 16)
+    }
+    assert counts == {1: 1, 2: 2, 4: 4, 16: 32}
+
+
+@pytest.mark.parametrize(
+    ("ring", "shape", "kernel"),
+    [
+        ("min_plus", (200, 300, 20), "dots"),
+        ("max_min", (200, 300, 6), "dots"),
+        ("max_times", (200, 300, 20), "dots"),
+        ("min_plus", (100, 100, 100), "packed"),
+        ("max_min", (300, 30, 40), "packed"),
+        ("max_times", (300, 300, 300), "packed_n"),
+        ("min_plus", (12, 100, 500), "axpy"),
+        ("min_plus", (1, 300, 300), "axpy"),
+        ("min_plus", (26, 100, 500), "axpy"),
+        ("min_plus", (60, 60, 60), "axpy"),
+        ("min_plus", (70, 100, 500), "packed"),
+        ("min_plus", (12, 500, 12), "little"),
+        ("min_plus", (900, 2, 900), "axpy"),
+        ("max_min", (900, 20, 900), "packed"),
+        ("max_times", (900, 5, 900), "axpy"),
+        ("max_times", (20, 100, 500), "little"),
+        ("min_plus", (32, 32, 32), "little"),
+        ("plus_times", (100, 100, 100), "little"),
+    ],
+)
+def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple[int, int, int], kernel: str) -> None:
+    """Only what multiplies takes one lane of a vector; other steps go along k, or read an M that is packed repeated."""
+    assert chosen("neon", "float32", ring, shape) == kernel
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_neon_widens_halves_of_a_few_rows_along_rows_of_n(dtype: str) -> None:
+    assert chosen("neon", dtype, "plus_times", (1, 500, 500)) == "axpy"
+    assert chosen("neon", dtype, "plus_times", (4, 500, 100)) == "axpy"
+    assert chosen("neon", dtype, "plus_times", (5, 500, 500)) == "packed_n"
+    assert chosen("neon", dtype, "plus_times", (4, 500, 12)) != "axpy"
+
+
+@pytest.mark.parametrize(
+    ("name", "ring", "shape", "kernel"),
+    [
+        ("neon", "plus_times", (16, 1024, 1024), "packed_n"),
+        ("neon", "plus_times", (3, 2048, 2048), "packed_n"),
+        ("neon", "plus_times", (32, 80, 1024), "packed_n"),
+        ("neon", "min_plus", (16, 1024, 1024), "axpy"),
+        ("neon", "plus_times", (16, 1000, 1000), "few_rows"),
+        ("neon", "plus_times", (2, 2048, 2048), "few_rows"),
+        ("avx512", "plus_times", (16, 1024, 1024), "few_rows"),
+    ],
+)
+def test_rows_that_collide_in_the_first_cache_are_packed(
+    name: str, ring: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    """On a Neoverse-N1 16x1024x1024 reached 18.7 GFLOP/s where N lies, 27.4 packed; 16x4000x4000 27.0 and 25.9."""
+    assert chosen(name, "float32", ring, shape) == kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape", "kernel"),
+    [
+        ("avx512", "float64", (48, 512, 512), "packed_n"),
+        ("avx512", "float64", (24, 256, 1024), "packed_n"),
+        ("avx512", "float32", (32, 512, 1024), "packed_n"),
+        ("avx512", "float64", (48, 496, 528), "little"),  # as much of N, and its rows are not whole pages apart
+        ("avx512", "float64", (48, 256, 512), "little"),
+        ("avx2", "float64", (36, 512, 512), "little"),  # not timed
+    ],
+)
+def test_rows_that_are_whole_pages_apart_are_packed_on_avx512(
+    name: str, dtype: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    """A Xeon with AMX: 48x512x512 float64 reached 23 GFLOP/s where N lies, 48 packed; 48x528x528 56 and 49."""
+    assert chosen(name, dtype, "plus_times", shape) == kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kernel"),
+    [
+        ("neon", (66, 444, 72), "packed_n"),
+        ("neon", (512, 512, 512), "packed_n"),
+        ("neon", (2000, 500, 8), "packed_n"),
+        ("neon", (2000, 500, 5), "dots"),
+        ("avx512", (2000, 500, 8), "dots"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_neon_widens_halves_a_few_rows_at_a_time(
+    name: str, shape: tuple[int, int, int], kernel: str, dtype: str
+) -> None:
+    """By `packed`, which makes a block of sums and rounds it, drawn shapes took 1.15 to 1.25 times as long."""
+    assert chosen(name, dtype, "plus_times", shape) == kernel

@@ -1,0 +1,69 @@
+"""Dijkstra from many sources at once, beside SciPy's."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+import tilewise as tw
+from tilewise.backends.cpu.kernels.search.run import search_from
+
+
+@pytest.fixture
+def rng():
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    return np.random.default_rng(seed)
+
+
+def graph(rng, n, degree):
+    S = sparse.random_array((n, n), density=min(1.0, degree / n), rng=rng, format="csr")
+    S.data = rng.choice([0.25, 0.5, 1.0, 3.0], len(S.data)) if rng.random() < 0.5 else S.data + 0.01  # ties, or none
+    return S
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lengths_are_scipys(rng, threads):
+    tw.set_num_threads(threads)
+    try:
+        for n, degree in ((1, 1), (2, 1), (40, 0.5), (97, 2), (300, 9), (60, 60)):
+            S = graph(rng, n, degree)
+            sources = rng.integers(0, n, int(rng.integers(1, n + 1)))
+            lengths, before = search_from(S.indptr, S.indices, S.data, sources, True)
+            np.testing.assert_allclose(lengths, dijkstra(S, indices=sources), rtol=1e-12)
+            np.testing.assert_array_equal(lengths, search_from(S.indptr, S.indices, S.data, sources, False)[0])
+            W = np.full((n, n), np.inf)
+            W[S.nonzero()] = S.data
+            for row, source in enumerate(sources):
+                reached = np.isfinite(lengths[row])
+                assert not reached[source] or before[row, source] == -1
+                assert (before[row, ~reached] == -1).all()
+                for node in np.flatnonzero(reached & (np.arange(n) != source)):
+                    last = before[row, node]
+                    assert lengths[row, last] + W[last, node] == lengths[row, node]
+    finally:
+        tw.set_num_threads(None)
+
+
+def test_edges_that_weigh_nothing(rng):
+    S = sparse.csr_array(([0.0, 0.0, 0.0], ([0, 1, 2], [1, 2, 0])), shape=(4, 4))
+    lengths, before = search_from(S.indptr, S.indices, S.data, np.arange(4), True)
+    np.testing.assert_array_equal(lengths[:3, :3], np.zeros((3, 3)))
+    assert np.isinf(lengths[:3, 3]).all()
+    np.testing.assert_array_equal(before[0], [-1, 0, 1, -1])
+
+
+def test_no_nodes_and_no_sources():
+    assert search_from(np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, int), False)[0].shape == (0, 0)
+    assert search_from(np.zeros(4), np.zeros(0), np.zeros(0), np.zeros(0, int), True)[1].shape == (0, 3)
+
+
+def test_sources_that_are_no_nodes_are_refused():
+    S = sparse.csr_array(np.eye(3))
+    for sources in ([3], [-1], [0.5], [[0]]):
+        with pytest.raises(tw.UsageError, match="must be numbers of nodes, from 0 to 2"):
+            tw.closure(S, sources=sources)

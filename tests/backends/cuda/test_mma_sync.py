@@ -1,0 +1,235 @@
+"""The mma.sync kernel where there is no card: every form compiles for every arch, nothing spills, plans choose it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+import tilewise as tw
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.backends.cuda.compile import compile_source
+from tilewise.core.epilogue import Epilogue
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.core.recipe import Address
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.mma_sync.family import MmaSync
+from tilewise.kernels.mma_sync.model import TILES, line_bytes, ways
+from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.shared.sums import render_add_parts
+from tilewise.planning.choose import make_plan
+from tilewise.system.cache import DiskCache
+
+H200, A100, RTX4090 = (KNOWN_CARDS[name] for name in ("h200", "a100", "rtx4090"))
+ARCHS = ("sm_80", "sm_89", "sm_90a", "sm_120")
+NAMES = ("bfloat16", "float16", "float32", "float64", "int8", "uint8")
+BF16 = DTYPES["bfloat16"]
+
+
+def text_of(name, tile, arch, form, epilogue=None):
+    dtype = DTYPES[name]
+    number = int(arch[3:].rstrip("a"))
+    return render_mma_sync(dtype, dtype, tile, tile.stages(arch), form, epilogue or Epilogue(), min(90, number))
+
+
+def fits(tile, arch):
+    return tile.stages(arch) >= 2 + tile.rolling
+
+
+def forms(size):
+    smallest = max(4, size)
+    return [
+        Form(True, False),
+        Form(False, True),
+        Form(False, True, smallest, 16, size),
+        Form(True, True, 16, smallest, 16, accumulate=True),
+        Form(False, False, smallest, smallest, max(size, 8), split=True),
+    ]
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize(
+    ("arch", "name", "number"),
+    [
+        ("sm_80", "bfloat16", 1),
+        ("sm_80", "float64", 0),
+        ("sm_89", "float16", 3),
+        ("sm_90a", "float64", 0),
+        ("sm_90a", "bfloat16", 0),
+        ("sm_120", "float32", 0),
+        ("sm_120", "int8", 0),
+    ],
+)
+def test_a_sample_compiles(arch, name, number, tmp_path):
+    tile = TILES[DTYPES[name].itemsize][number]
+    assert fits(tile, arch)
+    text = text_of(name, tile, arch, forms(DTYPES[name].itemsize)[number])
+    assert compile_source(text, arch, DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
+
+
+def test_what_goes_with_it_compiles_for_ampere(tmp_path):
+    cache = DiskCache("cubin", tmp_path)
+    for text in (
+        render_realign(),
+        render_add_parts(BF16, BF16, True, 8, Epilogue(2.0, BF16, "gelu")),
+        render_add_parts(DTYPES["float64"], DTYPES["float64"], False, 1, Epilogue(1.0, None, "gelu_tanh")),
+        render_add_parts(DTYPES["int8"], DTYPES["int8"], False, 1),
+    ):
+        assert compile_source(text, "sm_80", cache)[:4] == b"\x7fELF"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_spills(arch, name, tmp_path):
+    size = DTYPES[name].itemsize
+    after = None if size == 1 else Epilogue(0.5, DTYPES[name], "gelu")
+    for number, (tile, form) in enumerate(itertools.product(TILES[size], forms(size))):
+        if not fits(tile, arch) or not tile.takes(form.n_along_k, (form.vector_m, form.vector_n)):
+            continue  # never planned
+        path = tmp_path / f"{number}.cu"
+        path.write_text(text_of(name, tile, arch, form, after if number % 2 else None))
+        target = f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}"
+        command = [
+            "nvcc",
+            "-std=c++17",
+            target,
+            "-Xptxas",
+            "-v",
+            "-cubin",
+            "-o",
+            str(path.with_suffix(".cubin")),
+            str(path),
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"], (tile, form)
+
+
+def test_plans_choose_it_where_it_is_the_way_to_the_tensor_cores():
+    def kernel(shape, dtype, machine, **how):
+        return make_plan(problem_of_shape(*shape, dtype, **how), machine).kernel
+
+    large, odd = (4096, 4096, 4096), (4097, 4097, 4097)
+    for machine in (A100, RTX4090):
+        assert kernel(large, "bfloat16", machine) == "mma_sync"
+        assert kernel(odd, "float16", machine) == "mma_sync"
+        assert kernel(large, "int8", machine) == "mma_sync"
+        assert kernel(large, "float32", machine, precision="tf32") == "mma_sync"
+        assert kernel(large, "float32", machine) == "plain"  # tf32 is only for who asks for it
+        assert kernel(large, "bfloat16", machine, semiring="min_plus") == "plain"
+    assert (
+        kernel(large, "float64", H200) == kernel(odd, "float64", H200) == kernel(large, "float64", A100) == "mma_sync"
+    )
+    assert kernel(large, "float64", RTX4090) == "plain"  # its tensor cores are no faster there
+    assert kernel(large, "bfloat16", H200) == kernel((128, 65536, 128), "bfloat16", H200) == "wgmma_half"
+    assert kernel(large, "bfloat16", KNOWN_CARDS["t4"]) != "mma_sync"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "semiring", "card", "says"),
+    [
+        ("float32", "plus_times", "a100", "pass precision='tf32'"),
+        ("int16", "plus_times", "a100", "8-bit integers, not int16"),
+        ("float64", "max_plus", "h200", "knows plus_times alone, not max_plus"),
+        ("float16", "plus_times", "t4", "needs a card from Ampere on"),
+    ],
+)
+def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
+    with pytest.raises(tw.UsageError, match=says):
+        make_plan(problem_of_shape(64, 64, 64, dtype, semiring), KNOWN_CARDS[card], "mma_sync")
+
+
+def test_a_plan_says_what_is_special():
+    notes = make_plan(problem_of_shape(4097, 4097, 4097, "float64"), H200).notes
+    assert "M is realigned first, onto 128-byte lines" in notes
+    assert any(note.startswith("thin edges (1 rows, 1 columns of P)") for note in notes)
+    small = make_plan(problem_of_shape(501, 151, 501, "float64"), H200, "mma_sync").notes
+    assert "M is copied 8 bytes at a time: its lines start on no 16" in small  # sooner done than another pass
+    assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).notes == ()
+    halves = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), A100).notes
+    assert any(note.startswith("M is realigned first") for note in halves)  # no copy moves 2 bytes
+    tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).way
+    assert tall.parts > 8
+
+
+def test_copies_are_as_wide_as_lines_allow():
+    assert line_bytes(Layout(64, 1), 9, 64, 2) == 16
+    assert line_bytes(Layout(60, 1), 9, 60, 2) == 8
+    assert line_bytes(Layout(1, 62), 62, 9, 2) == 4
+    assert line_bytes(Layout(61, 1), 9, 61, 2) == 2
+    assert line_bytes(Layout(61, 1), 9, 61, 8) == 8
+    assert line_bytes(Layout(61, 1), 1, 61, 2) == 16  # one line has no next
+    assert line_bytes(Layout(64, 1, skew=4), 9, 64, 2) == 4
+    assert line_bytes(Layout(128, 2), 9, 64, 2) == 0  # elements apart
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("machine", [H200, A100, RTX4090], ids=lambda m: m.arch)
+def test_every_way_has_a_text_and_room(name, machine):
+    for extra, turned in ((0, False), (1, True), (2, False)):
+        layout_m, layout_n = (
+            (Layout(1, 300 + extra), Layout(1, 70 + extra))
+            if turned
+            else (Layout(70 + extra, 1), Layout(259 + extra, 1))
+        )
+        problem = replace(problem_of_shape(300, 70, 259, name, precision="tf32"), layout_m=layout_m, layout_n=layout_n)
+        found = ways(problem, machine)
+        assert found
+        for way in found:
+            assert way.tile.shared_bytes(machine.arch) <= {"sm_80": 163, "sm_89": 99}.get(machine.arch, 227) * 1024
+            assert way.tile.threads <= 1024
+            if "packed" in way.routes:
+                continue
+            texts = recipe_of(MmaSync().pinned(problem, machine, way)).sources
+            assert any("mma_sync" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_realigned_lines_are_the_same_bytes_on_boundaries(name, turned):
+    dtype = DTYPES[name]
+    size, rows, cols, lead = dtype.itemsize, 37, 45, 51
+    own = Layout(1, lead, (3000, 0)) if turned else Layout(lead, 1, (3000, 0))
+    source = Placed(Address("M", 4096, size % 16), dtype, rows, cols, own)
+    made = Realigned(source, (2, 5), Address("scratch"))
+    length, count = (rows, cols) if turned else (cols, rows)
+    ((argument, lines),) = made.jobs  # one launch for both members; the axis it is broadcast over counts once
+    stack, (of_source, of_target) = LinesOfStack.from_buffer_copy(argument.data), (a for _, a in argument.holes)
+    job = stack.first
+    assert (stack.members, lines) == (2, 2 * count)
+    assert of_source == source.pointer
+    assert 2 * stack.step == 3000 * size
+    assert (job.lines, 2 * job.length, 2 * job.lead) == (count, length * size, lead * size)
+    assert of_target.offset % 128 == 2 * job.lead_to % 128 == 2 * stack.step_to % 128 == 0
+    assert of_target + 2 * stack.step_to == made.placed.member((1, 4))
+    assert of_target.offset + 2 * (stack.step_to + job.lead_to * count) <= scratch_bytes(source, (2, 5))
+    assert line_bytes(made.placed.layout, rows, cols, size) == 16
+    assert (made.placed.layout.row == 1) == turned
+
+
+def test_thin_edges_are_read_as_they_lie():
+    """Bytes on odd lines are packed first, and the kernels for few would look for them where they were."""
+    for name, extra in (("int8", 1), ("float64", 1), ("bfloat16", 1)):
+        problem = replace(problem_of_shape(1153, 40, 1025, name), layout_m=Layout(1, 1153 + extra))
+        edged = [way for way in ways(problem, H200) if way.edge_rows or way.edge_cols]
+        assert not any("packed" in way.routes for way in edged)
+        assert bool(edged) == (name != "int8")
+
+
+def test_parts_of_k_cover_k_and_thin_edges_leave_whole_tiles():
+    for shape in ((128, 65536, 128), (1, 100000, 7), (1025, 130, 4097)):
+        for way in ways(problem_of_shape(*shape, "float64"), H200):
+            each = way.phases_each(shape[1], 8)
+            assert each * way.parts * 16 >= shape[1]
+            if way.edge_rows:
+                assert (shape[0] - way.edge_rows) % way.tile.rows == 0
+            if way.edge_cols:
+                assert (shape[2] - way.edge_cols) % way.tile.cols == 0

@@ -1,0 +1,76 @@
+"""Members of a few rows, with no card: random stacks behind the C++ compiler, among poison."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from behind_a_compiler import COMPILER
+from host_card import layout_of, run_recipe
+
+import tilewise as tw
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Problem, problem_of_shape
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.swept.family import Swept
+from tilewise.kernels.swept.model import THREADS, threads, ways
+from tilewise.planning.choose import make_plan
+
+A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
+
+
+def lying(rng, shape, dtype, turned):
+    """A stack of two, with poison around every line of every member."""
+    rows, cols = shape[::-1] if turned else shape
+    around = np.full((2, rows + 2, cols + 3), 2**30, dtype)
+    x = around[:, 1 : rows + 1, 1 : cols + 1]
+    x[...] = rng.integers(-4, 5, x.shape)
+    return x.transpose(0, 2, 1) if turned else x
+
+
+@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize(("name", "dtype"), [("plus_times", "float32"), ("max_plus", "int32")])
+def test_random_stacks_by_random_ways(tmp_path_factory, name, dtype):
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng = np.random.default_rng(seed)
+    few, onto = int(rng.choice([2, 4, 8])), bool(rng.random() < 0.3)
+    for _ in range(3):
+        k, n = (int(np.exp(rng.uniform(0, np.log(1200)))) for _ in range(2))
+        m = int(rng.integers(few // 2 if few > 2 else 0, few)) + 1
+        M, N = lying(rng, (m, k), dtype, bool(rng.random() < 0.5)), lying(rng, (k, n), dtype, False)
+        P = lying(rng, (m, n), dtype, False)
+        before, around, kind = P.copy(), P.base.copy(), dtype_of(M.dtype)
+        layouts = layout_of(M), layout_of(N), layout_of(P)
+        problem = Problem(m, k, n, (2,), kind, kind, tw.semirings[name], *layouts, onto, "ieee")
+        options = list(ways(problem))
+        plan = Swept().pinned(problem, A100, options[int(rng.integers(len(options)))])
+        run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
+        expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
+        words = f"seed {seed}: {m}x{k}x{n} {plan.way.words()}"
+        np.testing.assert_array_equal(P, expected, err_msg=words)
+        P[...] = before
+        np.testing.assert_array_equal(P.base, around, err_msg=f"{words}: written beside P")
+
+
+def test_every_column_has_a_thread():
+    for n in (1, 2, 31, 33, 127, 128, 129, 255, 257, 600, 2048):
+        for way in ways(problem_of_shape(5, 90, n)):
+            assert way.across <= threads(way) <= THREADS
+
+
+def test_what_it_does_not_take_is_refused():
+    with pytest.raises(tw.TilewiseError, match="up to 8 rows"):
+        make_plan(problem_of_shape(9, 65, 64), H200, "swept")
+    with pytest.raises(tw.TilewiseError, match="4 bytes"):
+        make_plan(problem_of_shape(6, 64, 64, "float64"), H200, "swept")
+
+
+def test_a_long_k_is_not_added_up_in_sequence():
+    for k, offered in ((4096, True), (4097, False)):
+        stack = replace(problem_of_shape(5, k, 300), stack=(9,))
+        assert Swept().offered(stack, H200) == offered
+        assert not Swept().offered(replace(stack, stack=()), H200), "one product alone"

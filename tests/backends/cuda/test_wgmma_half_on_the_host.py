@@ -1,0 +1,144 @@
+"""`wgmma_half` behind a C++ compiler, TMA, barriers and wgmma done by `hopper_shim.h`: single products and stacks."""
+
+from __future__ import annotations
+
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+from behind_a_compiler import COMPILER
+from host_card import layout_of, multiplied
+
+import tilewise as tw
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Problem
+from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.tiles import SQUARE_INSIDE
+
+pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+
+H200 = KNOWN_CARDS["h200"]
+PLUS_TIMES = tw.semirings["plus_times"]
+POISON = np.nan  # between lines and members: one of them in a sum spoils it
+
+
+def among_poison(rng, shape, stack, dtype, *, turned, extra, apart, swapped):
+    """A stack whose lines are `extra` elements longer than its matrices' (None: up to 16 bytes) and whose members lie
+    `apart` further; axes of one member where it is broadcast. `swapped`: two axes change places in memory."""
+    rows, cols = shape[::-1] if turned else shape
+    own = stack[1::-1] + stack[2:] if swapped and len(stack) > 1 else stack
+    count = int(np.prod(own, dtype=int))
+    extra = -cols % 8 if extra is None else extra
+    memory = np.full((count, -(-rows * (cols + extra) // 8) * 8 + apart), POISON, dtype)
+    cells = memory[:, : rows * (cols + extra)].reshape(count, rows, cols + extra)[:, :, :cols]
+    cells[...] = rng.integers(-3, 4, cells.shape).astype(dtype)
+    strides = (
+        *(memory.strides[0] * int(np.prod(own[i + 1 :], dtype=int)) for i in range(len(own))),
+        *cells.strides[1:],
+    )
+    made = np.lib.stride_tricks.as_strided(cells, (*own, rows, cols), strides)
+    made = made.swapaxes(0, 1) if swapped and len(stack) > 1 else made
+    return made.swapaxes(-1, -2) if turned else made
+
+
+def drawn(rng, dtype, shape=None, stack=None):
+    """M, N and P of a random stack."""
+    if stack is None:
+        stack = tuple(int(x) for x in rng.integers(1, 4, rng.integers(0, 4)))
+    m, k, n = shape or (int(x) for x in rng.integers(1, 200, 3))
+    some = lambda values: values[int(rng.integers(len(values)))]  # noqa: E731
+    operands = []
+    for sides in ((m, k), (k, n)):
+        own = tuple(1 if rng.random() < 0.25 else e for e in stack)
+        swapped = bool(rng.random() < 0.3) and own == stack
+        made = among_poison(
+            rng, sides, own, dtype, turned=bool(rng.random() < 0.5), extra=some([None, None, 0, 3]),
+            apart=some([0, 8, 8, 5]), swapped=swapped,
+        )  # fmt: skip
+        operands.append(np.broadcast_to(made, (*stack, *sides)))
+    P = among_poison(
+        rng, (m, n), stack, dtype, turned=False, extra=some([None, None, 0, 3]), apart=some([0, 8, 5]), swapped=False
+    )
+    return (*operands, P)
+
+
+def owner_of(array):
+    while array.base is not None:
+        array = array.base
+    return array
+
+
+def problem_of(M, N, P, accumulate=False):
+    return Problem(
+        M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), PLUS_TIMES,
+        layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee",
+    )  # fmt: skip
+
+
+def check(M, N, P, way, folder, words, accumulate=False):
+    """The product by one way: right everywhere, and nothing beside P touched."""
+    memory = owner_of(P)
+    before = memory.copy()
+    wanted = M.astype(np.float64) @ N.astype(np.float64) + (P.astype(np.float64) if accumulate else 0)
+    multiplied(M, N, PLUS_TIMES, H200, P, folder, kernel="wgmma_half", way=way, accumulate=accumulate)
+    found = P.astype(np.float64)
+    np.testing.assert_allclose(found, wanted.astype(P.dtype).astype(np.float64), rtol=8e-3, atol=0.5, err_msg=words)
+    P[...] = 0
+    after = memory.copy()
+    memory[...] = before
+    P[...] = 0
+    assert after.tobytes() == memory.tobytes(), f"{words}: something was written beside P"
+
+
+def runnable(problem):
+    """The ways whose blocks do not wait for one another."""
+    return [way for way in ways(problem, H200) if way.tile.together == 1]
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_random_stacks(tmp_path_factory, dtype):
+    seed, folder = int(time.time()), tmp_path_factory.getbasetemp()
+    rng = np.random.default_rng(seed)
+    for number in range(2):
+        M, N, P = drawn(rng, dtype)
+        accumulate = bool(rng.random() < 0.3)
+        problem = problem_of(M, N, P, accumulate)
+        options = runnable(problem)
+        way = options[int(rng.integers(len(options)))]
+        check(M, N, P, way, folder, f"seed {seed} {number}: {problem} {way}", accumulate)
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
+def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
+    """Every tile of few columns, in each layout, P's rows anywhere, k over the blocks of a cluster or not."""
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng, seen = np.random.default_rng(seed), []
+    while len(seen) < 5:
+        few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
+        shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
+        M, N, P = drawn(rng, dtype, shape, ())
+        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside]
+        if not choice:
+            continue  # lines that the copy engine cannot take
+        way = choice[int(rng.integers(len(choice)))]
+        seen.append(way)
+        check(M, N, P, way, folder, f"seed {seed}: {shape} {way.spec()}")
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
+def test_tiles_of_64_columns_whose_k_is_cut_over_a_cluster(tmp_path_factory, dtype):
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng, seen = np.random.default_rng(seed), 0
+    while seen < 3:
+        m, k, n = *map(int, rng.integers(33, 200, 2)), int(rng.integers(33, 200))
+        M, N, P = drawn(rng, dtype, (m, 3 * k, n), ())
+        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside and way.tile == SQUARE_INSIDE]
+        if choice:
+            way = choice[int(rng.integers(len(choice)))]
+            check(M, N, P, way, folder, f"seed {seed}: {m}x{3 * k}x{n} {way.spec()}")
+            seen += 1

@@ -1,0 +1,259 @@
+"""einsum against NumPy's, and over other semirings against the terms spread out and reduced."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+LABELS = "abcdefg"
+
+
+def random_expression(rng):
+    """Words and shapes: one to four operands, repeated labels, sizes of 1, an output of any labels in any order."""
+    sizes = {label: int(rng.integers(1, 5)) for label in LABELS}
+    words = ["".join(rng.choice(list(LABELS), int(rng.integers(1, 4)))) for _ in range(int(rng.integers(1, 5)))]
+    shapes = []
+    for word in words:
+        own = {c: 1 if rng.random() < 0.1 else sizes[c] for c in word}
+        shapes.append(tuple(own[c] for c in word))
+    used = sorted(set("".join(words)))
+    output = "".join(rng.permutation(used)[: int(rng.integers(0, len(used) + 1))])
+    return ",".join(words) + ("->" + output if rng.random() < 0.85 else ""), shapes
+
+
+def full_sizes(words, shapes):
+    sizes = {}
+    for word, shape in zip(words, shapes, strict=True):
+        for c, size in zip(word, shape, strict=True):
+            sizes[c] = max(sizes.get(c, 1), size)
+    return sizes
+
+
+def brute_force(subscripts, operands, mul, reduce):
+    """Every term, spread out over all labels, then reduced."""
+    inputs, _, output = subscripts.partition("->")
+    words = inputs.split(",")
+    if "->" not in subscripts:
+        output = "".join(c for c in sorted(set(inputs) - {","}) if inputs.count(c) == 1)
+    labels = sorted(set("".join(words)))
+    sizes = full_sizes(words, [x.shape for x in operands])
+    total = None
+    for word, x in zip(words, operands, strict=True):
+        index = np.ix_(*[np.arange(sizes[c]) for c in labels])
+        at = tuple(index[labels.index(c)] % size for c, size in zip(word, x.shape, strict=True))
+        term = np.broadcast_to(x[at], [sizes[c] for c in labels])
+        total = term if total is None else mul(total, term)
+    gone = tuple(i for i, c in enumerate(labels) if c not in output)
+    kept = [c for c in labels if c in output]
+    return reduce(total, gone).transpose([kept.index(c) for c in output])
+
+
+def test_random_expressions_are_numpys():
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        subscripts, shapes = random_expression(rng)
+        operands = [rng.standard_normal(s) for s in shapes]
+        operands = [x.T.copy().T if rng.random() < 0.5 else x for x in operands]
+        try:
+            expected = np.einsum(subscripts, *operands, optimize=True)
+        except ValueError:  # NumPy wants repeated labels of one operand to be of one size
+            continue
+        made = tw.einsum(subscripts, *operands)
+        assert made.shape == expected.shape, subscripts
+        np.testing.assert_allclose(made, expected, rtol=1e-9, atol=1e-9, err_msg=subscripts)
+
+
+REDUCE = {
+    "min_plus": (np.add, np.min),
+    "max_plus": (np.add, np.max),
+    "max_min": (np.minimum, np.max),
+    "min_max": (np.maximum, np.min),
+    "max_times": (np.multiply, np.max),
+    "logaddexp_plus": (np.add, lambda x, axes: np.log(np.exp(x).sum(axes))),
+}
+
+
+@pytest.mark.parametrize("semiring", REDUCE)
+def test_random_expressions_over_other_semirings(semiring):
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    mul, reduce = REDUCE[semiring]
+    for _ in range(40):
+        subscripts, shapes = random_expression(rng)
+        operands = [rng.random(s) for s in shapes]
+        inputs = subscripts.partition("->")[0].split(",")
+        if any(
+            len({s for d, s in zip(w, x, strict=True) if d == c}) > 1
+            for w, x in zip(inputs, shapes, strict=True)
+            for c in w
+        ):
+            continue
+        expected = brute_force(subscripts, operands, mul, reduce)
+        np.testing.assert_allclose(tw.einsum(subscripts, *operands, semiring=semiring), expected, err_msg=subscripts)
+
+
+@pytest.mark.parametrize("subscripts", ["...ij,...jk->...ik", "b...i,b...i->b...", "...ij->...ji", "ij...,jk->ik..."])
+def test_an_ellipsis(subscripts):
+    rng = np.random.default_rng(0)
+    shapes = {"...ij": (2, 3, 4, 5), "...jk": (3, 5, 6), "b...i": (2, 3, 4), "ij...": (4, 5, 2), "jk": (5, 6)}
+    operands = [rng.random(shapes[word]) for word in subscripts.partition("->")[0].split(",")]
+    np.testing.assert_allclose(tw.einsum(subscripts, *operands), np.einsum(subscripts, *operands))
+
+
+def test_other_dtypes():
+    rng = np.random.default_rng(0)
+    for dtype in ("int64", "float32", "complex128", "bool"):
+        A, B, C = (rng.integers(0, 3, s).astype(dtype) for s in ((4, 5), (5, 6), (6, 3)))
+        made = tw.einsum("ij,jk,kl->il", A, B, C)
+        assert made.dtype == dtype
+        np.testing.assert_allclose(made, np.matmul(np.matmul(A, B), C))
+    reach = rng.random((5, 5)) < 0.3
+    np.testing.assert_array_equal(
+        tw.einsum("ij,jk,kl->il", reach, reach, reach, semiring="lor_land"),
+        np.linalg.matrix_power(reach.astype(int), 3) > 0,
+    )
+
+
+def test_transposes_are_read_as_they_lie(monkeypatch):
+    from tilewise.compose.contraction import einsum as module
+
+    seen = []
+    multiply = module.matmul
+    monkeypatch.setattr(module, "matmul", lambda M, N, **how: seen.append((M, N)) or multiply(M, N, **how))
+    A, B = np.random.default_rng(0).random((2, 30, 40)), np.random.default_rng(1).random((50, 40))
+    tw.einsum("bij,kj->bki", A, B)
+    ((M, N),) = seen
+    assert np.shares_memory(M, A)
+    assert np.shares_memory(N, B)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes", "says"),
+    [
+        ("ij,jk->ik", [(2, 3), (4, 5)], "'j' is 3 in operand 1 and 4 in operand 2"),
+        ("ij,jk->ik", [(2, 3)], "names 2 operands and 1 were given"),
+        ("ij,jk->ix", [(2, 3), (3, 4)], "'x'"),
+        ("ij->ii", [(2, 2)], "'i' appeared more than once in the output"),
+        ("ijk,jk->ik", [(2, 3), (3, 4)], "operand 1|operand 0"),
+    ],
+)
+def test_what_does_not_fit_says_so(subscripts, shapes, says):
+    with pytest.raises(ValueError, match=says):
+        tw.einsum(subscripts, *(np.ones(s) for s in shapes))
+
+
+def test_a_mul_that_does_not_distribute_is_refused_for_more_than_two():
+    A = np.array([[1.0, -2.0], [3.0, 4.0]])
+    with pytest.raises(tw.UsageError, match="max_times distributes over values that are not below 0 only"):
+        tw.einsum("ij,jk,kl->il", A, A, A, semiring="max_times")
+    tw.einsum("ij,jk->ik", A, A, semiring="max_times")
+    distance = tw.Semiring(
+        "distance", add=lambda x, y: x + y, mul=lambda x, y: tw.absolute(x - y), zero=0, pad_m=0, pad_n=0
+    )
+    with pytest.raises(tw.UsageError, match=r"distance multiplies two operands only: more need mul\(mul\(x, y\), z\)"):
+        tw.einsum("ij,jk,kl->il", A, A, A, semiring=distance)
+
+
+class TestChainAndPower:
+    def test_a_chain_is_multi_dots(self):
+        rng = np.random.default_rng(time.time_ns() % 2**32)
+        for _ in range(30):
+            dims = rng.integers(1, 9, int(rng.integers(3, 7)))
+            matrices = [rng.random((m, n)) for m, n in itertools.pairwise(dims)]
+            if rng.random() < 0.3:
+                matrices[0] = matrices[0][0]
+            if rng.random() < 0.3:
+                matrices[-1] = matrices[-1][:, 0]
+            np.testing.assert_allclose(tw.chain(matrices), np.linalg.multi_dot(matrices))
+
+    def test_it_takes_the_cheapest_order(self, monkeypatch):
+        from tilewise.compose.contraction import chain as module
+
+        steps = []
+        multiply = module.matmul
+        monkeypatch.setattr(
+            module,
+            "matmul",
+            lambda M, N, **how: steps.append(M.shape[0] * M.shape[1] * N.shape[1]) or multiply(M, N, **how),
+        )
+        tw.chain([np.ones(s) for s in ((10, 100), (100, 5), (5, 50))])
+        assert sum(steps) == 7500
+
+    def test_over_another_semiring(self):
+        rng = np.random.default_rng(0)
+        A, B, C = rng.random((3, 4)), rng.random((4, 5)), rng.random((5, 2))
+        expected = (A[:, :, None, None] + B[None, :, :, None] + C).min((1, 2))
+        np.testing.assert_allclose(tw.chain([A, B, C], semiring="min_plus"), expected)
+
+    def test_what_does_not_meet_says_so(self):
+        with pytest.raises(tw.ShapeError, match="operand 2 of the chain has 4 rows, and the one before it 3 columns"):
+            tw.chain([np.ones((2, 3)), np.ones((4, 5))])
+        with pytest.raises(tw.UsageError, match="n=-1 must be a whole number"):
+            tw.power(np.eye(2), -1)
+
+    @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 16])
+    def test_power(self, n):
+        A = np.random.default_rng(n).integers(0, 3, (2, 4, 4))
+        np.testing.assert_array_equal(tw.power(A, n), np.linalg.matrix_power(A, n))
+        W = np.random.default_rng(n).random((5, 5))
+        expected = np.where(np.eye(5), 0, np.inf)
+        for _ in range(n):
+            expected = (expected[:, :, None] + W).min(1)
+        np.testing.assert_allclose(tw.power(W, n, semiring="min_plus"), expected)
+
+    def test_a_product_of_one_is_of_the_semiring_too(self):
+        A = np.array([[100, -3], [0, 97]])
+        for made in (tw.power(A, 1, semiring=tw.modular(97)), tw.chain([A], semiring=tw.modular(97))):
+            np.testing.assert_array_equal(made, A % 97)
+        for kind in (np.int8, np.float32, bool):
+            held = A.astype(kind)
+            for made in (tw.power(held, 1, semiring="lor_land"), tw.chain([held], semiring="lor_land")):
+                assert made.dtype == bool
+                np.testing.assert_array_equal(made, held != 0)
+        wide = np.array([[0, 2, 0]])
+        np.testing.assert_array_equal(tw.chain([wide], semiring="lor_land"), wide != 0)
+        assert tw.power(A, 1) is A
+        np.testing.assert_array_equal(tw.power(A, 0, semiring=tw.modular(2)), np.eye(2))
+
+    def test_matvec(self):
+        A, x = np.random.default_rng(0).random((2, 3, 4)), np.random.default_rng(1).random((5, 1, 4))
+        np.testing.assert_allclose(tw.matvec(A, x), np.einsum("bij,cbj->cbi", A, np.broadcast_to(x, (5, 2, 4))))
+
+
+def test_a_call_done_before_is_replayed_on_other_arrays(monkeypatch):
+    import tilewise.compose.contraction.einsum as module
+
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    replayed = 0
+    for semiring in ("plus_times", "min_plus"):
+        for _ in range(60):
+            subscripts, shapes = random_expression(rng)
+            first, second = ([rng.random(s) for s in shapes] for _ in range(2))
+            try:
+                tw.einsum(subscripts, *first, semiring=semiring)
+            except tw.ShapeError:
+                continue
+            with monkeypatch.context() as never:
+                never.setattr(module, "contraction_of", lambda *_: pytest.fail("it was planned anew"))
+                made = tw.einsum(subscripts, *second, semiring=semiring)
+            module.REPLAYS.clear()
+            np.testing.assert_array_equal(made, tw.einsum(subscripts, *second, semiring=semiring), err_msg=subscripts)
+            replayed += 1
+    assert replayed > 60
+
+
+def test_what_depends_on_the_values_is_looked_at_each_time():
+    A, B = np.ones((2, 3, 3))
+    assert tw.einsum("ij,jk,kl->il", A, B, A, semiring="max_times")[0, 0] == 1
+    with pytest.raises(tw.UsageError, match="not below 0 only"):
+        tw.einsum("ij,jk,kl->il", A, -B, A, semiring="max_times")

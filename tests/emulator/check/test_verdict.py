@@ -1,0 +1,292 @@
+"""What a verdict rests on: the program's own launch, other sizes, or nothing that anybody wrote."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from tilewise.teaching.trace import check
+from tilewise.teaching.trace.report_text import report_text
+
+UNGUARDED = """
+#define TILE_WIDTH 4
+__global__ void mm(float* M, float* N, float* P, int Width) {
+    __shared__ float Ms[TILE_WIDTH][TILE_WIDTH], Ns[TILE_WIDTH][TILE_WIDTH];
+    int tx = threadIdx.x, ty = threadIdx.y;
+    int Row = blockIdx.y * TILE_WIDTH + ty, Col = blockIdx.x * TILE_WIDTH + tx;
+    float sum = 0;
+    for (int p = 0; p < (Width + TILE_WIDTH - 1) / TILE_WIDTH; ++p) {
+        Ms[ty][tx] = M[Row * Width + p * TILE_WIDTH + tx];
+        Ns[ty][tx] = N[(p * TILE_WIDTH + ty) * Width + Col];
+        __syncthreads();
+        for (int i = 0; i < TILE_WIDTH; ++i) sum += Ms[ty][i] * Ns[i][tx];
+        __syncthreads();
+    }
+    P[Row * Width + Col] = sum;
+}
+"""
+MAIN = """
+int main() {
+    int n = SIZE;
+    float *m, *k, *p;
+    size_t bytes = n * n * sizeof(float);
+    cudaMalloc((void**)&m, bytes); cudaMalloc(&k, bytes); cudaMalloc(&p, bytes);
+    cudaMemcpy(m, host_m, bytes, cudaMemcpyHostToDevice);
+    cudaMemcpy(k, host_k, bytes, cudaMemcpyHostToDevice);
+    dim3 block(TILE_WIDTH, TILE_WIDTH), grid((n + TILE_WIDTH - 1) / TILE_WIDTH, (n + TILE_WIDTH - 1) / TILE_WIDTH);
+    mm<<<grid, block>>>(m, k, p, n);
+}
+"""
+
+
+def kinds(findings):
+    return {str(f.kind) for f in findings}
+
+
+class TestOwnLaunch:
+    def test_sizes_that_main_never_uses_are_no_fault(self):
+        seed = int(time.time())
+        size = 4 * random.Random(seed).randint(1, 40)
+        report = check(UNGUARDED + MAIN.replace("SIZE", str(size)))
+        assert report.ok, f"seed {seed}"
+        assert kinds(report.at_other_sizes) >= {"out-of-bounds", "silent-overrun"}
+        assert not report.clean
+        assert f"n = {size}" in report.grounds["mm"] or f"Width = {size}" in report.grounds["mm"]
+
+    def test_sizes_that_main_uses_are(self):
+        seed = int(time.time())
+        size = 4 * random.Random(seed).randint(1, 20) + 3
+        report = check(UNGUARDED + MAIN.replace("SIZE", str(size)))
+        assert "out-of-bounds" in kinds(report.seen), f"seed {seed}"
+        assert report.runs[0].origin == "own"
+        assert report.runs[0].shape == (size, size, size)
+
+    def test_of_a_large_grid_some_blocks_are_run(self):
+        report = check(UNGUARDED + MAIN.replace("SIZE", "512"))
+        assert report.ok
+        assert any("of its 16384 blocks were run" in note for note in report.runs[0].supplied)
+
+    def test_an_allocation_without_sizeof_is_too_short(self):
+        text = UNGUARDED + MAIN.replace("SIZE", "8").replace("n * n * sizeof(float)", "n * n")
+        assert "out-of-bounds" in kinds(check(text).seen)
+
+    def test_a_launch_in_a_function_that_main_calls_is_followed(self):
+        body = MAIN.replace("int main() {\n    int n = SIZE;", "void multiply(int n) {")
+        text = UNGUARDED + body + "\nint main() { const int size = 6; multiply(size); return 0; }"
+        report = check(text)
+        assert report.runs[0].shape == (6, 6, 6)
+        assert not report.ok
+
+    def test_a_kernel_that_multiplies_nothing_is_run_as_main_launches_it(self):
+        text = """__global__ void add(const float* a, const float* b, float* c, int n) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            GUARD c[i] = a[i] + b[i];
+        }
+        int main() {
+            int n = 1000; float *a, *b, *c;
+            cudaMalloc(&a, n * sizeof(float)); cudaMalloc(&b, n * sizeof(float)); cudaMalloc(&c, n * sizeof(float));
+            add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+        }"""
+        assert check(text.replace("GUARD", "if (i < n)")).clean
+        assert "out-of-bounds" in kinds(check(text.replace("GUARD", "")).seen)
+
+
+class TestWithoutMain:
+    def test_what_needs_an_edge_happens_at_other_sizes(self):
+        report = check(UNGUARDED)
+        assert report.ok
+        assert report.at_other_sizes
+
+    def test_a_given_shape_is_the_run(self):
+        assert not check(UNGUARDED, shape=(5, 5, 5)).ok
+
+    def test_a_missing_barrier_is_a_fault_under_every_launch(self):
+        report = check(UNGUARDED.replace("        __syncthreads();\n        for", "        for"))
+        assert "race" in kinds(report.seen)
+
+    def test_no_fault_rests_on_an_invented_launch(self):
+        """Two rows a thread: blocks of 16 x 16 would leave half of P out, and nobody said 16 x 16."""
+        text = """__global__ void mm(const float* A, const float* B, float* C, int n) {
+            int row = (blockIdx.y * blockDim.y + threadIdx.y) + blockDim.y * gridDim.y, col = threadIdx.x;
+            if (row >= n || col >= n) return;
+            float s = 0; for (int i = 0; i < n; ++i) s += A[row * n + i] * B[i * n + col];
+            C[row * n + col] = s;
+        }"""
+        report = check(text)
+        assert report.clean
+        assert "uncovered" in kinds(report.undecided)
+        assert "not decided" in report_text(report)
+
+    def test_lengths_that_nobody_knows_are_not_decided(self):
+        text = """__global__ void sum(const float* x, float* out, int n) {
+            __shared__ float part[256];
+            int t = threadIdx.x, i = blockIdx.x * 256 + t;
+            part[t] = i < n ? x[i] : 0;
+            BARRIER
+            for (int s = 128; s > 0; s >>= 1) { if (t < s) part[t] += part[t + s]; __syncthreads(); }
+            if (t == 0) out[blockIdx.x] = part[0];
+        }"""
+        assert check(text.replace("BARRIER", "__syncthreads();")).clean
+        assert "race" in kinds(check(text.replace("BARRIER", "")).seen)
+
+
+PLAIN = """__global__ void mm(const float* A, const float* B, float* C, int M, int N, int K) {
+    int r = blockIdx.y * blockDim.y + threadIdx.y, c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= ROWS || c >= COLS) return;
+    float s = START;
+    for (int i = 0; i < INNER; ++i) STEP;
+    STORE = s;
+}"""
+
+
+def kernel(store="C[r * N + c]", step="s += A[r * K + i] * B[i * N + c]", rows="M", cols="N", inner="K", start="0"):
+    text = PLAIN.replace("STORE", store).replace("STEP", step).replace("ROWS", rows).replace("COLS", cols)
+    return text.replace("INNER", inner).replace("START", start)
+
+
+class TestReadings:
+    def test_any_order_of_the_three_sizes_is_read_from_the_strides(self):
+        seed = int(time.time())
+        letters = random.Random(seed).sample(["M", "N", "K"], 3)
+        m, k, n = letters
+        text = kernel(f"C[r * {n} + c]", f"s += A[r * {k} + i] * B[i * {n} + c]", m, n, k)
+        assert check(text).clean, f"seed {seed}: {letters}"
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"step": "s += A[r * K + i] * B[c * K + i]"}, "B is stored transposed"),
+            ({"store": "C[c * M + r]", "step": "s += A[i * M + r] * B[c * K + i]"}, "all three matrices are stored"),
+            ({"step": "s = fminf(s, A[r * K + i] + B[i * N + c])", "start": "INFINITY"}, "over min_plus"),
+        ],
+    )
+    def test_a_product_under_another_reading_is_one_line_and_no_fault(self, options, words):
+        report = check(kernel(**options))
+        assert report.clean, [str(f) for f in report.faults]
+        assert words in report_text(report)
+
+    def test_a_sum_that_ends_too_early_says_how_many_terms_it_has(self):
+        report = check(kernel(inner="K - 1"))
+        assert "31 of 32 terms were added" in report.seen[0].hint
+
+    @pytest.mark.parametrize(
+        ("was", "slip"), [("Ns[i][tx]", "Ns[tx][i]"), ("P[Row * Width + Col]", "P[Col * Width + Row]")]
+    )
+    def test_swapped_indices_of_square_matrices_are_a_fault(self, was, slip):
+        report = check(UNGUARDED.replace(was, slip))
+        assert "wrong-product" in kinds(report.seen)
+        assert any("swapped" in f.hint for f in report.seen) or slip == "Ns[tx][i]"
+
+    def test_where_the_kernel_says_transposed_it_is_meant(self):
+        turned = UNGUARDED.replace("P[Row * Width + Col]", "P[Col * Width + Row]")
+        said = turned.replace("__global__", "// P is stored transposed\n__global__")
+        assert "wrong-product" not in kinds(check(said).seen)
+
+
+def test_dynamic_shared_memory_ends_where_the_launch_says():
+    text = """__global__ void back(int* x, int n) {
+        extern __shared__ int s[];
+        int t = threadIdx.x;
+        s[t] = x[t];
+        __syncthreads();
+        x[t] = s[n - 1 - t];
+    }
+    int main() { int n = 64; int* x; cudaMalloc(&x, n * sizeof(int)); fill(x); back<<<1, n, BYTES>>>(x, n); }"""
+    assert check(text.replace("BYTES", "n * sizeof(int)")).clean
+    assert "out-of-bounds" in kinds(check(text.replace("BYTES", "n")).seen)
+
+
+def test_barriers_order_global_memory_within_a_block():
+    """A cell read by one thread, and after a barrier read and written by another: no race."""
+    text = """#define LENGTH 64
+    __global__ void total(int* x, int* out) {
+        for (unsigned s = 1; s < LENGTH; s *= 2) {
+            int i = 2 * s * threadIdx.x;
+            if (i < LENGTH) x[i] += x[i + s];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) *out = x[0];
+    }
+    int main() {
+        int *x, *out;
+        cudaMalloc(&x, LENGTH * sizeof(int)); cudaMalloc(&out, sizeof(int)); fill(x);
+        total<<<1, LENGTH / 2>>>(x, out);
+    }"""
+    assert check(text).clean
+    assert "race" in kinds(check(text.replace("__syncthreads();", "")).seen)
+
+
+def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
+    text = """__global__ void pairs(const float* x, float* y, int n) {
+        __shared__ float s[64];
+        int t = threadIdx.x, i = blockIdx.x * 64 + t;
+        if (i < n) s[t] = x[i];
+        __syncthreads();
+        float v = s[t] + s[t ^ 1];
+        if (i < STORED) y[i] = v;
+    }
+    int main() {
+        int n = 100; float *x, *y;
+        cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); fill(x);
+        pairs<<<2, 64>>>(x, y, n);
+    }"""
+    assert check(text.replace("STORED", "n")).clean
+    wrong = text.replace("STORED", "n").replace("i < n) s[t]", "i < n - 1) s[t]")
+    assert "uninitialised-read" in kinds(check(wrong).seen)
+
+
+def test_what_only_rectangles_show_happens_at_other_sizes():
+    """K for every size: right where all three are the same."""
+    report = check(kernel("C[r * K + c]", "s += A[r * K + i] * B[i * K + c]", "K", "K", "K"))
+    assert report.ok
+    assert report.at_other_sizes
+
+
+def test_two_threads_that_give_a_cell_the_same_value_are_no_fault():
+    text = """__global__ void spread(float* out) {
+        __shared__ float s[64];
+        int t = threadIdx.x;
+        s[t] = t / 2;
+        s[t ^ 1] = VALUE;
+        __syncthreads();
+        out[t] = s[t];
+    }
+    int main() { float* out; cudaMalloc(&out, 64 * sizeof(float)); spread<<<1, 64>>>(out); }"""
+    assert check(text.replace("VALUE", "t / 2")).clean
+    assert "race" in kinds(check(text.replace("VALUE", "t")).seen)
+
+
+def test_sizes_that_a_function_sets_by_reference_are_not_known():
+    body = MAIN.replace("int n = SIZE;", "int n = 0;\n    load(n);")
+    report = check(UNGUARDED + "void load(int& n) { n = 8; }" + body)
+    assert report.ok
+    assert {run.origin for run in report.runs} == {"probe"}
+
+
+class TestOneByOne:
+    def test_a_kernel_that_cannot_be_read_does_not_keep_the_others_from_being_judged(self):
+        other = "__global__ void tensor(half* a) { wmma::fragment<wmma::matrix_a, 16, 16, 16, half> f; }"
+        report = check(UNGUARDED + other)
+        assert report.ok
+        assert "tensor" in report.not_judged
+        assert "tensor: not judged" in report_text(report)
+
+    def test_a_notebook_s_magic_and_spaced_brackets_are_read(self):
+        spaced = MAIN.replace("SIZE", "8").replace("<<<", "<< <").replace(">>>", ">> >")
+        text = "%%writefile mm.cu\n" + UNGUARDED + spaced
+        assert check(text + "!nvcc mm.cu\n").runs[0].origin == "own"
+
+
+def test_the_median_report_of_a_wrong_kernel_is_short():
+    from simt_support import KERNELS
+
+    lengths = sorted(len(report_text(check(p)).splitlines()) for p in sorted((KERNELS / "wrong").glob("[a-i]*.cu")))
+    assert lengths[len(lengths) // 2] < 25
+
+
+def test_a_block_that_is_not_the_tile_is_said():
+    small = MAIN.replace("SIZE", "8").replace("dim3 block(TILE_WIDTH, TILE_WIDTH)", "dim3 block(2, 2)")
+    report = check(UNGUARDED + small)
+    assert any("blocks have 2 x 2 threads, but the tile" in f.hint for f in report.seen)

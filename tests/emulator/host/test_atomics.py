@@ -1,0 +1,77 @@
+"""Atomic operations in whole programs: what they give, and which accesses beside them are races."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+HEAD = "#include <cstdio>\n"
+MAIN = """
+int main() {
+  float h[100], r = -1e30f, *d, *dr; for (int i = 0; i < 100; ++i) h[i] = (i * 37) % 83;
+  cudaMalloc(&d, sizeof(h)); cudaMalloc(&dr, 4);
+  cudaMemcpy(d, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemcpy(dr, &r, 4, cudaMemcpyHostToDevice);
+  k<<<4, 32>>>(d, dr, 100);
+  cudaMemcpy(&r, dr, 4, cudaMemcpyDeviceToHost); cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost);
+  printf("%g %g\\n", r, h[3]); cudaFree(d); cudaFree(dr); return 0; }
+"""
+LARGEST = """
+__device__ void largest(float* address, float value) {
+  int* bits = (int*)address; int old = *bits, assumed;
+  do { assumed = old; old = atomicCAS(bits, assumed, __float_as_int(fmaxf(value, __int_as_float(assumed)))); }
+  while (assumed != old);
+}
+__global__ void k(float* d, float* r, int n) { int i = blockIdx.x * 32 + threadIdx.x; if (i < n) largest(r, d[i]); }
+"""
+OWN = """
+__global__ void k(float* d, float* r, int n) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (i < n) { float old = atomicExch(&d[i], 5.0f); d[i] = old + 5.0f; }
+}
+"""
+BEHIND_A_BARRIER = """
+__global__ void k(float* d, float* r, int n) {
+  if (blockIdx.x > 0) return;
+  atomicExch(&d[3], 0.0f); __syncthreads(); atomicAdd(&d[3], 1.0f); __syncthreads();
+  if (threadIdx.x == 0) *r = d[3];
+}
+"""
+BESIDE = """
+__global__ void k(float* d, float* r, int n) {
+  int i = blockIdx.x * 32 + threadIdx.x; atomicAdd(r, 1.0f);
+  if (i < n) d[i] = *r;
+}
+"""
+
+
+def run(folder, kernel):
+    path = folder / "program.cu"
+    path.write_text(HEAD + kernel + MAIN)
+    return run_program(path, [], Options(), capture=True)
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize(("kernel", "printed"), [(LARGEST, "82 28"), (OWN, "-1e+30 33"), (BEHIND_A_BARRIER, "32 32")])
+def test_no_race(tmp_path, kernel, printed):
+    """A plain read before atomicCAS, one's own cell after atomicExch, a barrier between: each was called a race."""
+    report = run(tmp_path, kernel)
+    assert (report.output or "").strip() == printed
+    assert report.faults == []
+
+
+def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path):
+    assert any(f.kind.value == "race" for f in run(tmp_path, BESIDE).faults)
+
+
+def test_counting_in_memory_that_nobody_set_is_told(tmp_path):
+    head = "__global__ void k(float* d, float* r, int n) { __shared__ float s[8];"
+    kernel = head + " SET atomicAdd(&s[threadIdx.x % 8], d[0]); }"
+    told = run(tmp_path, kernel.replace("SET", ""))
+    assert [(f.kind.value, f.place.line) for f in told.faults] == [("uninitialised-read", 2)]
+    for given in (
+        "s[threadIdx.x % 8] = 0; __syncthreads();",
+        "atomicExch(&s[threadIdx.x % 8], 0.0f); __syncthreads();",
+    ):
+        assert run(tmp_path, kernel.replace("SET", given)).faults == []

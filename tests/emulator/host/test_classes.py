@@ -1,0 +1,298 @@
+"""Classes with virtual methods, owners of memory, and kernels that are passed around as values."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from tilewise.emulator.host.process import run_program
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(text):
+        path = tmp_path / "program.cu"
+        path.write_text(text)
+        return run_program(path, capture=True)
+
+    return go
+
+
+VIRTUAL = r"""
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+struct Named { int id; Named(int i) : id(i) {} virtual const char* name() const { return "named"; } virtual ~Named() { printf("~Named %d %s\n", id, name()); } };
+class Shape { public: virtual double area() const = 0; virtual void grow(double f) { printf("cannot grow by %g\n", f); } virtual ~Shape() { printf("~Shape\n"); } };
+class Square : public Shape, public Named { double a; std::string s; public: Square(double a, int i) : Named(i), a(a), s("sq") {}
+  double area() const override { return a * a; } void grow(double f) override { a *= f; } const char* name() const override { return s.c_str(); } ~Square() { printf("~Square\n"); } };
+class Circle : public Shape { protected: double r; public: Circle(double r) : r(r) {} double area() const override { return 3 * r * r; } };
+class Disk : public Circle { public: Disk(double r) : Circle(r) {} double area() const override { return Circle::area() + 1; } };
+struct Base { virtual int f(int x) { return x; } virtual int f(double x) { return 100; } int g(int x) { return f(x) + 1; } };
+struct Derived : Base { int k = 7; int f(int x) override { return x * k; } };
+void show(const Shape& s) { printf("%g\n", s.area()); }
+int main() {
+  std::vector<std::unique_ptr<Shape>> v;
+  v.push_back(std::make_unique<Square>(2.0, 5)); v.push_back(std::unique_ptr<Shape>(new Circle(1))); v.emplace_back(new Disk(2));
+  for (auto& s : v) { show(*s); s->grow(2); show(*s); }
+  Square q(3, 9); Named* n = &q; printf("%s %d %g\n", n->name(), n->id, ((Shape&)q).area());
+  Derived d; Base& b = d; printf("%d %d %d %d\n", b.f(3), b.f(1.5), b.g(2), d.g(5));
+  Base c = d; printf("%d %d %zu %zu\n", c.f(3), b.Base::f(4), sizeof(Base), sizeof(Derived));
+  Named* m = new Square(1, 3); delete m;
+  return 0;
+}
+"""
+OWNERS = r"""
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <limits>
+#include <vector>
+struct A { int v; A(int x) : v(x) {} virtual ~A() { printf("~A %d\n", v); } virtual int f() { return v; } };
+struct B : A { B(int x) : A(x) {} ~B() { printf("~B\n"); } int f() override { return 2 * v; } };
+struct Free { void operator()(float* p) const { printf("free\n"); delete[] p; } };
+int main() {
+  std::shared_ptr<void> guard(nullptr, [](void*) { printf("bye\n"); });
+  std::shared_ptr<A> a = std::make_shared<B>(4); auto c = a; printf("%d %ld\n", c->f(), a.use_count());
+  std::shared_ptr<int> i(new int(3), [](int* p) { printf("drop %d\n", *p); delete p; });
+  std::unique_ptr<float, Free> u(new float[3]);
+  std::vector<std::shared_ptr<A>> v; v.push_back(a); v.push_back(std::make_shared<A>(9)); a.reset();
+  std::unique_ptr<A> p = std::make_unique<B>(7); std::unique_ptr<A> q; q = std::move(p); printf("%d %d\n", q->f(), p == nullptr);
+  int n = 5; float z[n] = {1, 2}; printf("%g %g %ld\n", z[1], z[4], c.use_count());
+  std::mt19937 g(42); std::mt19937_64 h(7); std::minstd_rand0 m(5);
+  std::uniform_int_distribution<unsigned int> all(0, std::numeric_limits<unsigned int>::max());
+  std::uniform_int_distribution<long> wide(-5, 1000000000000L); std::uniform_int_distribution<int> few(-100, 100), half;
+  for (int k = 0; k < 4; k++) { printf("%u ", all(g)); printf("%ld ", wide(g)); printf("%d ", few(g)); printf("%d\n", half(g)); }
+  for (int k = 0; k < 4; k++) { printf("%u ", all(h)); printf("%ld ", wide(h)); printf("%d ", few(h)); printf("%d\n", half(h)); }
+  for (int k = 0; k < 4; k++) { printf("%u ", all(m)); printf("%ld ", wide(m)); printf("%d ", few(m)); printf("%d\n", half(m)); }
+  return 0;
+}
+"""
+
+PIECES = r"""
+#include <cstddef>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+#include <initializer_list>
+class Timer { public: void start() { m_StartTime = std::chrono::system_clock::now(); m_bRunning = true; }
+  double ms() { std::chrono::time_point<std::chrono::system_clock> endTime; endTime = std::chrono::system_clock::now(); return std::chrono::duration_cast<std::chrono::milliseconds>(endTime - m_StartTime).count(); }
+ private: std::chrono::time_point<std::chrono::system_clock> m_StartTime; bool m_bRunning = false; };
+template <typename T> struct U { std::vector<T> v; U(std::initializer_list<T> l, bool b) { for (auto& x : l) v.push_back(x); } };
+int main() { Timer t; t.start(); printf("%d\n", t.ms() >= 0); std::shared_ptr<void> g(nullptr, [](...) { printf("bye\n"); });
+ U<unsigned> u(std::initializer_list<unsigned>{1, 2, 3}, true); printf("%u %zu\n", u.v[2], u.v.size()); std::chrono::time_point<std::chrono::high_resolution_clock> z;
+ constexpr int n{4}; float a[n] = {1}; int k = (int)u.v.size(); double v[k]; v[2] = a[0]; printf("%zu %zu %g\n", sizeof a, sizeof v, v[2]);
+ int total = 0; for (auto x : std::initializer_list<int>{4, 5}) total += x; printf("%d\n", total); }
+"""
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
+@pytest.mark.parametrize("text", [VIRTUAL, OWNERS, PIECES], ids=["virtual", "owners", "pieces"])
+def test_it_prints_what_a_compiler_prints(text, run, tmp_path):
+    (tmp_path / "real.cpp").write_text(text)
+    built = str(tmp_path / "real")
+    subprocess.run(["g++", "-std=c++17", "-w", str(tmp_path / "real.cpp"), "-o", built], check=True)
+    report = run(text)
+    assert report.output == subprocess.run([built], capture_output=True, check=True).stdout.decode(), report.message
+    assert report.findings == []
+
+
+def test_static_functions_have_addresses(run):
+    text = """#include <stdio.h>
+struct A { static int two(int x) { return 2 * x; } };
+int main() { int (*f)(int) = A::two; int (*g)(int) = &A::two; printf("%d %d", f(3), g(4)); }
+"""
+    assert run(text).output == "6 8"
+
+
+def test_a_method_nobody_wrote_is_no_place_to_go(run):
+    report = run(
+        "struct S { virtual int f() = 0; int g() { return f(); } S() { g(); } }; struct D : S { int f() override { return 1; } }; int main() { D d; return d.g() - 1; }"
+    )
+    assert report.ended == "crash"
+    report = run("struct S { virtual int f() { return 0; } };\nint main() {\n  S* s = nullptr;\n  return s->f();\n}")
+    assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 4)]
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(
+    ("text", "ended", "says"),
+    [
+        (
+            "#include <stdlib.h>\nstruct S { virtual int f() { return 1; } }; int main() { S* s = (S*)calloc(1, sizeof(S)); return s->f(); }",
+            "crash",
+            "",
+        ),
+        (
+            "#include <string.h>\nstruct S { virtual int f() { return 1; } }; int main() { S s; memset(&s, 77, sizeof s); S* p = &s; return p->f(); }",
+            "crash",
+            "",
+        ),
+        ("struct S { virtual int f(); }; int main() { S s; S* p = &s; return p->f(); }", "crash", ""),
+        (
+            "struct S { int a; virtual int f() { return a; } }; int main() { S* s = new S(3); return s->f(); }",
+            "refused",
+            "no constructor of S",
+        ),
+        ("int main() { for (auto& x : 3) x = 1; }", "refused", "int has no member begin"),
+        (
+            "struct A { int get() { return 1; } }; int main() { A a; return a.get; }",
+            "refused",
+            "get is a function of A and is not called: get()",
+        ),
+        ("template <class T> " * 3000 + "int f(); int main() { return f(); }", "refused", "nested too deep"),
+    ],
+    ids=["never made", "written over", "never defined", "no aggregate", "no range", "not called", "deep"],
+)
+def test_what_leads_nowhere_ends_in_a_sentence(text, ended, says, run):
+    """Each of these ended the process itself, or with an exception of Python's own."""
+    report = run(text)
+    assert report.ended == ended, (report.ended, report.message)
+    assert says in report.message
+
+
+def test_kernels_are_launched_through_pointers(run):
+    report = run(r"""
+#include <cstdio>
+#include <vector>
+__global__ void add(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }
+__global__ void mul(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 3; }
+template <int K> __global__ void sub(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] -= K; }
+typedef void (*Kernel)(float*, int);
+struct Entry { const char* name; Kernel k; };
+template <typename F> void bench(F f, float* d) { f<<<1, 32>>>(d, 32); }
+void go(void (*f)(float*, int), float* d) { f<<<1, 32>>>(d, 32); }
+int main() {
+  float* d; cudaMalloc(&d, 32 * sizeof(float)); cudaMemset(d, 0, 32 * 4);
+  Entry all[] = {{"add", add}, {"mul", mul}, {"sub", sub<2>}};
+  for (auto& e : all) e.k<<<1, 32>>>(d, 32);
+  bench(add, d); go(mul, d); go(sub<5>, d); bench(sub<7>, d);
+  auto k = sub<1>; k<<<1, 32>>>(d, 32);
+  std::vector<Kernel> v = {add, mul}; v[1]<<<1, 32>>>(d, 32);
+  int n = 32; void* args[] = {&d, &n};
+  printf("%d ", cudaLaunchKernel((void*)add, dim3(1), dim3(32), args, 0, 0));
+  float h[32]; cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  cudaFree(d);
+  printf("%g\n", h[3]);
+}""")
+    assert (report.output, report.findings) == ("0 -20\n", []), report.message
+
+
+def test_a_kernel_without_parameters_is_launched_by_name(run):
+    report = run(r"""
+#include <cstdio>
+__global__ void plain() { printf("plain "); }
+template <class T> __global__ void sized() { printf("%d ", (int)sizeof(T)); }
+int main() {
+  void** none = 0; void (*p)() = plain;
+  cudaLaunchKernel(&plain, dim3{1, 1, 1}, dim3{1, 1, 1}, nullptr); cudaLaunchKernel(plain, 1, 1, NULL, 0); cudaLaunchKernel(p, 1, 1, none);
+  cudaLaunchKernel(sized<double>, 1, 1, none); cudaLaunchCooperativeKernel(&sized<short>, 1, 1, none, 0, 0); printf("%d\n", cudaDeviceSynchronize());
+}""")
+    assert (report.output, report.findings) == ("plain plain plain 8 2 0\n", []), report.message
+
+
+def test_arguments_that_defaults_complete_are_not_called_too_few(run):
+    report = run("void f(int* p, int n = 0, int m = 1) {}\nint main() { f(2.5, 4); }\n")
+    assert "no f takes (double, int)" in report.message
+
+
+def test_a_launch_through_a_null_pointer_is_named(run):
+    report = run("int main() {\n  void (*k)(int) = nullptr;\n  k<<<1, 1>>>(3);\n  return cudaGetLastError();\n}")
+    assert [(str(f.kind), f.line) for f in report.faults] == [("launch", 3)]
+    assert report.status == 98
+
+
+def test_headers_beside_the_header_that_asks_for_them_are_read(run, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.h").write_text('#include "two.h"\nint one() { return two() - 1; }\n')
+    (tmp_path / "parts" / "two.h").write_text("int two() { return 2; }\n")
+    assert run('#include "parts/one.h"\nint main() { return one(); }').status == 1
+    (tmp_path / "parts" / "two.h").unlink()
+    (tmp_path.parent / "two.txt").write_text("int two() { return 2; }\n")
+    (tmp_path / "parts" / "one.h").write_text('#include "../../two.txt"\nint one() { return two() - 1; }\n')
+    refused = run('#include "parts/one.h"\nint main() { return one(); }').message
+    assert "../../two.txt lies outside the program's folder: --include " in refused
+    (tmp_path.parent / "two.txt").unlink()
+    assert "../../two.txt is neither beside" in run('#include "parts/one.h"\nint main() { return one(); }').message
+
+
+def test_pinned_memory_may_stand_for_the_cards(run):
+    report = run(r"""
+#include <cstdio>
+__global__ void twice(int* x) { x[threadIdx.x] *= 2; }
+int main() {
+  int *x, h[8]; for (int i = 0; i < 8; i++) h[i] = i;
+  cudaHostAlloc((void**)&x, sizeof h, cudaHostAllocDefault);
+  cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice); twice<<<1, 8>>>(x); cudaMemcpy(h, x, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d\n", h[7]); cudaFreeHost(x);
+}""")
+    assert (report.output, report.findings) == ("14\n", [])
+
+
+def test_a_class_and_a_friend_inside_a_class_template(run):
+    report = run(r"""
+#include <iostream>
+#include <vector>
+template <class T, int N> struct Box {
+  struct Cell { T v; int at; Cell* next; }; Cell cells[N];
+  T sum() { T s = 0; for (int i = 0; i < N; i++) s += cells[i].v; return s; } };
+template <typename T> class Matrix { std::vector<T> d; size_t c; public: Matrix(size_t r, size_t c, T v) : d(r * c, v), c(c) {}
+  T& operator()(size_t i, size_t j) { return d[i * c + j]; }
+  __host__ __device__ friend Matrix operator*(T f, const Matrix& m) { Matrix p = m; for (auto& x : p.d) x *= f; return p; }
+  friend std::ostream& operator<<(std::ostream& o, const Matrix& m) { for (auto x : m.d) o << x << ' '; return o; } };
+int main() {
+  Box<float, 4> b; for (int i = 0; i < 4; i++) { b.cells[i].v = i; b.cells[i].next = &b.cells[0]; }
+  Matrix<int> m(1, 3, 7); m(0, 2) = 9; std::cout << b.sum() << ' ' << b.cells[3].next->v << ' ' << m << 2 * m << std::endl; return 0;
+}""")
+    assert (report.output, report.faults) == ("6 0 7 7 9 14 14 18 \n", []), report.message
+
+
+def test_variable_templates_and_traits(run):
+    report = run(r"""
+#include <cstdio>
+#include <type_traits>
+template <class T> constexpr bool big = sizeof(T) > 4;
+template <class T> T third(T x) { if constexpr (std::is_same_v<T, int>) return x / 3; else return x * 2; }
+template <class T> std::enable_if_t<std::is_integral_v<T>, T> quarter(T x) { return x / 4; }
+int main() {
+  printf("%d %d %d %g %d\n", (int)big<int>, (int)big<double>, third(9), third(1.5), quarter(8));
+  printf("%d %d\n", (int)std::is_same<int, int>::value, (int)std::is_same<int, float>::value); return 0; }""")
+    assert (report.output, report.faults) == ("0 1 3 3 2\n1 0\n", []), report.message
+
+
+def test_words_before_a_class_are_its_variables(run):
+    report = run(r"""
+#include <cstdio>
+__host__ __device__ struct Matrix { double data[3][3]; __host__ __device__ double at(int i) const { return data[i][i]; } };
+static struct Config { int n; float f; } config = {3, 2.5f};
+const struct Point { int x, y; } origin = {1, 2};
+__constant__ struct Params { int n; } params;
+static const struct { int a; } nameless = {7};
+static struct Point other(int x) { return {x, x}; }
+__global__ void k(int* o) { *o = params.n * 2; }
+int main() {
+  int h = 21, *d; cudaMemcpyToSymbol(params, &h, sizeof(h)); cudaMalloc(&d, 4);
+  k<<<1, 1>>>(d); cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost); cudaFree(d);
+  Matrix m = {{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}}; static_assert(alignof(int) == 4, "");
+  printf("%g %d %g %d %d %d %d %zu %zu\n", m.at(1), config.n, config.f, origin.y, nameless.a, h, other(9).x, alignof(Matrix), alignof(char));
+}
+""")
+    assert (report.output, report.findings) == ("5 3 2.5 2 7 42 9 8 1\n", []), report.message
+
+
+def test_a_class_may_say_what_its_address_is(run):
+    report = run(r"""
+#include <cstdio>
+struct Bits { unsigned v; Bits operator&(const Bits& o) const { return {v & o.v}; } };
+struct Handle { int* p; int** operator&() { return &p; } };
+struct Plain { int n; };
+void make(int** q) { static int n = 5; *q = &n; }
+int main() { Bits a{6}, b{3}; Bits* pa = &a; printf("%u %u ", (a & b).v, pa->v); Handle h{nullptr}; make(&h); auto r = &h; printf("%d %d ", *h.p, **r); Plain x{4}; Plain* px = &x; printf("%d\n", px->n); }
+""")
+    assert (report.output, report.findings) == ("2 6 5 5 4\n", []), report.message

@@ -1,0 +1,190 @@
+"""Kernels as compiled code: the same numbers as the interpreting machine, faults at their line, nothing that crashes."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import tilewise
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+from tilewise.emulator.machine.findings import Kind
+
+HEAD = "#include <cstdio>\n#include <cstdlib>\n"
+MAIN = """
+int main() {
+  const int n = SIZE;
+  float* h = (float*)malloc(2 * n * sizeof(float));
+  for (int i = 0; i < n; i++) h[i] = (i * 37 % 101) * 0.25f - 11;
+  float *x, *y;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+  cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice);
+  cudaMemset(y, 0, n * sizeof(float));
+  k<<<GRID, BLOCK, SHARED>>>(x, y, n);
+  cudaError_t e = cudaDeviceSynchronize();
+  if (e != cudaSuccess) { printf("%s\\n", cudaGetErrorName(e)); return 3; }
+  cudaMemcpy(h, y, n * sizeof(float), cudaMemcpyDeviceToHost);
+  unsigned long sum = 0;
+  for (int i = 0; i < n; i++) sum = sum * 31 + *(unsigned int*)&h[i];
+  printf("%lu %g %g\\n", sum, h[0], h[n - 1]);
+  cudaFree(x); cudaFree(y); free(h);
+}
+"""
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+KERNELS = {
+    "map": f"{INDEX} if (i < n) y[i] = sqrtf(x[i] * x[i] + 1.0f) / (i % 7 + 1);",
+    "reduce": f"{INDEX} __shared__ float s[256]; int t = threadIdx.x; s[t] = i < n ? x[i] : 0; __syncthreads();"
+    " for (int d = blockDim.x / 2; d > 0; d /= 2) { if (t < d) s[t] += s[t + d]; __syncthreads(); }"
+    " if (i < n) y[i] = s[0];",
+    "counted": f"{INDEX} __shared__ float s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
+    " atomicAdd(&s[t * 7 % blockDim.x], 2.0f); __syncthreads(); if (i < n) y[i] = s[t] + x[i];",
+    "dynamic": f"{INDEX} extern __shared__ float s[]; s[threadIdx.x] = i < n ? x[i] : 1; __syncthreads();"
+    " if (i < n) y[i] = s[blockDim.x - 1 - threadIdx.x];",
+    "shuffle": f"{INDEX} float v = i < n ? x[i] : 0; for (int d = 16; d; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);"
+    " v = __shfl_sync(0xffffffff, v, 0); if (i < n) y[i] = v;",
+    "atomics": f"{INDEX} if (i < n) atomicAdd(&y[i % 16], (float)(i % 5));",
+    "loop": f"{INDEX} for (; i < n; i += gridDim.x * blockDim.x) {{ float a = 0; for (int j = 0; j <= i % 9; j++) {{ if (j == 4) continue; a += x[(i + j) % n]; }} y[i] = a; }}",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(text, **options):
+        path = tmp_path / "program.cu"
+        path.write_text(HEAD + text)
+        return run_program(path, [], Options(**options), capture=True)
+
+    return go
+
+
+def program(body, size=1000, grid=5, block=256, before="", shared=1024):
+    text = f"{before}\n__global__ void k(const float* x, float* y, int n) {{ {body} }}\n{MAIN}"
+    for word, value in (("SIZE", size), ("GRID", grid), ("BLOCK", block), ("SHARED", shared)):
+        text = text.replace(word, str(value))
+    return text
+
+
+def test_compiled_and_interpreted_give_the_same_bits(run):
+    seed = int(time.time())
+    draw = random.Random(seed)
+    block = draw.choice([32, 64, 128, 256])
+    size = draw.randint(1, 3000)
+    parts = {}
+    for name, body in KERNELS.items():
+        grid = -(-size // block) if name != "loop" else 3
+        parts[name] = program(body, size, grid, block).replace(" k(", f" {name}(").replace(" k<<<", f" {name}<<<")
+    text = "\n".join(part.replace("int main() {", f"int run_{name}() {{") for name, part in parts.items())
+    text = text.replace("free(h);\n}", "free(h); return 0;\n}")
+    text += "int main() { " + " ".join(f"run_{name}();" for name in parts) + " }"
+    interpreted, compiled = run(text, interpret=100.0), run(text, interpret=0.0)
+    assert compiled.ended == "exit", (seed, compiled.message)
+    assert interpreted.output == compiled.output, (seed, size, block)
+    assert not compiled.faults, (seed, [f.message for f in compiled.faults])
+    assert all(launch["compiled_blocks"] == launch["grid"][0] for launch in compiled.launches)
+
+
+def test_a_large_grid_is_interpreted_in_part_and_compiled_for_the_rest(run):
+    text = program(KERNELS["reduce"], 200_000, 782, 256)
+    whole, part = run(text, interpret=100.0), run(text, interpret=0.05)
+    assert whole.output == part.output
+    launch = part.launches[0]
+    assert launch["interpreted_blocks"] > 0
+    assert launch["interpreted_blocks"] + launch["compiled_blocks"] == 782
+
+
+def test_a_kernel_that_loops_for_long_is_begun_again_as_compiled_code(run):
+    body = f"{INDEX} if (i >= n) return; float a = y[i]; for (int j = 0; j < 300000; j++) a = a * 0.5f + x[i]; y[i] = a + y[i];"
+    report = run(program(body, 64, 1, 64), interpret=1.0, seconds=30)
+    assert report.ended == "exit", report.message
+    assert report.launches[0]["compiled_blocks"] == 1
+    assert report.output.endswith("-22 -18\n")  # 2 · x: y was as before when it began again
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (f"{INDEX} y[i] = x[i < n ? i : 0];", Kind.OUT_OF_BOUNDS, "past the end of y"),
+        (f"{INDEX} if (i < n) y[i] = x[i + 5];", Kind.OUT_OF_BOUNDS, "past the end of x"),
+        (f"{INDEX} float* p = 0; if (i == 3) p[0] = 1; else y[0] = 1;", Kind.NULL_POINTER, "thread (0, 3) of block (0, 0)"),
+        (f"{INDEX} float a[4]; a[1] = 2; if (i < n) y[i] = a[i % 4];", Kind.UNINITIALISED_READ, "no value"),
+    ],
+)  # fmt: skip
+def test_faults_of_compiled_code_are_named_at_their_line(run, body, kind, words):
+    report = run(program(body), interpret=0.0)
+    found = [f for f in report.faults if f.kind is kind]
+    assert found, [f.message for f in report.findings]
+    assert words in found[0].message
+    assert found[0].line == 4
+    assert report.ended == "exit"
+    assert (report.status == 3) == (kind is Kind.NULL_POINTER)  # the card's error comes back to the program
+
+
+def test_a_division_by_zero_stops_no_card(run):
+    report = run(
+        program(f"{INDEX} int z = n - n; if (i < n) y[i] = (float)(7 / (z + (i > 0 ? 1 : 0)));"), interpret=0.0
+    )
+    assert report.ended == "exit"
+    assert report.output.endswith("-1 7\n")
+
+
+def test_what_the_machine_cannot_do_runs_as_compiled_code(run):
+    before = """
+struct Cell { int tag; double weight; char mark; };
+struct Twice { float by; __host__ __device__ float operator()(float v) const { return by * v; } };
+__device__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+template <class F> __device__ float apply(F f, float v) { return f(v); }
+"""
+    body = f"{INDEX} Cell c = {{i, 0.5 * i, 'a'}}; Cell* p = &c; Twice t; t.by = 2; if (i < n) y[i] = apply(t, (float)(p->weight + fib(i % 10))) + p->tag + p->mark;"
+    report = run(program(body, before=before))
+    assert report.ended == "exit", report.message
+    assert report.output.split()[1:] == ["97", "2163"]  # 2 · (0 + 0) + 0 + 97, 2 · (499.5 + 34) + 999 + 97
+    assert not report.faults
+
+
+def test_cooperative_groups_of_the_block_and_of_tiles(run):
+    before = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;"
+    body = f"{INDEX} cg::thread_block b = cg::this_thread_block(); auto t = cg::tiled_partition<32>(b); int v = t.thread_rank();" \
+        " for (int d = t.size() / 2; d > 0; d /= 2) v += t.shfl_down(v, d); v = t.shfl(v, 0); b.sync(); if (i < n) y[i] = v + b.size();"  # fmt: skip
+    report = run(program(body, before=before), interpret=0.0)
+    assert report.ended == "exit", report.message
+    assert report.output.split()[1:] == ["752", "752"]
+
+
+def test_threads_that_left_do_not_hold_up_the_others(run):
+    body = f"{INDEX} __shared__ float s[256]; if (threadIdx.x >= 100) return; s[threadIdx.x] = 1; __syncthreads(); float a = 0; for (int j = 0; j < 100; j++) a += s[j]; if (i < n) y[i] = a;"
+    report = run(program(body), interpret=0.0)
+    assert report.ended == "exit"
+    assert report.output.split()[1:2] == ["100"]
+
+
+THERE = """
+import json, pathlib, sys
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+sys.executable = sys.argv[1]
+report = run_program(pathlib.Path(sys.argv[2]), [], Options(interpret=0.0, seconds=250, wall=560), capture=True)
+print(json.dumps([report.ended, report.output, report.message, [x["compiled_blocks"] for x in report.launches]]))
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["reduce", "shuffle"])
+def test_barriers_exchange_stacks_on_the_other_architecture_too(name, run, tmp_path):
+    """By machine code of its own; the whole run is emulated, minutes long (TILEWISE_EMULATED_PYTHON)."""
+    emulated = os.environ["TILEWISE_EMULATED_PYTHON"]
+    here = run(program(KERNELS[name], 300, 3, 128), interpret=100.0)
+    environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    command = [emulated, "-c", THERE, emulated, str(tmp_path / "program.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["exit", here.output, "", [3]]

@@ -1,0 +1,171 @@
+"""Programs spoilt at random are refused in a sentence or lowered: nothing else comes out of the front end."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewise.emulator.host.language.read_entity import read_tokens
+from tilewise.emulator.host.lower.module import module_text
+from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.host.translation_unit import read_unit
+from tilewise.errors import TilewiseError
+
+sys.path.insert(0, str(Path(__file__).parent))
+from generated_programs import Draw
+
+WORDS = [
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "<",
+    ">",
+    ";",
+    ",",
+    "*",
+    "&",
+    "::",
+    "=",
+    "<<<",
+    ">>>",
+    "template",
+    "struct",
+    "int",
+    "const",
+    "auto",
+    "return",
+    "0",
+    "operator",
+    "new",
+    "delete",
+    "<<",
+    "...",
+    "#if",
+]
+NAMES = [
+    "x",
+    "a",
+    "b",
+    "k",
+    "p",
+    "q",
+    "v",
+    "s",
+    "f",
+    "total",
+    "table",
+    "Point",
+    "twice",
+    "change",
+    "std::vector<int>",
+    "3.5",
+    "-1",
+    '"t"',
+    "&k",
+    "*p",
+    "v.size()",
+    "p.z[1]",
+    "q.y",
+]
+
+
+class Addresses:
+    """Memory that is only given addresses, never touched."""
+
+    base, size, shift = 1 << 40, 1 << 36, 1 << 36
+    line_address, stack_address, stack_end = (1 << 40) + 64, (1 << 40) + 128, (1 << 40) + (1 << 26)
+
+    epoch_address, native_address = (1 << 40) + 192, (1 << 40) + 256
+
+    def __init__(self) -> None:
+        self.next = self.base + (1 << 30)
+
+    def static(self, size, name, device, host=False, unset=False, line=0):
+        self.next += size + 64
+        return self.next
+
+    def private(self, size):
+        return self.static(size, "", False)
+
+    def constant(self, data):
+        return self.static(len(data), "", False)
+
+
+def lowered(path: Path) -> str:
+    unit = read_unit(path, [], {})
+    declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+    program = Program(unit.source, declared.entities, declared.names, Addresses())
+    return module_text(program)
+
+
+def spoilt(text: str, draw: random.Random) -> str:
+    words = text.split(" ")
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(words))
+        how = draw.randrange(4)
+        if how == 0:
+            del words[at]
+        elif how == 1:
+            words[at] = draw.choice(NAMES if draw.random() < 0.8 else WORDS)
+        elif how == 2:
+            words.insert(at, draw.choice(WORDS))
+        else:
+            other = draw.randrange(len(words))
+            words[at], words[other] = words[other], words[at]
+    return " ".join(words)
+
+
+def try_seeds(seeds, folder):
+    for seed in seeds:
+        draw = random.Random(seed)
+        path = folder / "spoilt.cu"
+        path.write_text(spoilt(Draw(seed).program(), draw))
+        try:
+            lowered(path)
+        except TilewiseError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+
+
+def test_spoilt_programs_are_refused_or_lowered(tmp_path):
+    start = time.time_ns() % (1 << 30)
+    try_seeds(range(start, start + 12), tmp_path)
+
+
+@pytest.mark.slow
+def test_ten_thousand_spoilt_programs(tmp_path):
+    start = time.time_ns() % (1 << 30)
+    try_seeds(range(start, start + 10_000), tmp_path)
+
+
+@pytest.mark.parametrize("cut_off", ["::", "unsigned ::", "const ::", "int a = ::"])
+def test_a_file_that_ends_inside_a_name_is_no_surprise(tmp_path, cut_off):
+    path = tmp_path / "cut.cu"
+    path.write_text("int main() { return 0; }\n" + cut_off)
+    with contextlib.suppress(TilewiseError):
+        lowered(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#include <stdio.h>\nint main() { printf("%d\\n", {1}); }',
+        "auto f(int x) { return {x, x}; }\nint main() { f(1); }",
+        "struct V { int x; auto operator+(const V& o) const { return {x + o.x}; } };\nint main() { V a{1}; a + a; }",
+        "int main() { auto f = [](int x) { return {x}; }; return f(1); }",
+    ],
+)
+def test_braces_that_have_no_type_are_refused(tmp_path, text):
+    path = tmp_path / "braces.cu"
+    path.write_text(text)
+    with pytest.raises(TilewiseError, match="a list in braces needs a type here"):
+        lowered(path)

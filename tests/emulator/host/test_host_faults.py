@@ -1,0 +1,158 @@
+"""Faults of the host side, each put into a right program and named at its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.emulator.host.process import run_program
+
+RIGHT = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <math.h>
+#define TILE 8
+__global__ void multiply(const float* A, const float* B, float* C, int n) {
+  __shared__ float As[TILE][TILE], Bs[TILE][TILE];
+  int row = blockIdx.y * TILE + threadIdx.y, col = blockIdx.x * TILE + threadIdx.x;
+  float sum = 0;
+  for (int p = 0; p < (n + TILE - 1) / TILE; ++p) {
+    As[threadIdx.y][threadIdx.x] = row < n && p * TILE + threadIdx.x < n ? A[row * n + p * TILE + threadIdx.x] : 0;
+    Bs[threadIdx.y][threadIdx.x] = col < n && p * TILE + threadIdx.y < n ? B[(p * TILE + threadIdx.y) * n + col] : 0;
+    __syncthreads();
+    for (int k = 0; k < TILE; ++k) sum += As[threadIdx.y][k] * Bs[k][threadIdx.x];
+    __syncthreads();
+  }
+  if (row < n && col < n) C[row * n + col] = sum;
+}
+int main() {
+  int n = 20;
+  size_t bytes = n * n * sizeof(float);
+  float* a = (float*)malloc(bytes);
+  float* b = (float*)malloc(bytes);
+  float* c = (float*)malloc(bytes);
+  for (int i = 0; i < n * n; i++) { a[i] = rand() % 10; b[i] = rand() % 10; }
+  float *da, *db, *dc;
+  cudaMalloc(&da, bytes);
+  cudaMalloc(&db, bytes);
+  cudaMalloc(&dc, bytes);
+  cudaMemcpy(da, a, bytes, cudaMemcpyHostToDevice);
+  cudaMemcpy(db, b, bytes, cudaMemcpyHostToDevice);
+  dim3 block(TILE, TILE), grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE);
+  multiply<<<grid, block>>>(da, db, dc, n);
+  cudaMemcpy(c, dc, bytes, cudaMemcpyDeviceToHost);
+  int bad = 0;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      float sum = 0;
+      for (int k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
+      if (fabsf(sum - c[i * n + j]) > 1e-3f) bad++;
+    }
+  printf(bad ? "FAILED\\n" : "PASSED\\n");
+  cudaFree(da); cudaFree(db);
+  cudaFree(dc);
+  free(a); free(b);
+  free(c);
+  return bad != 0;
+}
+"""
+
+# what is changed, to what, the kind found, and a piece of the line it is found at
+WRONG = {
+    "a copy is missing": ("  cudaMemcpy(db, b, bytes, cudaMemcpyHostToDevice);\n", "", "uninitialised-read", "? B["),
+    "a copy goes the wrong way": (
+        "cudaMemcpy(da, a, bytes, cudaMemcpyHostToDevice)", "cudaMemcpy(da, a, bytes, cudaMemcpyDeviceToHost)", "copy",
+        "cudaMemcpy(da",
+    ),
+    "a copy's pointers are swapped": ("cudaMemcpy(c, dc,", "cudaMemcpy(dc, c,", "copy", "cudaMemcpy(dc"),
+    "a copy is too long": ("cudaMemcpy(db, b, bytes,", "cudaMemcpy(db, b, bytes * 2,", "copy", "cudaMemcpy(db"),
+    "a copy is too short": ("cudaMemcpy(db, b, bytes,", "cudaMemcpy(db, b, n * n,", "uninitialised-read", "? B["),
+    "an allocation on the card lacks sizeof": (
+        "cudaMalloc(&db, bytes)", "cudaMalloc(&db, n * n)", "small-allocation", "cudaMalloc(&db",
+    ),
+    "an allocation on the host lacks sizeof": (
+        "float* c = (float*)malloc(bytes)", "float* c = (float*)malloc(n * n)", "small-allocation", "float* c",
+    ),
+    "a kernel is given host memory": (
+        ">>>(da, db, dc, n)", ">>>(a, db, dc, n)", "host-pointer-on-the-device", "multiply<<<",
+    ),
+    "the host reads the card's memory": ("sum - c[i", "sum - dc[i", "device-pointer-on-the-host", "dc[i"),
+    "results are never copied back": (
+        "  cudaMemcpy(c, dc, bytes, cudaMemcpyDeviceToHost);\n", "", "uninitialised-read", "c[i * n + j]) >",
+    ),
+    "memory of the card is never freed": ("  cudaFree(dc);\n", "", "leak", "cudaMalloc(&dc"),
+    "memory of the host is never freed": ("  free(c);\n", "", "leak", "float* c"),
+    "memory is freed twice": ("  free(c);\n", "  free(c); free(a);\n", "double-free", "free(c); free(a)"),
+    "memory is freed by the wrong call": ("  cudaFree(dc);\n", "  free(dc);\n", "wrong-free", "free(dc)"),
+    "a block is too large and nobody asks": ("#define TILE 8", "#define TILE 40", "launch", "multiply<<<"),
+    "a grid has no blocks": ("grid((n + TILE - 1) / TILE, (n", "grid(n / 32, (n", "launch", "multiply<<<"),
+    "a variable has no value": ("int bad = 0;", "int bad;", "uninitialised-read", "printf(bad"),
+    "an index leaves the host's array": (
+        "i < n * n; i++) { a", "i <= n * n; i++) { a", "out-of-bounds", "a[i] = rand()",
+    ),
+}  # fmt: skip
+
+
+def program(tmp_path, text):
+    path = tmp_path / "program.cu"
+    path.write_text(text)
+    return run_program(path, capture=True)
+
+
+def test_the_right_program_runs_and_nothing_is_found(tmp_path):
+    report = program(tmp_path, RIGHT)
+    assert (report.ended, report.status, report.output) == ("exit", 0, "PASSED\n")
+    assert report.findings == []
+
+
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize("fault", WRONG)
+def test_each_fault_is_named_at_its_line(fault, tmp_path):
+    before, after, kind, line = WRONG[fault]
+    assert before in RIGHT
+    report = program(tmp_path, RIGHT.replace(before, after))
+    found = [f for f in report.findings if str(f.kind) == kind and line in f.place.text]
+    assert found, [(str(f.kind), f.line, f.message) for f in report.findings]
+    assert found[0].hint
+
+
+def test_a_copy_that_begins_behind_the_end_of_a_block_names_the_block(tmp_path):
+    """It was said to be memory that was never allocated."""
+    text = "int main() { float h[8] = {0}; float* d; cudaMalloc(&d, 8);\n"
+    report = program(tmp_path, f"{text}cudaMemcpy(d + 3, h, 4, cudaMemcpyHostToDevice); cudaFree(d); }}\n")
+    (found,) = report.findings
+    assert (found.kind.value, found.line) == ("copy", 2)
+    assert "writes past the end of d (8 bytes from cudaMalloc at line 1)" in found.message
+
+
+def test_the_least_integer_by_minus_one_is_no_division_by_zero(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text("int main(int argc, char**) { int least = -2147483647 - argc;\n return least / -argc; }\n")
+    report = run_program(path, capture=True)
+    assert [(f.kind.value, f.place.line) for f in report.faults] == [("division", 2)]
+    assert "divided by -1" in report.faults[0].message
+    assert report.status == 136
+
+
+SEVERAL_ON_A_LINE = """#include <stdio.h>
+#define cudaCheck(x) do { cudaError_t e = (x); if (e) printf("%d\\n", e); } while (0)
+__global__ void k(float *a, float *b, float *c) { int i = threadIdx.x; c[i] = a[i] + b[i]; }
+int main() {
+  float *x, *y, *z, h[32];
+  cudaMalloc(&x, 128); cudaMalloc(&y, 128); cudaMalloc(&z, 128);
+  cudaMemset(x, 0, 128);
+  k<<<1, 32>>>(x, y, z);
+  cudaMemcpy(h, z, 128, cudaMemcpyDeviceToHost); cudaMemcpy(h, z, 256, cudaMemcpyDeviceToHost);
+  float *w;
+  cudaCheck(cudaMalloc(&w, 128));
+  k<<<1, 32>>>(x, w, z);
+  cudaFree(x); cudaFree(y); cudaFree(z); printf("%g\\n", h[3]);
+}
+"""
+
+
+def test_of_several_allocations_on_a_line_the_right_one_is_named(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(SEVERAL_ON_A_LINE)
+    found = run_program(path, capture=True).findings
+    assert any("copied into y (allocated at line 6)" in f.hint for f in found)
+    assert any(f.message.startswith("w (128 bytes from cudaMalloc at line 11)") for f in found)

@@ -1,0 +1,79 @@
+"""Vectors of many elements: copying one and pushing onto it take time in proportion to what is added."""
+
+from __future__ import annotations
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+PROGRAM = """\
+#include <cstdio>
+#include <string>
+#include <vector>
+struct Named { int number; std::string name; };
+int main() {
+  std::vector<int> many(1 << 20, 1), copy = many, assigned;
+  assigned = copy;
+  std::vector<int> pushed;
+  for (int i = 0; i < 60000; i++) pushed.push_back(i);
+  pushed.pop_back();
+  std::vector<Named> names;
+  for (int i = 0; i < 5; i++) names.push_back({i, "n" + std::to_string(i)});
+  std::vector<Named> same(names), other;
+  other = same;
+  other.pop_back();
+  other.resize(7);
+  printf("%d %zu %d %s %s %zu\\n", assigned[99], pushed.size(), pushed[59998], same[4].name.c_str(),
+         other[3].name.c_str(), other.size());
+  // more
+}
+"""
+
+
+def run(tmp_path, text):
+    path = tmp_path / "vectors.cu"
+    path.write_text(text)
+    return run_program(path, options=Options(seconds=10), capture=True)
+
+
+def test_a_million_copied_and_sixty_thousand_pushed_end_within_the_limit(tmp_path):
+    """Every push_back looked at all elements once: this took minutes."""
+    ran = run(tmp_path, PROGRAM)
+    assert ran.output == "1 59999 59998 n4 n3 7\n"
+    assert not ran.findings
+
+
+def test_what_is_room_and_no_element_is_still_told(tmp_path):
+    more = ("pushed[59999] = 1;", "pushed.reserve(200000); pushed[60000] = 1;", "pushed.clear(); pushed[0] = 1;")
+    for line in (*more, "pushed.push_back(7); return pushed[59999] - 7;"):
+        ran = run(tmp_path, PROGRAM.replace("1 << 20", "1 << 10").replace("// more", line))
+        assert [f.kind.value for f in ran.findings] == (["out-of-bounds"] if line in more else [])
+
+
+def test_the_address_of_an_array_of_run_time_length_is_its_beginning(tmp_path):
+    text = "#include <cstdio>\n#include <cstring>\nint main() { int n = 5, a[n], b[5] = {1, 2, 3, 4, 5};\n"
+    ran = run(tmp_path, text + 'memcpy(&a, b, sizeof a);\nprintf("%d %zu\\n", a[4], sizeof a); }\n')
+    assert ran.output == "5 20\n"
+    assert not ran.findings
+
+
+def test_elements_come_and_go_without_a_call_and_what_is_gone_is_told(tmp_path):
+    """Two million of each were two million calls of the runtime."""
+    path = tmp_path / "vector.cu"
+    path.write_text("""#include <cstdio>
+#include <vector>
+int main() { std::vector<int> v; long s = 0;
+  for (int t = 0; t < 4; t++) { for (int i = 0; i < 1000000; i++) v.push_back(i); for (int i = 0; i < 1000000; i++) { s += v.back(); v.pop_back(); } }
+  v.push_back(1); v.push_back(2); printf("%ld\\n", s);
+  printf("%d\\n", v[2]);
+  std::vector<int> w(100, 1); s = 0; for (int i = 0; i < 100; i++) s += w[i];
+  w.pop_back();
+  for (int i = 0; i < 100; i++) s += w[i];
+}
+""")  # noqa: E501
+    report = run_program(path, options=Options(seconds=5.0), capture=True)
+    assert report.output is not None
+    assert report.output.startswith("1999998000000\n"), report.message
+    assert [(f.kind.value, f.place.line) for f in report.faults if f.place] == [
+        ("out-of-bounds", 6),
+        ("out-of-bounds", 9),
+    ]

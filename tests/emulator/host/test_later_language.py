@@ -1,0 +1,98 @@
+"""Concepts, alignments that are computed, functions that arguments bring, words of compilers and of newer cards."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+LANGUAGE = r"""
+#include <cstdio>
+#include <iostream>
+#include <vector>
+#include <algorithm>
+#include <numeric>
+#include <concepts>
+#include <span>
+#include <type_traits>
+template <std::integral T> T twice(T x) { return 2 * x; }
+template <std::floating_point T> T twice(T x) { return 3 * x; }
+template <typename T> concept Number = std::is_arithmetic_v<T>;
+template <Number T> T thrice(T x) { return 3 * x; }
+template <typename T> requires Number<T> T four(T x) { return 4 * x; }
+template <typename T> requires (sizeof(T) == 4 && std::is_integral_v<T>) T five(T x) { return 5 * x; }
+template <typename T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
+struct alignas(16) P { float x; };
+struct Shape { static int area(int a) { return a * a; } };
+int total(std::span<const int> s) { int t = 0; for (int x : s) t += x; return t + (int)s.size(); }
+int applied(int (*f)(int), int x) { return f(x); }
+int main() {
+  std::vector<int> a{3, 1, 2}; int c[3] = {9, 7, 8};
+  sort(begin(a), end(a)); std::sort(std::begin(c), std::end(c)); printf("%d %d %d %zu\n", a[0], c[0], accumulate(a.begin(), a.end(), 0), std::size(c));
+  std::cout << total(a) << " " << total({c, 2}) << " ";
+  std::cout << twice(2) << " " << twice(2.5) << " " << thrice(2) << four(1) << five(1) << "\n";
+  std::streamsize kept = std::cout.precision(); std::cout.precision(3); std::cout << 3.14159 << " "; std::cout.precision(kept); std::cout << 3.14159265 << " " << kept << "\n";
+  std::cout << sizeof(P) << " " << alignof(Vec<float, 4>) << " " << sizeof(Vec<double, 2>) << " " << applied(Shape::area, 5) << "\n";
+  if (__builtin_expect(a[0] == 1, 1)) std::cout << __builtin_popcount(255u) << " " << __builtin_clz(1u) << " " << __builtin_ctz(8u) << "\n";
+  return 0;
+}
+"""
+# as g++ -std=c++20 has it
+LANGUAGE_PRINTS = "1 7 6 3\n9 17 4 7.5 645\n3.14 3.14159 6\n16 16 16 25\n8 31 3\n"
+GROUPS = r"""
+#include <cstdio>
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__device__ int sum(cg::thread_group g, int* s, int v) { int t = g.thread_rank(); for (int i = g.size() / 2; i > 0; i /= 2) { s[t] = v; g.sync(); if (t < i) v += s[t + i]; g.sync(); } return v; }
+__global__ void k(int* c) {
+  __shared__ int s[64]; auto b = cg::this_thread_block();
+  if (threadIdx.x % 3 == 0) { cg::coalesced_group g = cg::coalesced_threads(); int all = g.shfl((int)threadIdx.x, 0); if (g.thread_rank() == 0) { atomicAdd(c, g.size()); atomicAdd(c + 4, all); } }
+  auto t = cg::tiled_partition<16>(b); int v = t.thread_rank(); v = cg::reduce(t, v, cg::plus<int>()); if (t.thread_rank() == 0) atomicAdd(c + 1, v);
+  cg::grid_group all = cg::this_grid(); if (all.thread_rank() == 0) c[2] = all.size();
+  cg::thread_group w = cg::tiled_partition(b, 32); if (w.thread_rank() == 0) atomicAdd(c + 3, 1);
+  int x = sum(b, s, 1); if (threadIdx.x == 0) atomicAdd(c + 5, x);
+  unsigned same = __match_any_sync(0xffffffff, threadIdx.x % 4); if (threadIdx.x == 1) c[6] = same; if (threadIdx.x < 5) { unsigned m = __activemask(); if (threadIdx.x == 0) c[7] = m; }
+}
+int main() { int *d, h[8]; cudaMalloc(&d, 32); cudaMemset(d, 0, 32); k<<<2, 64>>>(d); cudaMemcpy(h, d, 32, cudaMemcpyDeviceToHost); for (int i = 0; i < 8; i++) printf("%d ", h[i]); printf("\n"); cudaFree(d); return 0; }
+"""
+KERNELS_BY_NAME = r"""
+#include <cstdio>
+#include "../common/book.h"
+template <typename T> __global__ void doubled(T* a, T* b, size_t n) { size_t i = threadIdx.x; if (i < n) b[i] = a[i] * 2; }
+__global__ void tripled(float* a, float* b, size_t n) { size_t i = threadIdx.x; if (i < n) b[i] = a[i] * 3; }
+template <typename T> void run(void (*kernel)(T*, T*, size_t), T* a, T* b, int n) { kernel<<<1, 32>>>(a, b, n); }
+int main() { float *a, *b, h[4] = {1, 2, 3, 4}; cudaMalloc(&a, 16); cudaMalloc(&b, 16); cudaMemcpy(a, h, 16, cudaMemcpyHostToDevice);
+  run<float>(doubled, a, b, 4); swap(a, b); run(doubled<float>, a, b, 4); swap(a, b); run(tripled, a, b, 4); run<float>(tripled, a, b, 4);
+  cudaMemcpy(h, b, 16, cudaMemcpyDeviceToHost); printf("%g\n", h[3]); cudaFree(a); cudaFree(b); return 0; }
+"""
+
+
+def printed(tmp_path, text):
+    path = tmp_path / "program.cu"
+    path.write_text(text)
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.faults, report.message) == ([], "")
+    return report.output
+
+
+def test_concepts_alignments_and_what_arguments_bring(tmp_path):
+    assert printed(tmp_path, LANGUAGE) == LANGUAGE_PRINTS
+
+
+def test_an_alignment_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "program.cu"
+    for wrong in ("3.14159", "3", "-8", "n", "1 << 40"):
+        path.write_text(
+            f"int n = 8; struct alignas({wrong}) P {{ float x; }}; int main() {{ P p; p.x = 1; return (int)p.x; }}"
+        )
+        report = run_program(path, [], Options(), capture=True)
+        assert report.ended == "refused"
+        assert "alignment" in report.message
+
+
+def test_groups_of_those_that_are_here_do_not_meet_the_others_of_the_warp(tmp_path):
+    assert printed(tmp_path, GROUPS) == "44 960 128 4 66 128 572662306 31 \n"
+
+
+def test_a_kernel_template_by_its_name_alone(tmp_path):
+    assert printed(tmp_path, KERNELS_BY_NAME) == "48\n"

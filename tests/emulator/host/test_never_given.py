@@ -1,0 +1,91 @@
+"""Variables of the card that nobody gives a value: a forgotten cudaMemcpyToSymbol is told, a counter is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+BLUR = """\
+#include <cstdio>
+__constant__ float mask[5];
+__device__ int limit;
+__device__ int counter;
+__device__ float bias[4], sums[64];
+__device__ float biased(float x) { return x + bias[1]; }
+__device__ void store(float* to, float x) { *to = x; }
+__device__ float given[64];
+__global__ void blur(const float* in, float* out, int n) {
+  int i = threadIdx.x;
+  float s = 0;
+  for (int k = 0; k < 5; k++)
+    if (i + k < n) s += mask[k] * in[i + k];
+  sums[i] += s;
+  atomicAdd(&counter, 1);
+  store(given + i, s);
+  out[i] = s + sums[i] + given[i];
+  // more
+}
+int main() {
+  float h[64], m[5] = {1, 2, 3, 2, 1}, *a, *b;
+  for (int i = 0; i < 64; i++) h[i] = i;
+  cudaMalloc(&a, sizeof h); cudaMalloc(&b, sizeof h);
+  cudaMemcpy(a, h, sizeof h, cudaMemcpyHostToDevice);
+  cudaMemcpyToSymbol(mask, m, sizeof m);
+  blur<<<1, 64>>>(a, b, 64);
+  cudaMemcpy(h, b, sizeof h, cudaMemcpyDeviceToHost);
+  int c; float back[5];
+  cudaMemcpyFromSymbol(&c, counter, sizeof c);
+  cudaMemcpyFromSymbol(back, mask, sizeof back);
+  printf("%g %d %g\\n", h[3], c, back[0]);
+  cudaFree(a); cudaFree(b);
+}
+"""
+COPY = "  cudaMemcpyToSymbol(mask, m, sizeof m);\n"
+
+
+@pytest.fixture(params=[4.0, 0.0], ids=["interpreted", "compiled"])
+def found(request, tmp_path):
+    def run(text):
+        path = tmp_path / "blur.cu"
+        path.write_text(text)
+        ran = run_program(path, options=Options(interpret=request.param), capture=True)
+        return ran, [(f.kind.value, text.splitlines()[f.line - 1].strip()) for f in ran.findings]
+
+    return run
+
+
+def test_memory_that_begins_at_zero_on_purpose_is_no_fault(found):
+    ran, faults = found(BLUR)
+    assert faults == []
+    assert ran.output == "135 64 1\n"
+
+
+@pytest.mark.parametrize("instead", ["", "  cudaMemcpyToSymbol(mask, m, 5);\n"], ids=["forgotten", "without sizeof"])
+def test_a_constant_that_nobody_copied_to_is_told(found, instead):
+    ran, faults = found(BLUR.replace(COPY, instead))
+    assert faults == [("uninitialised-read", "if (i + k < n) s += mask[k] * in[i + k];")]
+    assert "cudaMemcpyToSymbol(mask" in ran.findings[0].hint
+    assert "zero" in ran.findings[0].hint
+    assert " 64 " in ran.output  # it ran on, with zeros
+
+
+@pytest.mark.parametrize("line", ["if (i < limit) out[i] = 0;", "out[i] += biased(1);"])
+def test_a_device_variable_that_is_only_ever_read_is_told(found, line):
+    _, faults = found(BLUR.replace("// more", line))
+    assert [kind for kind, _ in faults] == ["uninitialised-read"]
+    assert faults[0][1] in (line, "__device__ float biased(float x) { return x + bias[1]; }")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "limit = 3; out[i] = limit;",
+        "int& l = limit; l = 3; out[i] = limit;",
+        "int* p = &limit; *p = 3; out[i] = limit;",
+    ],
+)
+def test_whatever_may_store_to_it_makes_it_a_variable_with_a_value(found, line):
+    _, faults = found(BLUR.replace("// more", f"if (i == 0) {{ {line} }}"))
+    assert faults == []

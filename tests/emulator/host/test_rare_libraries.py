@@ -1,0 +1,221 @@
+"""Parts of the libraries that few programs use, which are read only where they are named."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+STANDARD = r"""
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <math.h>
+#include <errno.h>
+#include <ctype.h>
+#include <algorithm>
+#include <vector>
+#include <numeric>
+#include <complex>
+#include <type_traits>
+#include <functional>
+#include <iterator>
+#include <sys/time.h>
+static int cmp(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
+template <class T> typename std::enable_if<std::is_floating_point<T>::value, T>::type halve(T x) { return x / 2; }
+template <class T> typename std::conditional<std::is_integral<T>::value, long, double>::type wide(T x) { return x; }
+int main() {
+  errno = 0; if (errno == ERANGE) return 1;
+  double w; int e; double q = modf(3.75, &w); printf("%g %g ", q, w); q = frexp(48.0, &e); printf("%g %d ", q, e); printf("%lld %g %g\n", llround(2.5), remainder(5.0, 3.0), nan("") != nan("") ? 1.0 : 0.0);
+  div_t d = div(17, 5); printf("%d %d\n", d.quot, d.rem);
+  int a[] = {1, 3, 5, 7, 9}, k = 7; int* f = (int*)bsearch(&k, a, 5, sizeof(int), cmp); printf("%ld\n", (long)(f - a));
+  char t[40] = "ab"; strncat(t, "cdef", 2); printf("%s %d %zu %zu\n", t, strncasecmp("ABc", "abd", 2), strspn("aab", "a"), strcspn("xyz,", ","));
+  char line[] = "one two,three"; char* rest; for (char* p = strtok_r(line, " ,", &rest); p; p = strtok_r(NULL, " ,", &rest)) printf("[%s]", p); printf("\n");
+  printf("%d %d %s %s\n", ispunct('!') != 0, isxdigit('g') != 0, (char*)memchr("hello", 'l', 5), strpbrk("hello", "ol"));
+  std::vector<int> v = {5, 2, 8, 1, 9, 3}; std::nth_element(v.begin(), v.begin() + 2, v.end()); printf("%d\n", v[2]);
+  std::sort(v.begin(), v.end()); printf("%d %d\n", (int)std::binary_search(v.begin(), v.end(), 8), (int)(std::upper_bound(v.begin(), v.end(), 5) - v.begin()));
+  auto mm = std::minmax_element(v.begin(), v.end()); printf("%d %d\n", *mm.first, *mm.second);
+  std::rotate(v.begin(), v.begin() + 2, v.end()); for (int x : v) printf("%d ", x); printf("\n");
+  v.erase(std::remove_if(v.begin(), v.end(), [](int x) { return x % 2 == 0; }), v.end()); for (int x : v) printf("%d ", x); printf("\n");
+  std::vector<int> o; std::copy_if(v.begin(), v.end(), std::back_inserter(o), [](int x) { return x > 2; }); printf("%zu\n", o.size());
+  int p[] = {1, 2, 3}; do printf("%d%d%d ", p[0], p[1], p[2]); while (std::next_permutation(p, p + 3)); printf("\n");
+  std::vector<int> m(6); int x1[] = {1, 4, 6}, x2[] = {2, 4, 5}; std::merge(x1, x1 + 3, x2, x2 + 3, m.begin()); for (int x : m) printf("%d ", x); printf("\n");
+  std::complex<double> z(1, 2), y = z * z + 2.0 * z; printf("%g %g %g\n", y.real(), y.imag(), std::abs(std::complex<float>(3, 4)));
+  printf("%g %d %d\n", halve(3.0), (int)sizeof(wide(3)), (int)std::is_same<int, int>::value);
+  std::vector<int> s(3); std::exclusive_scan(x1, x1 + 3, s.begin(), 0); printf("%d %d %d %d\n", s[0], s[1], s[2], std::logical_and<bool>()(true, false));
+  timeval t1 = {5, 100}, t2 = {3, 200}, t3; timersub(&t1, &t2, &t3); printf("%ld %ld ", t3.tv_sec, t3.tv_usec); timeradd(&t3, &t2, &t3); printf("%ld %ld %d %d ", t3.tv_sec, t3.tv_usec, timercmp(&t3, &t2, >), timercmp(&t3, &t1, !=)); timerclear(&t3); printf("%d %d\n", timerisset(&t3), timerisset(&t1));
+  return 0;
+}
+"""
+# as g++ -std=c++17 has it
+PRINTED = """\
+0.75 3 0.75 6 3 -1 1
+3 2
+3
+abcd 0 2 3
+[one][two][three]
+1 0 llo llo
+3
+1 4
+1 9
+3 5 8 9 1 2
+3 5 9 1
+3
+123 132 213 231 312 321
+1 2 4 4 5 6
+-1 8 5
+1.5 8 1
+0 1 5 0
+1 999900 5 100 1 0 0 1
+"""
+OF_THE_CARD = r"""
+#include <cufft.h>
+#include <cub/cub.cuh>
+#include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
+#include <thrust/reduce.h>
+#include <thrust/copy.h>
+#include <opencv2/opencv.hpp>
+#include <cuda.h>
+#include <cstdio>
+__global__ void k(const int* a, int* r) { typedef cub::BlockReduce<int, 64> R; __shared__ typename R::TempStorage t; int s = R(t).Sum(a[threadIdx.x]); if (threadIdx.x == 0) *r = s; }
+int main() {
+  cufftHandle p; cufftComplex h[8], *d; for (int i = 0; i < 8; ++i) { h[i].x = i; h[i].y = 0; }
+  cudaMalloc(&d, sizeof(h)); cudaMemcpy(d, h, sizeof(h), cudaMemcpyHostToDevice);
+  cufftPlan1d(&p, 8, CUFFT_C2C, 1); cufftExecC2C(p, d, d, CUFFT_FORWARD); cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost); cufftDestroy(p); cudaFree(d);
+  printf("%.3f %.3f %.3f\n", h[0].x, h[1].x, h[1].y);
+  int a[64], *da, *dr, r; for (int i = 0; i < 64; ++i) a[i] = i; cudaMalloc(&da, sizeof(a)); cudaMalloc(&dr, 4); cudaMemcpy(da, a, sizeof(a), cudaMemcpyHostToDevice);
+  void* t = 0; size_t n = 0; cub::DeviceReduce::Sum(t, n, da, dr, 64); cudaMalloc(&t, n); cub::DeviceReduce::Sum(t, n, da, dr, 64); cudaMemcpy(&r, dr, 4, cudaMemcpyDeviceToHost); printf("%d\n", r);
+  k<<<1, 64>>>(da, dr); cudaMemcpy(&r, dr, 4, cudaMemcpyDeviceToHost); printf("%d\n", r); cudaFree(t);
+  thrust::device_vector<int> v(10); thrust::sequence(v.begin(), v.end()); printf("%d\n", thrust::reduce(thrust::device, v.begin(), v.end(), 0, thrust::plus<int>()));
+  thrust::device_vector<int> w(10); auto e = thrust::copy_if(v.begin(), v.end(), w.begin(), [] __device__ (int x) { return x % 2 == 0; }); printf("%d\n", (int)(e - w.begin()));
+  cv::Mat m = cv::imread("none.png", cv::IMREAD_COLOR); if (m.empty()) { m = cv::Mat(4, 6, CV_8UC3, cv::Scalar(10, 20, 30)); }
+  cv::Mat g; cv::cvtColor(m, g, cv::COLOR_BGR2GRAY); printf("%d %d %d %d\n", g.rows, g.cols, g.channels(), (int)g.at<uchar>(1, 1)); cv::Vec3b q = m.at<cv::Vec3b>(0, 0); printf("%d\n", q[2]);
+  CUdevice dev; cuInit(0); cuDeviceGet(&dev, 0); char name[64]; cuDeviceGetName(name, 64, dev); printf("%s\n", name);
+  cudaFree(da); cudaFree(dr); return 0;
+}
+"""
+GIVEN_TO_KERNELS = r"""
+#include <cstdio>
+template <class F> __global__ void apply(float* a, int n, F f) { int i = threadIdx.x; if (i < n) a[i] = f(a[i]); }
+__global__ void twice(void* data) { float* p = (float*)data; p[threadIdx.x] *= 2; }
+int main() {
+  float h[4] = {1, 2, 3, 4}, by = 3; void* d; cudaMalloc(&d, 16); cudaMemcpy(d, h, 16, cudaMemcpyHostToDevice);
+  apply<<<1, 4>>>((float*)d, 4, [=] __device__ (float x) { return x * by; }); twice<<<1, 4>>>(d);
+  cudaMemcpy(h, d, 16, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[3]); cudaFree(d); return 0;
+}
+"""
+
+
+def run(folder, text):
+    path = folder / "program.cu"
+    path.write_text(text)
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.ended, report.faults) == ("exit", []), report.message
+    return "".join(line.rstrip() + "\n" for line in (report.output or "").splitlines())
+
+
+def test_c_and_the_standard_library(tmp_path):
+    assert run(tmp_path, STANDARD) == PRINTED
+
+
+def test_transforms_cub_thrust_pictures_and_the_driver(tmp_path):
+    lines = run(tmp_path, OF_THE_CARD).splitlines()
+    assert lines == ["28.000 -4.000 9.657", "2016", "2016", "45", "5", "4 6 1 22", "30", "Tesla T4"]
+
+
+def test_a_lambda_and_memory_of_no_type_in_a_kernel(tmp_path):
+    assert run(tmp_path, GIVEN_TO_KERNELS) == "6 24\n"
+
+
+def test_headers_that_are_left_out_written_with_backslashes_or_of_no_use(tmp_path):
+    """Other headers bring <vector> and <string> on most systems; of <sys/mman.h> nothing is used; Windows' slashes."""
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "#include <cstdio>\n#include <sys/mman.h>\n#include <thrust\\host_vector.h>\nusing namespace std;\n"
+        "struct Square : public std::unary_function<float, float> { float operator()(float x) const { return x * x; } };\n"
+        'int main() { vector<int> v(3, 2); std::string s = "a"; cout << v[1] << s << endl; cudaDeviceProp p;\n'
+        "  cudaGetDeviceProperties(&p, 0); if (p.computeMode == cudaComputeModeProhibited) return 1;\n"
+        '  thrust::host_vector<int> h(4); h[0] = 5; printf("%g %d\\n", Square()(3), h[0]); return 0; }\n'
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.output, report.faults) == ("2a\n9 5\n", [])
+    assert [note for note in report.notes if "<iostream> is not included" in note]
+    path.write_text("#include <nosuch/library.h>\nint main() { nosuch_handle h; return 0; }\n")
+    refused = run_program(path, [], Options(), capture=True)
+    assert refused.ended == "refused"
+    assert "<nosuch/library.h>: not among the headers that are known here" in refused.message
+
+
+def test_arithmetic_of_opencvs_mat(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "#include <opencv2/opencv.hpp>\n#include <stdio.h>\nint main() { cv::Mat m(2, 3, CV_32FC1, cv::Scalar(6));\n"
+        '  m /= 3.f; cv::Mat k = m * 2 + 1; k -= m; printf("%g %g\\n", k.at<float>(1, 2), m.at<float>(0, 0)); return 0; }\n'
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.output, report.faults) == ("3 2\n", [])
+
+
+def test_macros_whose_last_arguments_are_left_out(tmp_path):
+    """`, ##__VA_ARGS__` takes the comma along; an empty argument pasted to another leaves that alone."""
+    text = r"""
+#include <stdio.h>
+#define CHECK(A, M, ...) check((A), (M), ##__VA_ARGS__)
+#define JOIN(a, b) a##b
+int check(int a, const char* m, ...) { printf("%d %s", a, m); return a; }
+int main() { int* p = NULL; int xy = 7; if (CHECK(p == NULL, "x\n")) printf("y\n"); CHECK(0, "z\n", 3);
+  printf("%d %d %d %d\n", JOIN(x, y), JOIN(xy,), JOIN(,xy), JOIN(1, 2)); return 0; }
+""".replace("\\\\", "\\")
+    assert run(tmp_path, text) == "1 x\ny\n0 z\n7 7 7 12\n"
+
+
+def test_vectors_of_the_card_are_filled_and_copied(tmp_path):
+    text = r"""
+#include <cstdio>
+#include <thrust/device_vector.h>
+int main() { thrust::device_vector<int> a(1000, 7); a.resize(1003, 9); thrust::device_ptr<int> p = a.data();
+  thrust::device_vector<int> b(p + 1, p + 1003); int s = 0; for (int i = 0; i < 1002; i++) s += b[i]; printf("%d %d\n", s, (int)b.size()); return 0; }
+"""
+    assert run(tmp_path, text.replace("\\\\", "\\")) == "7020 1002\n"
+
+
+def test_rows_whose_length_is_not_known_before_running(tmp_path):
+    """As g++ prints it; and what lies past the last row is found."""
+    text = r"""
+#include <stdio.h>
+#include <string.h>
+float sum(float* p, int n) { float s = 0; for (int i = 0; i < n; i++) s += p[i]; return s; }
+int main() { int n = 3, m = 20; float a[n][m], b[n][m]; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i][j] = i * m + j;
+  memcpy(b, a, sizeof(a)); b[1][2] += 0.5f; float s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) s += b[i][j];
+  int c[n][4]; for (int i = 0; i < n; i++) for (int j = 0; j < 4; j++) c[i][j] = i - j;
+  printf("%g %zu %zu %g %g %g %d\n", a[2][19], sizeof(a), sizeof(a[0]), s, sum(a[1], m), *(&a[0][0] + 3), c[2][1]); return 0; }
+"""
+    assert run(tmp_path, text) == "59 240 80 1770.5 590 3 1\n"
+    path = tmp_path / "beyond.cu"
+    path.write_text(
+        "int main() { int n = 3; float a[n][n]; for (int i = 0; i < n; i++) for (int j = 0; j <= n; j++)\na[i][j] = 1; return 0; }\n"
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert [(f.kind.value, f.place.line) for f in report.faults if f.place is not None] == [("out-of-bounds", 2)]
+
+
+LIBCUXX = r"""
+#include <cstdio>
+#include <vector>
+#include <cuda/std/functional>
+#include <cuda/std/limits>
+#include <thrust/device_vector.h>
+#include <thrust/reduce.h>
+__global__ void k(float* o) { o[0] = cuda::std::numeric_limits<float>::max(); o[1] = cuda::std::min(3.0f, 2.0f); }
+int main() { thrust::device_vector<float> d(4, 1.5f); printf("%g\n", thrust::reduce(d.begin(), d.end(), 0.0f, cuda::std::plus<float>()));
+ float h[2], *o; cudaMalloc(&o, 8); k<<<1, 1>>>(o); cudaMemcpy(h, o, 8, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[1]); cudaFree(o);
+ cudaMemLocation where{}; where.type = cudaMemLocationTypeDevice; where.id = 0; float* m; cudaMallocManaged(&m, 64); m[0] = 2; cudaMemPrefetchAsync(m, 64, where, 0, 0); cudaMemAdvise(m, 64, cudaMemAdviseSetReadMostly, where); printf("%g\n", m[0]); cudaFree(m); }
+"""
+
+
+def test_names_of_libcuxx_and_places_of_memory(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(LIBCUXX)
+    report = run_program(path, capture=True)
+    assert (report.output, report.findings) == ("6\n3.40282e+38 2\n2\n", []), report.message

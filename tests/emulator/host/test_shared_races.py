@@ -1,0 +1,122 @@
+"""Shared memory: races of kernels that only run compiled, and cells without a value that are handed on."""
+
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+
+ROWS = """#include <cstdio>
+__global__ void turned(float** rows, float* out, int n) {
+  __shared__ float tile[8][8]; __shared__ int last;
+  int x = threadIdx.x, y = threadIdx.y;
+  for (int p = 0; p < 2; p++) {
+    tile[y][x] = rows[y][x] + p;
+    FIRST
+    out[y * n + x] = tile[x][y];
+    if (x == 0) last = 7;
+    SECOND
+  }
+}
+int main() {
+  float *row[8], **rows, *out, h[64];
+  for (int i = 0; i < 64; i++) h[i] = i;
+  cudaMalloc(&rows, sizeof row); cudaMalloc(&out, sizeof h);
+  for (int i = 0; i < 8; i++) { cudaMalloc(&row[i], 32); cudaMemcpy(row[i], h + 8 * i, 32, cudaMemcpyHostToDevice); }
+  cudaMemcpy(rows, row, sizeof row, cudaMemcpyHostToDevice);
+  turned<<<1, dim3(8, 8)>>>(rows, out, 8);
+  cudaMemcpy(h, out, sizeof h, cudaMemcpyDeviceToHost); printf("%g %g\\n", h[1], h[8]);
+  for (int i = 0; i < 8; i++) cudaFree(row[i]);
+  cudaFree(rows); cudaFree(out);
+}
+"""
+BARRIER = "__syncthreads();"
+HANDED_ON = """int main() {
+  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
+  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
+  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
+  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
+  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
+  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
+}
+"""
+REGISTERS = """#include <stdio.h>
+__global__ void march(const float *in, float *out, int n, int planes) {
+  __shared__ float tile[18];
+  int k = blockIdx.x * 16 + (int)threadIdx.x - 1;
+  float prev, curr, next;
+  if (k >= 0 && k < n) { curr = in[k]; tile[threadIdx.x] = curr; }
+  for (int i = 0; i < planes; ++i) {
+    if (i + 1 < planes && k >= 0 && k < n) next = in[(i + 1) * n + k];
+    __syncthreads();
+    if (i >= 1 && i < planes - 1 && k >= 1 && k < n - 1 && threadIdx.x >= 1 && threadIdx.x < 17)
+      out[i * n + k] = prev + next + tile[threadIdx.x - 1] + tile[threadIdx.x + 1];
+    __syncthreads();
+    prev = curr;
+    curr = next;
+    tile[threadIdx.x] = next;
+#ifdef WRONG
+    if (k >= -1 && k < n - 1 && threadIdx.x < 17)
+      out[i * n + k + 1] = prev * 2;
+#endif
+  }
+}
+"""
+MARCH = """#include <stdio.h>
+__global__ void march(const float *in, float *out, int n, int planes) {
+  __shared__ float prev[18], curr[18], next[18];
+  int k = blockIdx.x * 16 + (int)threadIdx.x - 1;
+  if (k >= 0 && k < n) curr[threadIdx.x] = in[k];
+  for (int i = 0; i < planes; ++i) {
+    if (i + 1 < planes && k >= 0 && k < n) next[threadIdx.x] = in[(i + 1) * n + k];
+    __syncthreads();
+    if (i >= 1 && i < planes - 1 && k >= 1 && k < n - 1 && threadIdx.x >= 1 && threadIdx.x < 17)
+      out[i * n + k] = prev[threadIdx.x] + next[threadIdx.x] + curr[threadIdx.x - 1] + curr[threadIdx.x + 1];
+    __syncthreads();
+    prev[threadIdx.x] = curr[threadIdx.x];
+    curr[threadIdx.x] = next[threadIdx.x];
+#ifdef WRONG
+    if (k >= -1 && k < n - 1 && threadIdx.x < 17)
+      out[i * n + k + 1] = prev[threadIdx.x] * 2;
+#endif
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "line", "other"), [(BARRIER, BARRIER, 0, 0), ("", BARRIER, 8, 6), (BARRIER, "", 8, 6)]
+)
+def test_a_missing_barrier_in_a_kernel_with_pointers_to_pointers(tmp_path, first, second, line, other):
+    path = tmp_path / "program.cu"
+    path.write_text(ROWS.replace("FIRST", first).replace("SECOND", second))
+    report = run_program(path, [], Options(), capture=True)
+    assert report.ended == "exit"
+    found = [(f.kind.value, f.place.line, f.other_place.line) for f in report.faults if f.place and f.other_place]
+    assert [(kind, {at, before}) for kind, at, before in found] == ([("race", {line, other})] if line else [])
+    assert len(report.faults) == len(found)
+    if not line:
+        assert report.output == "9 2\n"
+
+
+def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
+    """Three planes that march through a volume: at its edges nobody loads, and what is handed on there is not used."""
+    path = tmp_path / "program.cu"
+    path.write_text(MARCH + HANDED_ON)
+    report = run_program(path, capture=True)
+    assert (report.output, report.findings) == ("0\n", []), report.message
+    faults = run_program(path, [], Options(defines={"WRONG": "1"}), capture=True).faults
+    assert ("uninitialised-read", 16) in [(f.kind.value, f.place.line) for f in faults if f.place]
+
+
+@pytest.mark.parametrize("apart", ["", " int z = 0; again: if (z++ < 0) goto again;"], ids=["lanes", "one by one"])
+def test_a_threads_variable_without_a_value_may_be_handed_on(tmp_path, apart):
+    path = tmp_path / "program.cu"
+    path.write_text(REGISTERS.replace("float prev, curr, next;", "float prev, curr, next;" + apart) + HANDED_ON)
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.output, report.findings) == ("0\n", []), report.message
+    faults = run_program(path, [], Options(interpret=0.0, defines={"WRONG": "1"}), capture=True).faults
+    assert [(f.kind.value, f.place.line) for f in faults if f.place] == [("uninitialised-read", 18)]

@@ -1,0 +1,130 @@
+"""A budget stops the call it was given for, and nothing after it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tilewise.emulator import budget
+from tilewise.emulator.limits import Limits
+from tilewise.errors import LimitError
+
+
+def watchers():
+    return [thread for thread in threading.enumerate() if thread.name == "tilewise budget"]
+
+
+def for_ever():
+    while True:
+        sum(range(1000))
+
+
+def busy(seconds):
+    """In a frame of its own: what CPython 3.13 raises at the turn of a loop passes by its frame's own `with`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def nothing_comes_later(seconds=0.6):
+    """What a watcher that was left behind would stop: whatever the thread does next."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+    assert not watchers()
+
+
+def test_a_budget_used_up_while_it_is_entered(monkeypatch):
+    """A busy machine takes its time to start the watcher; the stop comes where the call begins, not before."""
+    start = threading.Thread.start
+
+    def slow(thread):
+        start(thread)
+        for _ in range(100):
+            time.sleep(0.001)
+
+    monkeypatch.setattr(threading.Thread, "start", slow)
+    with pytest.raises(LimitError, match=r"0\.01 s were used up"), budget.within(Limits(seconds=0.01)):
+        for_ever()
+    monkeypatch.undo()
+    nothing_comes_later()
+
+
+def test_budgets_used_up_as_their_call_ends(monkeypatch):
+    monkeypatch.setattr(budget, "PATIENCE", 1)  # `busy` is code that is not ours
+    seed = time.time_ns() % 10**9
+    print("seed", seed)
+    chance, stopped = random.Random(seed), 0
+
+    def call():
+        with budget.within(Limits(seconds=0.01)):
+            busy(chance.uniform(0.005, 0.04))
+
+    for _ in range(60):
+        try:
+            call()
+        except LimitError:
+            stopped += 1
+    assert stopped > 0
+    nothing_comes_later()
+
+
+def test_a_watcher_left_behind_lets_the_thread_be(monkeypatch):
+    """A stop as `__exit__` begins comes before `close`: no other follows."""
+    monkeypatch.setattr(budget.Budget, "close", lambda self: (_ for _ in ()).throw(budget.Exhausted()))
+
+    def call():
+        with budget.within(Limits(seconds=0.05)):
+            pass
+
+    with pytest.raises(LimitError):
+        call()
+    monkeypatch.undo()
+    nothing_comes_later()
+    with pytest.raises(LimitError, match=r"0\.03 s were used up"), budget.within(Limits(seconds=0.03)):
+        for_ever()  # the next call has a budget of its own
+    nothing_comes_later()
+
+
+def test_a_budget_whose_call_was_left_without_its_exit_is_not_shared(monkeypatch):
+    monkeypatch.setattr(budget, "PATIENCE", 1)
+
+    def left():
+        budget.within(Limits(seconds=60)).__enter__()
+
+    left()
+    with pytest.raises(LimitError, match=r"0\.03 s were used up"), budget.within(Limits(seconds=0.03)):
+        busy(5)
+
+
+def test_waiting_for_a_pipe_counts_as_time(tmp_path):
+    """Only a core that others had, and a person who types, are not the program's own time."""
+    (tmp_path / "waits.cu").write_text('#include <stdio.h>\nint main() { int n; scanf("%d", &n); return n; }\n')
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tilewise", "run", "--limit-time", "1", str(tmp_path / "waits.cu")],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _, said = program.communicate(timeout=60) if program.wait(60) else ("", "")
+    assert program.returncode == 4
+    assert "took longer than 1 s: --limit-time raises it" in said
+
+
+def test_a_call_ends_under_a_profiler():
+    """Coverage, cProfile and debuggers set one. A stop that was taken back kept CPython 3.11 from going on under it."""
+    program = """
+import sys
+from tilewise.emulator import budget
+from tilewise.emulator.limits import Limits
+sys.setprofile(lambda *event: None)
+for _ in range(3):
+    with budget.within(Limits(seconds=60)):
+        sum(range(10))
+print(sum(range(10)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "45\n", done.stderr

@@ -1,0 +1,158 @@
+"""The set of kernels of a dtype is finite and closed: no problem names a text outside its table."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+import pytest
+from drawn_problems import KINDS, drawn_problem
+
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Groups, problem_of_shape, row_major
+from tilewise.core.tuning import table_for
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.kernel_set import kernel_set
+from tilewise.kernels.keys import words
+from tilewise.kernels.registry import FAMILIES
+from tilewise.planning.choose import make_plan
+from tilewise.planning.precompile import layer_set
+
+H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
+CARDS = {"h200": H200, "a100": KNOWN_CARDS["a100"], "rtx4090": KNOWN_CARDS["rtx4090"]}
+CASES = [(card, kind) for card in CARDS for kind in KINDS]
+MOST = {"h200": 442, "a100": 330, "rtx4090": 320}  # kernels of a set: it may shrink, and grows only on purpose
+
+
+def texts_of(card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    return set(kernel_set(problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind]), CARDS[card]))
+
+
+def outside(card, kind, count, rng):
+    """Problems that name a text outside the set, with the text's kernel."""
+    table, found = texts_of(card, kind), []
+    for _ in range(count):
+        drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
+        apart = drawn.members > 1 or (card == "h200" and drawn.dtype.itemsize == 2)  # compiled when asked for
+        problem = replace(drawn, accumulate=drawn.accumulate and not apart)
+        plan = make_plan(problem, CARDS[card])
+        names = [step.name for step in recipe_of(plan).steps if getattr(step, "source", None) not in (None, *table)]
+        found += [(problem, plan.kernel, name) for name in names]
+    return found
+
+
+@pytest.fixture
+def rng():
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_no_problem_names_a_kernel_outside_its_table(rng, card, kind):
+    assert outside(card, kind, 250 if card == "h200" else 80, rng) == []
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_no_layer_names_a_kernel_outside_the_layers_set(rng, card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    alike = problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind])
+    table = {*kernel_set(alike, CARDS[card]), *layer_set(alike, CARDS[card])}
+    for _ in range(80):
+        drawn = drawn_problem(rng, kind)
+        if drawn.members == 1 and drawn.dtype == drawn.result == alike.dtype:
+            problem = replace(drawn, epilogue=Epilogue(bias=drawn.dtype), accumulate=False)
+            recipe = recipe_of(make_plan(problem, CARDS[card]))
+            assert [step.name for step in recipe.steps if getattr(step, "source", None) not in (None, *table)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_a_hundred_thousand_problems_name_none(rng, card, kind):
+    assert outside(card, kind, 100_000 // len(CASES) + 1, rng) == []
+
+
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_a_table_is_finite_and_says_each_text_once(card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    table = kernel_set(problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind]), CARDS[card])
+    assert len(set(table)) == len(table) <= MOST[card]
+    assert all(text.isascii() for text in table), "one other letter doubles the time to render, hash and compare a text"
+
+
+def test_the_table_does_not_depend_on_the_problem_that_asks(rng):
+    for kind in KINDS:
+        drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
+        assert set(kernel_set(drawn, H200)) == texts_of("h200", kind)
+
+
+def drawn_groups(rng, kind):
+    """Groups along either axis, of operands that lie any way."""
+    p, along = drawn_problem(rng, kind, most=3000), rng.choice(("rows", "k"))
+    p = replace(p, epilogue=PLAIN, accumulate=False, stack=())
+    groups = Groups(rng.randint(1, 300), along, rng.random() < 0.5)
+    lies_m, lies_n = (replace(layout, stack=(0,) if along == "k" else ()) for layout in (p.layout_m, p.layout_n))
+    if along == "k":
+        fresh = row_major(p.m, p.n, (groups.count,))
+        return replace(p, stack=(groups.count,), layout_m=lies_m, layout_n=lies_n, layout_p=fresh, groups=groups)
+    each = rng.choice((p.k * p.n, 8 * p.k * p.n))
+    fresh = row_major(p.m, p.n)
+    return replace(p, layout_m=lies_m, layout_n=replace(lies_n, stack=(each,)), layout_p=fresh, groups=groups)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float32", "float64"])
+def test_no_groups_name_a_kernel_outside_their_table(rng, kind):
+    table = set(kernel_set(drawn_groups(rng, kind), H200))
+    for _ in range(150):
+        plan = make_plan(drawn_groups(rng, kind), H200)
+        assert set(recipe_of(plan).sources) <= table, plan.problem
+
+
+def test_no_thin_edge_names_a_kernel_outside_its_table(rng):
+    """One row or column beyond whole tiles, which few drawn products have."""
+    table, edged = texts_of("h200", "bfloat16"), 0
+    for _ in range(60):
+        m, n = (256 * rng.randint(8, 60) + rng.choice((0, 1, 1)) for _ in range(2))
+        k = rng.choice((64 * rng.randint(8, 200), rng.randint(500, 12000)))
+        p = problem_of_shape(m, k, n, "bfloat16")
+        turned_m, turned_n = replace(p.layout_m, row=1, col=m), replace(p.layout_n, row=1, col=k)
+        p = replace(p, layout_m=rng.choice((p.layout_m, turned_m)), layout_n=rng.choice((p.layout_n, turned_n)))
+        steps = recipe_of(make_plan(p, H200)).steps
+        assert [step.source for step in steps if step.source not in table] == [], p
+        edged += any("#define EDGES 1" in words(step.source) for step in steps)
+    assert edged
+
+
+def test_every_family_but_the_courses_states_its_texts():
+    asked = {
+        "wgmma_half": "bfloat16",
+        "shifted_half": "bfloat16",
+        "k_major": "int8",
+        "mma_sync": "float64",
+        "mma_small": "float64",
+    }
+    for family in FAMILIES:
+        problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
+        if family.name in ("grouped", "shifted_half"):
+            problem = replace(problem, groups=Groups(3))
+        has = bool(list(family.texts(problem, H200)))
+        assert has != family.teaches, family.name
+
+
+def test_no_stack_of_float32_by_planes_names_a_kernel_outside_its_table(rng):
+    table = texts_of("h200", "float32")
+    for _ in range(60):
+        stack, (m, k, n) = (rng.randint(2, 900),), (rng.randint(1, 700) for _ in range(3))
+        p = replace(problem_of_shape(m, k, n), stack=stack)
+        turned = [rng.random() < 0.5, rng.random() < 0.5, False]
+        lies = [
+            replace(row_major(c, r, stack), row=1, col=r) if t else row_major(r, c, stack)
+            for t, (r, c) in zip(turned, ((m, k), (k, n), (m, n)), strict=True)
+        ]
+        plan = make_plan(replace(p, layout_m=lies[0], layout_n=lies[1], layout_p=lies[2]), H200, "bf16x6")
+        assert [step.name for step in recipe_of(plan).steps if step.source not in table] == [], plan.problem

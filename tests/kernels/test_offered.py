@@ -1,0 +1,101 @@
+"""Which families compete, and on what terms: as random products showed, each timed in every family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.core.tuning import table_for
+from tilewise.kernels.choosing import competing
+from tilewise.kernels.direct import model as direct
+from tilewise.kernels.shallow import model as shallow
+from tilewise.planning.choose import make_plan
+
+H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
+A100 = KNOWN_CARDS["a100"]
+
+
+def names(m: int, k: int, n: int, dtype: str, machine=H200, **more) -> set[str]:
+    return {family.name for family in competing(problem_of_shape(m, k, n, dtype, **more), machine, None)}
+
+
+def test_float32_alone_goes_by_strips_where_it_is_middling():
+    assert make_plan(problem_of_shape(281, 497, 482, "float32"), H200).kernel == "buffered"  # 10 µs; 14.3 by sliced_k
+    assert "buffered" in names(99, 77, 1530, "float32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "machine", "more"),
+    [
+        ("float32", A100, {}),
+        ("float32", H200, {"semiring": "min_plus"}),
+        ("float32", H200, {"precision": "tf32"}),
+        ("float32", H200, {"accumulate": True}),
+        ("bfloat16", H200, {}),
+    ],
+)
+def test_others_do_not(dtype, machine, more):
+    assert "buffered" not in names(281, 497, 482, dtype, machine, **more)
+
+
+def test_more_than_four_rows_of_halves_go_to_tensor_cores():
+    assert "gemv" in names(4, 12020, 1697, "bfloat16")
+    assert "gemv" not in names(6, 11821, 2795, "float16")  # few_rows took four times as long as tensor cores
+    assert "gemv" not in names(2795, 11821, 6, "float16")
+    assert "gemv" in names(6, 11821, 2795, "float32")
+    assert "gemv" in names(6, 11821, 2795, "float16", A100)
+
+
+def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
+    way = shallow.ShallowWay(32, 1, 1)
+    thin = replace(problem_of_shape(16, 24, 32, "float32"), stack=(2048,))
+    assert shallow.held(thin, way) == 16
+    assert shallow.held(thin, replace(way, warps=8)) == 2
+    assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowWay(128, 4, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "dtype", "measured"),
+    [
+        (600, 30, 300, "float32", 3.61e-6),  # 2.9 blocks of a multiprocessor
+        (700, 30, 400, "float32", 6.20e-6),  # 4.3: their next launch begins late
+        (1202, 36, 249, "float32", 6.61e-6),
+        (1369, 18, 223, "float16", 5.33e-6),
+        (800, 40, 300, "bfloat16", 6.41e-6),
+        (1600, 40, 400, "float32", 7.98e-6),  # 9.8: more than there is room for
+    ],
+)
+def test_small_tiles_are_expected_to_take_what_they_took(m, k, n, dtype, measured):
+    way, problem = direct.DirectWay(direct.TILES[0], 1, 1), problem_of_shape(m, k, n, dtype)
+    assert direct.seconds(way, problem, H200) == pytest.approx(measured, rel=0.14)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "measured"),
+    [(8880, 24, 4520, 84e-6), (6194, 24, 9292, 141e-6), (11987, 21, 7866, 200e-6), (11043, 24, 9968, 236e-6)],
+)
+def test_plain_stores_a_large_product_at_the_rate_that_was_measured(m, k, n, measured):
+    problem = problem_of_shape(m, k, n, "float32", precision="tf32")
+    assert make_plan(problem, H200, "plain").predicted == pytest.approx(measured, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "dtype", "lying"),
+    [
+        (5256, 17, 13083, "float16", "NN"),  # 53 µs; 92 by shallow, 95 by cuBLAS
+        (6065, 28, 4860, "bfloat16", "NT"),  # 21; 41, 36
+        (97, 30, 2128, "bfloat16", "NT"),  # 2.6; 4.4 by direct_half, 2.7
+        (6194, 24, 9292, "tf32", "TT"),  # 69; 141 by plain, 101
+    ],
+)
+def test_a_short_k_goes_by_whole_sectors_of_p(m, k, n, dtype, lying):
+    kind = {"dtype": "float32", "precision": "tf32"} if dtype == "tf32" else {"dtype": dtype}
+    problem = problem_of_shape(m, k, n, **kind)
+    of_m, of_n = (
+        Layout(1, m) if lying[0] == "T" else problem.layout_m,
+        Layout(1, k) if lying[1] == "T" else problem.layout_n,
+    )
+    assert make_plan(replace(problem, layout_m=of_m, layout_n=of_n), H200).kernel == "short_k"

@@ -1,0 +1,229 @@
+"""The live page answers its own address and nobody else; a change is run, an error names its line."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+
+import tilewise
+from tilewise.emulator.limits import Limits
+from tilewise.teaching.page import edits, live
+from tilewise.teaching.page.live import Server, Workbench
+from tilewise.teaching.page.recording import COURSE
+
+
+@pytest.fixture
+def server(tmp_path):
+    file = tmp_path / "mine.cu"
+    file.write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
+    made = Server(Workbench(file, watch=True, settings={"shape": (4, 4, 4)}), "en")
+    worker = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
+    worker.start()
+    yield made, file
+    made.shutdown()
+    made.server_close()
+    worker.join()
+
+
+def ask(server, path, body=None, **headers):
+    line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    line.request("GET" if body is None else "POST", path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+    answer = line.getresponse()
+    made = answer.status, answer.read().decode()
+    line.close()
+    return made
+
+
+def test_the_page_and_a_change(server):
+    server, file = server
+    path = f"/{server.token}/"
+    status, page = ask(server, path)
+    assert (status, "connect-src 'self'" in page) == (200, True)
+    text = file.read_text(encoding="utf-8")
+    started = time.monotonic()
+    status, answer = ask(server, f"{path}run", text.replace("__syncthreads();\n    }", "}"))
+    took = time.monotonic() - started
+    made = json.loads(answer)
+    assert [f["kind"] for f in made["scenes"][0]["trace"]["findings"] if f["severity"] == "fault"].count("race") >= 1
+    assert [s["schedule"] for s in made["settings"]] == [False, True]
+    assert took < 10, "well under a second where nothing else runs; the browser's tests time it"
+    broken = text.replace("float pValue = 0;", "float pValue = ;")
+    made = json.loads(ask(server, f"{path}run", broken)[1])
+    assert made["line"] == 1 + text[: text.index("float pValue")].count("\n")
+    assert "scenes" not in made
+    assert json.loads(ask(server, f"{path}run", "int x;")[1])["error"]
+
+
+def test_a_file_that_is_saved_is_news(server):
+    server, file = server
+    path = f"/{server.token}/news?known=0"
+    text = file.read_text(encoding="utf-8")
+    timer = threading.Timer(0.3, lambda: file.write_text(text.replace("pValue", "sum"), encoding="utf-8"))
+    timer.start()
+    status, answer = ask(server, path)
+    made = json.loads(answer)
+    assert (status, made["number"]) == (200, 1)
+    assert "float sum = 0;" in made["text"]
+    assert made["scenes"]
+
+
+ENDLESS = """
+__global__ void mine(float* A, float* B, float* C, int Width) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+    while (Width > 0) C[row * Width + col] += 1;
+}
+"""
+
+
+@pytest.fixture
+def command(tmp_path):
+    """The live page by the command line, with half a second for each edit."""
+    file = tmp_path / "mine.cu"
+    file.write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
+    words = ["explore", str(file), "--watch", "--no-open", "--shape", "4x4x4"]
+    words += ["--limit", "seconds=0.5", "--limit", "steps=1000000000"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tilewise", *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    address = urlsplit(process.stdout.readline().decode().strip())
+    yield SimpleNamespace(
+        server=SimpleNamespace(server_port=address.port), path=address.path, file=file, process=process
+    )
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.communicate(timeout=10)[1].decode().splitlines()[-1] == "ended"
+
+
+def save(file, text):
+    """As an editor does: whole, under its name."""
+    file.with_suffix(".new").write_text(text, encoding="utf-8")
+    file.with_suffix(".new").replace(file)
+
+
+def test_limits_count_for_each_edit_and_not_for_the_server(command):
+    """It was ended when the limit of one command was used up; now an edit that is endless ends alone."""
+    text = command.file.read_text(encoding="utf-8")
+    began = time.monotonic()
+    ask(command.server, command.path)
+    for number in range(1, 8):
+        endless = number % 3 == 0
+        save(command.file, ENDLESS if endless else f"// {number}\n{text}")
+        status, answer = ask(command.server, f"{command.path}news?known={number - 1}")
+        made = json.loads(answer)
+        assert (status, made["number"]) == (200, number)
+        if endless:
+            assert "after 0.5 s" in made["error"] or "0.5 s were used up" in made["error"], made["error"]
+        else:
+            assert made["text"].startswith(f"// {number}\n")
+            assert made["scenes"], made
+        time.sleep(0.3)
+    assert time.monotonic() - began > 2.5, "longer than the limit and the second of grace"
+    assert command.process.poll() is None
+
+
+def test_a_page_that_comes_late_is_of_the_file_as_it_is(command):
+    """It was of the file as it was first; and of the lecture notes' kernel, once the limit was used up."""
+    time.sleep(2)
+    text = command.file.read_text(encoding="utf-8").replace("pValue", "total")
+    save(command.file, text)
+    _, page = ask(command.server, command.path)
+    settings = json.loads(re.search(r'id="settings">(.*?)</script>', page, re.S)[1])
+    assert settings["live"]["text"] == text
+    assert settings["live"]["number"] == 1
+    made = json.loads(ask(command.server, f"{command.path}run", text)[1])
+    assert "total" in made["scenes"][0]["trace"]["source"]
+
+
+def unstoppable(text, settings):
+    """As a step in C that holds the interpreter's lock: nothing in the process can end it."""
+    if "endless" in text:
+        with edits.budget.within(settings["limits"]):
+            re.match("(a+)+$", "a" * 60 + "b")
+    return {"scenes": [text]}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
+def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs(monkeypatch):
+    monkeypatch.setattr(edits, "answered", unstoppable)
+    made = edits.Edits({"limits": Limits(seconds=0.2)})
+    try:
+        assert made.run("one") == {"scenes": ["one"]}
+        assert "0.2 s were used up" in made.run("endless")["error"]
+        assert made.run("two") == {"scenes": ["two"]}
+        os.kill(made._child, signal.SIGKILL)
+        assert made.run("three")["error"] == edits.GONE
+    finally:
+        made.close()
+
+
+def test_a_file_saved_twice_within_its_clock_is_news_twice(server):
+    server, file = server
+    bench, text = server.workbench, file.read_text(encoding="utf-8")
+    before = file.stat()
+    for number, name in enumerate(("aaaaaa", "bbbbbb"), 1):
+        file.write_text(text.replace("pValue", name), encoding="utf-8")
+        os.utime(file, ns=(before.st_atime_ns, time.time_ns() // 10**9 * 10**9))
+        assert bench.now() == (number, text.replace("pValue", name))
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /", b"POST /TOKEN/run HTTP/1.0\r\nHost: HERE\r\nContent-Length: 9\r\n\r\nabc", None]
+)
+def test_a_client_that_sends_half_a_request_is_let_go(server, monkeypatch, sent):
+    """Nothing, half a line, half a text, or a byte now and then (None): the connection is closed all the same."""
+    server, _ = server
+    monkeypatch.setattr(live, "REQUEST", 0.4, raising=False)
+    before = threading.active_count()
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as line:
+        here = f"127.0.0.1:{server.server_port}"
+        if sent is None:
+            with contextlib.suppress(OSError):
+                while time.monotonic() - began < 3:
+                    line.sendall(b"G")
+                    time.sleep(0.1)
+            assert time.monotonic() - began < 2
+        else:
+            line.sendall(sent.replace(b"TOKEN", server.token.encode()).replace(b"HERE", here.encode()))
+            assert line.recv(100) == b""
+    assert time.monotonic() - began < 2
+    while threading.active_count() > before and time.monotonic() - began < 5:
+        time.sleep(0.02)
+    assert threading.active_count() <= before
+    assert ask(server, f"/{server.token}/")[0] == 200
+
+
+def test_nobody_else_is_answered(server):
+    server, _ = server
+    path, here = f"/{server.token}/", f"127.0.0.1:{server.server_port}"
+    wrong = [
+        ask(server, "/"),
+        ask(server, "/run", ""),
+        ask(server, f"/{server.token[:-1]}/"),
+        ask(server, f"/{'x' * len(server.token)}/run", ""),
+        ask(server, path, Host="evil.example"),
+        ask(server, path, Host=f"evil.example:{server.server_port}"),
+        ask(server, f"{path}run", "", Origin="http://evil.example"),
+        ask(server, f"{path}run", "", Origin="null"),
+        ask(server, f"{path}news?known=0", Sec_Fetch_Site="cross-site"),
+    ]
+    assert wrong == [(403, "refused")] * len(wrong)
+    assert ask(server, path, Host=here, Origin=f"http://{here}")[0] == 200
+    assert ask(server, f"{path}../etc/passwd")[0] == 404
+    assert ask(server, f"{path}run", "x" * 200_001)[0] == 413
+    assert server.server_address[0] == "127.0.0.1", "no other machine reaches it"

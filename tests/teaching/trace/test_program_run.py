@@ -1,0 +1,100 @@
+"""`check` begins with the program's own run: what it shows is seen, and what it does not show there is not."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tilewise as tw
+from tilewise.emulator.machine.findings import Basis, Kind
+
+KERNEL = """#include <cstdio>
+#include <cstdlib>
+__global__ void add(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] + 1; }
+"""
+MAIN = """int main(int argc, char** argv) {
+  int n = SIZE; float* h = (float*)malloc(n * sizeof(float)); float *x, *y;
+  for (int i = 0; i < n; i++) h[i] = i;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n * sizeof(float));
+  COPY
+  add<<<(n + 127) / 128, 128>>>(x, y, n);
+  cudaMemcpy(h, y, n * sizeof(float), cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[n - 1]);
+  cudaFree(x); cudaFree(y); free(h);
+}
+"""
+COPY = "cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice);"
+
+
+@pytest.fixture
+def check(tmp_path):
+    def go(text, **options):
+        path = tmp_path / "program.cu"
+        path.write_text(text)
+        return tw.check(path, **options)
+
+    return go
+
+
+def program(size="1000", copy=COPY, kernel=KERNEL):
+    return kernel + MAIN.replace("SIZE", size).replace("COPY", copy)
+
+
+def test_a_right_program_is_run_and_nothing_is_said(check):
+    report = check(program())
+    assert report.ok
+    assert report.program is not None
+    assert report.program.output == "1000\n"
+    assert "was run as it stands: status 0 after 1 launch" in report.text()
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize(
+    ("copy", "kind"),
+    [
+        ("", Kind.UNINITIALISED_READ),
+        ("cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyDeviceToHost);", Kind.COPY),
+        (COPY + " free(h); h = (float*)malloc(16);", Kind.COPY),
+    ],
+)
+def test_faults_of_the_host_are_faults_of_check(check, copy, kind):
+    report = check(program(copy=copy))
+    assert not report.ok
+    assert kind in {f.kind for f in report.seen}
+
+
+def test_a_program_that_wants_arguments_is_judged_as_before(check):
+    report = check(program(size="atoi(argv[1])"))
+    assert report.program is None
+    assert report.ok
+
+
+def test_a_race_that_the_program_never_has_belongs_to_other_sizes(check):
+    kernel = KERNEL.replace("if (i < n) y[i] = x[i] + 1;", "if (i < n) y[blockDim.x > 128 ? 0 : i] = x[i] + 1;")
+    assert check(program(kernel=kernel)).ok
+
+
+def test_a_kernel_that_only_runs_compiled_is_judged_by_its_run(check):
+    kernel = KERNEL.replace(
+        "__global__", "__device__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n__global__"
+    )
+    report = check(program(kernel=kernel.replace("x[i] + 1", "x[i] + fib(5)")))
+    assert report.ok
+    assert report.program.output == "1004\n"
+    over = check(program(kernel=kernel.replace("if (i < n)", "if (i <= n)").replace("x[i] + 1", "x[i] + fib(5)")))
+    assert {f.kind for f in over.seen} == {Kind.OUT_OF_BOUNDS}
+    assert all(f.basis is Basis.SEEN for f in over.seen)
+
+
+def test_the_command_ends_with_one_for_a_fault_of_the_host(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(program(copy=""))
+    done = subprocess.run([sys.executable, "-m", "tilewise", "check", str(path)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    path.write_text(program())
+    done = subprocess.run([sys.executable, "-m", "tilewise", "check", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

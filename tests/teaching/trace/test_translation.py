@@ -1,0 +1,139 @@
+"""What the engine says has words in every language: read from its source, and said by programs that are really run."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from teaching.trace.sentences import FILLED, every_refusal, every_sentence
+from tilewise.cli.main import run
+from tilewise.emulator.machine.findings import Severity
+from tilewise.i18n.messages import LANGUAGES, PLACEHOLDER, words
+from tilewise.i18n.translation import PREFIX, known, translated
+
+KERNELS = Path(__file__).parents[2] / "emulator" / "kernels"
+OWN = 12  # letters a form must have of its own before anything may stand in its placeholders
+RUNTIMES_OWN = ("terminate called after throwing",)  # what a C++ program itself prints
+
+FORMS = {text: PLACEHOLDER.sub(FILLED, text) for key, text in words("en").items() if key.startswith(PREFIX)}
+LOOSE = [
+    re.compile("(?:.+)".join(re.escape(part) for part in PLACEHOLDER.sub(FILLED, text).split(FILLED)), re.DOTALL)
+    for text in FORMS
+    if len(PLACEHOLDER.sub("", text)) >= OWN
+]
+
+
+def has_words(plain, spelt):
+    if plain <= set(FORMS.values()):
+        return True
+    return all(any(form.fullmatch(text) for form in LOOSE) or text.startswith(RUNTIMES_OWN) for text in spelt)
+
+
+def test_every_sentence_of_the_engine_has_its_words():
+    found = [*every_sentence(), *every_refusal()]
+    assert len(found) > 250
+    missing = [f"{where}: {form!r}" for where, plain, spelt in found if not has_words(plain, spelt) for form in plain]
+    assert missing == [], "add them to languages/*.json under said."
+
+
+def test_a_sentence_without_words_is_noticed():
+    assert not has_words({f"the tile {FILLED} is on fire"}, {f"the tile {FILLED} is on fire"})
+    assert not has_words({f"{FILLED} is blue"}, {f"{FILLED} is blue"})
+
+
+def test_a_sentence_without_words_stays_english_and_says_all():
+    assert translated("the tile M is on fire", "vi") == "the tile M is on fire"
+    assert not known("the tile M is on fire")
+
+
+@pytest.mark.parametrize("language", sorted(set(LANGUAGES) - {"en"}))
+def test_names_and_numbers_are_carried_over(language):
+    rng = np.random.default_rng(seed := time.time_ns() % 2**32)
+    a, b, c = (int(x) for x in rng.integers(1, 10**6, 3))
+    for text in (
+        f"read of {a} bytes {b} bytes past the end of h_A ({c} bytes from malloc at line 3)",
+        f"d_P is {a} x {b}: store only where row < {a} && col < {b}",
+        f"index {a} of an array of {b}: 0 to {c} are there",
+        f"this launch fails: a block of {a} threads: a card takes at most 1024",
+    ):
+        made = translated(text, language)
+        assert made != text, seed
+        assert sorted(re.findall(r"\d+|d_P|h_A", made)) == sorted(re.findall(r"\d+|d_P|h_A", text)), seed
+
+
+def test_reports_of_wrong_kernels_have_no_english_left():
+    """Three of them, others each time: every hint, ground and note is understood by its form."""
+    rng = np.random.default_rng(seed := time.time_ns() % 2**32)
+    for path in rng.choice(sorted((KERNELS / "wrong").glob("*.cu")), 3, replace=False):
+        report = tw.check(path)
+        faults = [f for f in report.findings if f.severity is Severity.FAULT]
+        said = [f.hint for f in faults] + list(report.grounds.values())
+        assert [text for text in said if text and not known(text)] == [], (path.name, seed)
+
+
+PROGRAM = """
+#include <cstdio>
+#include <cstdlib>
+__global__ void twice(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; }
+int main() {
+    float* h = (float*)malloc(8 * sizeof(float));
+    float* d;
+    cudaMalloc(&d, 8 * sizeof(float));
+    cudaMemcpy(d, h, 8 * sizeof(float), cudaMemcpyDeviceToHost);
+    twice<<<1, 2048>>>(d, 8);
+    printf("%f\\n", h[9]);
+    free(h);
+    free(h);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("vi", ("bộ nhớ của host", "thất bại: một khối 2048 luồng", "giải phóng hai lần", "lỗi trong p.cu")),
+        ("pt", ("memória do host", "falha: um bloco de 2048 threads", "liberado duas vezes", "falhas em p.cu")),
+    ],
+)
+def test_run_speaks_the_language_asked_for(tmp_path, capfd, language, expected):
+    file = tmp_path / "p.cu"
+    file.write_text(PROGRAM, encoding="utf-8")
+    assert run(["run", str(file), "--lang", language]) == 1
+    told = capfd.readouterr().err
+    for words_ in expected:
+        assert words_ in " ".join(told.split()), told
+    for english in ("mend:", "memory of", "freed at", "faults in", "bytes past", "launch fails"):
+        assert english not in told, told
+
+
+def test_check_groups_its_causes_in_every_language(capsys):
+    counts = set()
+    for language in LANGUAGES:
+        assert run(["check", str(KERNELS / "tiled_unchecked.cu"), "--shape", "3x3x3", "--lang", language]) == 1
+        told = capsys.readouterr().out
+        counts.add(told.splitlines()[-1].split()[0])
+        if language != "en":
+            for english in ("change:", "the same slip", "with it", "outside", "launch", "blocks"):
+                assert english not in told, (language, english)
+    report = tw.check(KERNELS / "tiled_unchecked.cu", shape=(3, 3, 3))
+    assert counts == {str(len(report.faults))}, "the command and tw.check count the same"
+
+
+def test_what_is_not_understood_is_said_in_the_language_of_the_command(tmp_path, capsys):
+    file = tmp_path / "bad.cu"
+    file.write_text("__global__ void f(float* a) {\n    a[0] = ;\n}\n", encoding="utf-8")
+    assert run(["check", str(file), "--lang", "vi"]) == 2
+    told = capsys.readouterr().err
+    assert f"lỗi: {file}:2:12: không mong đợi ';' ở đây\n    a[0] = ;" in told
+    assert run(["check", str(file), "--lang", "en"]) == 2
+    assert "';' is not expected here" in capsys.readouterr().err
+    assert run(["trace", "--shape", "100000x100000x100000", "--lang", "pt"]) == 4
+    assert "erro: M de 100000x100000 passa do limite" in capsys.readouterr().err
+    assert run(["multiply", "--shape", "4x4x4", "-o", "C.txt"]) == 2
+    assert capsys.readouterr().err.startswith("error: "), "a command without words of its own speaks English"
