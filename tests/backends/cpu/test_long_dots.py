@@ -144,13 +144,13 @@ def test_a_long_dot_is_no_less_exact_than_packed_panels(dtype: str) -> None:
 
 
 def test_stretches_are_cut_by_shape_alone() -> None:
-    """As many as a stretch of 128 KB allows, 64 at the most; a dot that a core's first caches hold is not cut."""
+    """A power of two, as many as a stretch of 64 KB allows, 64 at the most; what the first caches hold is not cut."""
 
     def cut(k: int, threads: int) -> tuple[int, int]:
         return tasks.short_stretches(tasks.Extents(1, k, 1, 1, True, True, threads, 4), 8)
 
-    for k, count in ((1000, 1), (16_384, 1), (100_000, 6), (10**6, 61), (10**7, 64)):
+    for k, count in ((1000, 1), (16_000, 1), (100_000, 8), (10**6, 64), (10**7, 64)):
         assert {cut(k, threads) for threads in (1, 2, 16)} == {cut(k, 1)}
-        assert cut(k, 1)[0] in (count, count - 1)
+        assert cut(k, 1)[0] == count
         found, each = cut(k, 16)
         assert (found - 1) * each < k <= found * each

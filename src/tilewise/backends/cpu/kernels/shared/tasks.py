@@ -19,7 +19,7 @@ OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its 
 STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
 # bytes of M and N that a stretch has at least where they are read once, and how many stretches there are at most: some
 # microseconds each, and a few for each of many threads
-SHORT_STRETCH, SHORT_STRETCHES = 2**17, 64
+SHORT_STRETCH, SHORT_STRETCHES = 2**16, 64
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,12 @@ def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
 
 def short_stretches(x: Extents, row: int) -> tuple[int, int]:
     """The same where M and N are read once, `row` bytes of them for each k: stretches are cut where P is so small that
-    nothing else can be shared, and end where lines of the first cache do."""
-    count = min(SHORT_STRETCHES, x.k * row // SHORT_STRETCH)
-    if count < 2:
+    nothing else can be shared, into a power of two, for as many threads have as much to do each; and end where lines of
+    the first cache do."""
+    count = 1
+    while 2 * count <= min(SHORT_STRETCHES, x.k * row // SHORT_STRETCH):
+        count *= 2
+    if count == 1:
         return 1, x.k
     each = -(-x.k // (64 * count)) * 64
     return -(-x.k // each), each
