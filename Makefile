@@ -33,7 +33,7 @@ tests: bytecode
 	$(PYTEST)
 
 test-all: $(READY) lint
-	$(PYTEST) -m 'not cuda and not browser and not interop and not emulated and not torture'
+	$(PYTEST) --seed clock -m 'not cuda and not browser and not interop and not emulated and not torture'
 
 # Faults on purpose (kills, full disks, damage, forks, …) and fuzzed readers, for TORTURE_SECONDS (600) each; prints how many of each kind.
 torture: $(READY)
@@ -43,7 +43,7 @@ torture: $(READY)
 test-interop: $(READY)
 	$(PYTEST) -m 'interop and not slow and not cuda' tests/interop tests/docs
 
-# Every case of them: those that test-interop draws by the clock leave the others to this.
+# Every case of them: those that test-interop draws leave the others to this.
 test-interop-all: $(READY)
 	$(PYTEST) -m 'interop and not cuda' tests/interop tests/docs
 

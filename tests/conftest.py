@@ -23,15 +23,22 @@ settings.register_profile("all", max_examples=2500, deadline=None, suppress_heal
 settings.load_profile(os.environ.get("TILEWISE_TEST_PROFILE", "ci"))
 
 
-# One for all workers of a run, which start with this environment; given, it repeats an earlier run.
-SEED = os.environ.setdefault("TILEWISE_TEST_SEED", str(time.time_ns() % 2**31))
+SEED = "TILEWISE_TEST_SEED"  # in the environment: workers start with it, and so do processes that tests start
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", metavar="N|clock", help="Draw other random cases; `clock`: new ones each time.")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(f"cases were drawn by TILEWISE_TEST_SEED={SEED}")
+    terminalreporter.write_line(f"random cases were drawn with --seed {os.environ[SEED]}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("seed")
+    if given and not hasattr(config, "workerinput"):  # a worker has it in its environment
+        os.environ[SEED] = str(time.time_ns() % 2**31) if given == "clock" else given
+    os.environ.setdefault(SEED, "1")
     for name in ("thread_unsafe", "leaks_references", "valgrind_error", "parametrize_threads"):
         config.addinivalue_line("markers", f"{name}: NumPy's, on its own tests")
 
@@ -44,14 +51,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`drawn(n)`: n cases of a test, drawn by the clock, are quick enough for every run; the others are slow."""
+    """`drawn(n)`: n cases of a test, drawn by the seed, are quick enough for every run; the others are slow."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("drawn") and not item.get_closest_marker("slow"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for name, all_of_them in cases.items():
         (count,) = all_of_them[0].get_closest_marker("drawn").args
-        now = random.Random(SEED + name).sample(all_of_them, min(count, len(all_of_them)))
+        now = random.Random(os.environ[SEED] + name).sample(all_of_them, min(count, len(all_of_them)))
         for item in set(all_of_them) - set(now):
             item.add_marker(pytest.mark.slow)
 

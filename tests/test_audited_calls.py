@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from importlib.util import find_spec
 
 import pytest
-
 from audited_calls import LIBRARIES, audit
 from audited_functions import audit as audit_function
+from seeds import next_seed
 
 COUNT = {"numpy": 40, "lists": 20, "torch": 60, "torch gradient": 30, "jax": 40, "jax jit": 25}
 
@@ -25,7 +24,7 @@ COUNT = {"numpy": 40, "lists": 20, "torch": 60, "torch gradient": 30, "jax": 40,
     ],
 )  # fmt: skip
 def test_random_keywords_and_dtypes(library):
-    seed = time.time_ns() % 2**40
+    seed = next_seed() % 2**40
     print("seed", seed)
     made = 0
     for number in range(COUNT[library]):
@@ -47,7 +46,7 @@ def test_random_keywords_and_dtypes(library):
     ],
 )  # fmt: skip
 def test_random_products_of_many(library):
-    seed = time.time_ns() % 2**40
+    seed = next_seed() % 2**40
     print("seed", seed)
     kinds = []
     for number in range(30):

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from seeds import next_seed
 
 from tilewise.bench import cold, cpu_random, shapes
 from tilewise.bench.suites import pieces
@@ -21,7 +22,7 @@ def row(shape: list[int], dtype: str, **ratios: float) -> dict[str, object]:
 
 
 def test_shapes_are_drawn_from_their_seed_and_have_work_enough() -> None:
-    seed = time.time_ns()
+    seed = next_seed()
     print(f"seed {seed}")
     shapes = cpu_random.draw(200, seed)
     assert shapes == cpu_random.draw(200, seed) != cpu_random.draw(200, seed + 1)
@@ -83,7 +84,7 @@ def test_nobody_reads_what_another_has_just_brought_near(monkeypatch: pytest.Mon
 
 
 def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    seed = time.time_ns() % 1000
+    seed = next_seed() % 1000
     print(f"seed {seed}")
     monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
     asked = ["cpu-random", "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]

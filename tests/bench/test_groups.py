@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-import time
+
+from seeds import next_seed
 
 from tilewise.bench import groups
 from tilewise.bench.report import table
 
 
 def test_a_cpu_draws_every_dtype_and_small_sides_and_a_card_only_what_it_had() -> None:
-    seed = time.time_ns()
+    seed = next_seed()
     print(f"seed {seed}")
     rng = random.Random(seed)
     cases = [groups.drawn(rng, on_card=False) for _ in range(300)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 
 import numpy as np
 from sanitized_products import cases
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.backends.cuda.device import describe
@@ -50,4 +50,4 @@ def main(seed, part="0/1"):
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else time.time_ns() % 2**32, *sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else next_seed() % 2**32, *sys.argv[2:]))

@@ -7,6 +7,7 @@ import random
 import time
 
 import pytest
+from seeds import next_seed
 
 from tilewise.api import Options, understand
 from tilewise.dispatch.execute import machine_of
@@ -46,7 +47,7 @@ def ways_of(problem, machine):
 
 @pytest.mark.parametrize("kind", list(BOUNDS))
 def test_random_products_by_random_ways(kind):
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng, machine = random.Random(seed), machine_of("cuda:0")
     torch.manual_seed(seed)
     dtype, end, made, seen = getattr(torch, kind, torch.float32), time.monotonic() + SECONDS, 0, set()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 
@@ -16,7 +15,7 @@ DTYPES = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-4}
 
 
 def seeded():
-    seed = time.time_ns() % 2**31
+    seed = next_seed() % 2**31
     print("seed", seed)
     torch.manual_seed(seed)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from functools import partial
 
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.core.options import Options
@@ -62,7 +62,7 @@ def check(multiply, M, N, P, memory, words):
 
 @pytest.mark.parametrize("number", range(6))
 def test_every_way_of_the_tensor_cores(number):
-    seed = time.time_ns() + number
+    seed = next_seed() + number
     rng, machine = random.Random(seed), machine_of("cuda:0")
     for _ in range(8):
         M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float16))
@@ -82,7 +82,7 @@ OWN_DTYPES = {"buffered": (torch.float32,), "sliced_k": (torch.float32,), "shift
 
 @pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines", "sliced_k"])
 def test_every_way_of_the_stacks_own_kernels(name):
-    seed = time.time_ns()
+    seed = next_seed()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)
     for _ in range(24):
         M, N, P, memory = drawn(rng, OWN_DTYPES.get(name, (torch.bfloat16, torch.float32)))
@@ -98,7 +98,7 @@ def test_every_way_of_the_stacks_own_kernels(name):
 
 @pytest.mark.parametrize("number", range(6))
 def test_whatever_is_chosen(number):
-    seed = time.time_ns() + number
+    seed = next_seed() + number
     rng = random.Random(seed)
     for _ in range(10):
         M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float32))

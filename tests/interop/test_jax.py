@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
@@ -191,7 +190,7 @@ def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypa
     """Weights are looked at by the handler; only missing edges need Python, and no callback."""
     from tilewise.interop import jax as ours
 
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(ours, "_on_the_host", lambda *_, **__: pytest.fail("it called back"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from functools import partial
 
 import pytest
 import torch
+from seeds import next_seed
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -241,7 +241,7 @@ class Program:
 
 @pytest.mark.parametrize("count", [80, pytest.param(300, marks=pytest.mark.slow)])
 def test_random_programs_have_torchs_derivatives(count):
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     print("seed", seed)
     chance = random.Random(seed)
     torch.manual_seed(seed)

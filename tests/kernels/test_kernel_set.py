@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import replace
 
 import pytest
 from drawn_problems import KINDS, drawn_problem
+from seeds import next_seed
 
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
@@ -46,7 +46,7 @@ def outside(card, kind, count, rng):
 
 @pytest.fixture
 def rng():
-    seed = time.time_ns() % 10**9
+    seed = next_seed() % 10**9
     print(f"seed {seed}")
     return random.Random(seed)
 

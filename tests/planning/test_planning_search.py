@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 import random
-import time
 from dataclasses import replace
 
 import pytest
 from drawn_problems import KINDS, drawn_problem
+from seeds import next_seed
 
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.plan import after_epilogue
@@ -29,7 +29,7 @@ CARDS = (H200, KNOWN_CARDS["h200"], KNOWN_CARDS["a100"], KNOWN_CARDS["rtx4090"])
 
 @pytest.fixture
 def rng():
-    seed = time.time_ns() % 10**9
+    seed = next_seed() % 10**9
     print(f"seed {seed}")
     return random.Random(seed)
 

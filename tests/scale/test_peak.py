@@ -7,11 +7,11 @@ import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 
@@ -75,7 +75,7 @@ def one(folder, chance):
 
 
 def peaks(folder, count):
-    seed = time.time_ns() % 10**9
+    seed = next_seed() % 10**9
     chance = random.Random(seed)
     print("seed", seed)
     over, refused = [], 0

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
+from seeds import next_seed
 
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import host_target
@@ -63,7 +63,7 @@ def compiling(monkeypatch):
 
 
 def test_what_was_being_compiled_is_kept(compiling):
-    text = TEXT.format(time.time_ns() % 10**9)
+    text = TEXT.format(next_seed() % 10**9)
     with pytest.raises(KeyboardInterrupt):
         compile.load(text, host_target(), ("seven",))
     compiling.go_on.set()

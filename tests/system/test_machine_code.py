@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from math import sqrt
 
 import pytest
+from seeds import next_seed
 
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
@@ -43,7 +43,7 @@ def everything(row: Row, given: Row) -> float:
 
 @pytest.fixture
 def rng():
-    seed = time.time_ns() % 10**9
+    seed = next_seed() % 10**9
     print(f"seed {seed}")
     return random.Random(seed)
 

@@ -10,13 +10,13 @@ import os
 import random
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from poisoned import UNABLE, Case, check, check_sweep, here, pairs, random_cases, sets_here, stretched_cases
+from seeds import next_seed
 
 import tilewise
 import tilewise as tw
@@ -30,7 +30,7 @@ from tilewise.planning.choose import _plan
 
 HERE = sets_here()
 AND_HOST = HERE if "host" in HERE else ("host", *HERE)
-SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
+SEED = int(os.environ.get("TILEWISE_TEST_SEED", next_seed() % 2**31))
 EMULATED = os.environ.get("TILEWISE_EMULATED_PYTHON")
 POISONED = Path(__file__).parent / "poisoned.py"
 

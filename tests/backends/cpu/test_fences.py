@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fenced import able
 from poisoned import sets_here
+from seeds import next_seed
 
 HERE = sets_here()
 AND_HOST = HERE if "host" in HERE else ("host", *HERE)
-SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
+SEED = int(os.environ.get("TILEWISE_TEST_SEED", next_seed() % 2**31))
 FOLDER = Path(__file__).parent
 
 pytestmark = pytest.mark.skipif(not able, reason="pages are closed by mprotect")

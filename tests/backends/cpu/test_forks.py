@@ -13,6 +13,7 @@ import types
 
 import numpy as np
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.system.forks import PATIENCE
@@ -53,7 +54,7 @@ def forked(number):
 
 def fork_often(count, monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "cache"))
-    seed = time.time_ns() % 10**9
+    seed = next_seed() % 10**9
     chance = random.Random(seed)
     print("seed", seed)
     stop = threading.Event()

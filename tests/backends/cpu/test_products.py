@@ -233,7 +233,7 @@ def test_the_plan_names_the_cut() -> None:
     assert tw.plan(M.astype(np.int16), M.astype(np.int16)).kernel in ("interleaved", "packed")  # NEON adds bytes only
     assert tw.plan(M, M[:, :2]).kernel == "dots"  # less than half a vector, whatever the machine
     tall = np.ones((6000, 60), np.float32)
-    assert tw.plan(tall, M[:60, :7]).kernel == "few_columns"  # k is too short for dot products
+    assert tw.plan(tall, M[:60, :7]).kernel in ("few_columns", "packed_n")  # k is too short for dot products
     assert tw.plan(M, M[0]).kernel == "dots"
     assert tw.plan(M[:4, :4], M[:4, :4]).kernel == "tiny"
     assert any("ignored" in note for note in tw.plan(M, M, tile=8).notes)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.backends.cpu.kernels.search.run import search_from
@@ -15,7 +14,7 @@ from tilewise.backends.cpu.kernels.search.run import search_from
 
 @pytest.fixture
 def rng():
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     print("seed", seed)
     return np.random.default_rng(seed)
 

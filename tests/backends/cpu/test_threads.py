@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.backends.cpu.kernels.dots.text import FAR as FAR_M
@@ -57,7 +58,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str) -> None:
     """Last rows and columns above all: tiles of other heights and widths must add up in the same order."""
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng, draw = np.random.default_rng(seed), random.Random(seed)
     for _ in range(8):
         m, n = (8 * draw.randint(1, 30) + 1 if draw.random() < 0.5 else draw.randint(1, 300) for _ in range(2))
@@ -69,7 +70,7 @@ def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_column_and_an_m_that_comes_from_memory(dtype: str) -> None:
     """Row after row of it as one stream, k of any length; onto P as well."""
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng, draw = np.random.default_rng(seed), random.Random(seed)
     for k in (1, 15, draw.randint(16, 900), 1003, 2048):
         m = FAR_M // (k * np.dtype(dtype).itemsize) + draw.randint(1, 7)
@@ -227,7 +228,7 @@ def tally(times: int = 1) -> int:
 @pytest.mark.parametrize("order", [0, ANY_ORDER])
 def test_every_task_runs_once_whoever_it_was_dealt_to(order: int) -> None:
     """Fewer tasks than threads, more, and more threads wanted than there are."""
-    seed = time.time_ns() % 2**31
+    seed = next_seed() % 2**31
     print(f"seed {seed}")
     draw, task = random.Random(seed), tally()
     tw.set_num_threads(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from multiprocessing import get_context
 
 import ml_dtypes
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
@@ -67,7 +67,7 @@ KINDS = [(BF16, "high"), (F16, "high"), (F32, "tf32")]
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
 def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     turned = [bool(rng.integers(2)) for _ in range(2)]
     for case in range(3):
@@ -79,7 +79,7 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
 def test_k_cut_over_the_blocks_of_a_cluster(tmp_path_factory, dtype, precision):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     turned = [bool(rng.integers(2)) for _ in range(2)]
     for case in range(4):
@@ -102,7 +102,7 @@ def _beside_operands(seed, folder, dtype, precision):
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
 def test_no_copy_reaches_beside_an_operand(tmp_path_factory, dtype, precision):
     """A copy of 16 bytes, of which one is not the operand's, would end the process; its page would be the same one."""
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     child = get_context("fork").Process(target=_beside_operands, args=(seed, folder, dtype, precision))
     child.start()
     child.join(240)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
@@ -36,7 +35,7 @@ def lying(rng, shape, dtype):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     every = every_way(np.dtype(dtype).itemsize, (1,))
     for number in rng.choice(len(every), 1):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
+from seeds import next_seed
 
 from tilewise.backends.cuda import loading
 from tilewise.backends.cuda.device import machine_of_arch
@@ -99,7 +99,7 @@ def test_what_fails_behind_a_call_is_left_to_the_call_that_needs_it(card, monkey
 
 
 def test_the_kernels_of_a_text_are_found_in_it():
-    seed = time.time_ns()
+    seed = next_seed()
     print("seed", seed)
     rng, machine = random.Random(seed), machine_of_arch("sm_90a")
     for _ in range(40):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import run_recipe
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, dtype_of
@@ -28,7 +27,7 @@ def lying(rng, shape, dtype):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), [("plus_times", "float32"), ("min_plus", "int32")])
 def test_random_lists(tmp_path_factory, name, dtype):
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng, jobs, wanted, made, kept = np.random.default_rng(seed), [], [], [], []
     for number in range(JOBS + 3):
         most = 100 if number % 9 == 0 else 20

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, dtype_of
@@ -55,7 +54,7 @@ def lying(rng, shape, dtype):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("dtype", "precision"), [("float64", "high"), ("float32", "tf32"), ("float32", "ieee")])
 def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     tiles = PLAIN_TILES if precision == "ieee" else TILES
     way = SmallWay(tiles[rng.integers(len(tiles))], 1)

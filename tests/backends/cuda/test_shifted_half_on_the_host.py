@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import ml_dtypes
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
@@ -49,7 +49,7 @@ def check(problem, tile, folder, wanted, P, around, words, **places):
 
 @needs_compiler
 def test_random_stacks_among_poison(tmp_path_factory):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     dtype = (BF16, np.dtype(np.float16))[int(rng.integers(2))]
     tile, turned = TILES[int(rng.integers(len(TILES)))], [bool(rng.integers(2)) for _ in range(2)]
@@ -67,7 +67,7 @@ def test_random_stacks_among_poison(tmp_path_factory):
 
 @needs_compiler
 def test_random_groups_among_poison(tmp_path_factory):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     tile, kind = TILES[int(rng.integers(len(TILES)))], dtype_of(BF16)
     groups = Groups(int(rng.integers(1, 7)), "rows", bool(rng.integers(2)))

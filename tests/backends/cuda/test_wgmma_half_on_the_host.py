@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from behind_a_compiler import COMPILER
 from host_card import layout_of, multiplied
+from seeds import next_seed
 
 import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
@@ -115,7 +116,7 @@ def test_random_stacks(tmp_path_factory, dtype):
 @pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
 def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
     """Every tile of few columns, in each layout, P's rows anywhere, k over the blocks of a cluster or not."""
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng, seen = np.random.default_rng(seed), []
     while len(seen) < 5:
         few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
@@ -132,7 +133,7 @@ def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
 def test_tiles_of_64_columns_whose_k_is_cut_over_a_cluster(tmp_path_factory, dtype):
-    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng, seen = np.random.default_rng(seed), 0
     while seen < 3:
         m, k, n = *map(int, rng.integers(33, 200, 2)), int(rng.integers(33, 200))

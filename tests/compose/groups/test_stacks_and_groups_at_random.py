@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from seeds import next_seed
 
 import tilewise as tw
 
@@ -43,7 +43,7 @@ def check_beside(P, memory, before, words):
 
 @pytest.mark.slow
 def test_random_stacks():
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     for number in range(COUNT):
         dtype, stack = DTYPES[number % len(DTYPES)], tuple(drawn_extents(rng, int(rng.integers(1, 4)), 6))
@@ -62,7 +62,7 @@ def test_random_stacks():
 
 @pytest.mark.slow
 def test_random_groups():
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     for number in range(COUNT):
         dtype, along = DTYPES[number % len(DTYPES)], ("rows", "k")[number % 3 == 0]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
+from seeds import next_seed
 from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 
 import tilewise as tw
@@ -14,7 +13,7 @@ from tilewise.dispatch.structured.product import by_numpy
 
 @pytest.fixture
 def rng():
-    seed = time.time_ns() % 2**32
+    seed = next_seed() % 2**32
     print("seed", seed)
     return np.random.default_rng(seed)
 

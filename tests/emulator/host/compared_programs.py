@@ -19,6 +19,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from seeds import next_seed
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from generated_programs import INCLUDES, Draw
@@ -131,7 +133,7 @@ def many(count: int, processes: int, seconds: float, first: int) -> tuple[int, l
 
 if __name__ == "__main__":
     wanted, processes = (int(word) for word in sys.argv[1:3])
-    seed = int(sys.argv[4]) if len(sys.argv) > 4 else time.time_ns() % (1 << 30)
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else next_seed() % (1 << 30)
     began = time.time()
     compared, differing = many(wanted, processes, float(sys.argv[3]), seed)
     for line in differing:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from seeds import next_seed
 
 from tilewise.emulator.host.process import run_program
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no
 
 
 def test_a_program_drawn_at_random_prints_what_a_compiler_prints(tmp_path):
-    seed = time.time_ns() % (1 << 30)
+    seed = next_seed() % (1 << 30)
     source = tmp_path / "drawn.cu"
     source.write_text(Draw(seed).program())
     ours = run_program(source, capture=True)
@@ -28,7 +28,7 @@ def test_a_program_drawn_at_random_prints_what_a_compiler_prints(tmp_path):
 
 
 def test_programs_drawn_at_random_print_what_a_compiler_prints(tmp_path):
-    start = time.time_ns() % (1 << 30)
+    start = next_seed() % (1 << 30)
     assert compare(range(start, start + 4), tmp_path) == []
 
 
@@ -42,5 +42,5 @@ def test_a_difference_is_seen(tmp_path):
 
 @pytest.mark.slow
 def test_a_thousand_programs_print_what_a_compiler_prints():
-    start = time.time_ns() % (1 << 30)
+    start = next_seed() % (1 << 30)
     assert many(1000, 2, 3600.0, start) == (1000, []), f"seeds from {start}"

@@ -1,0 +1,17 @@
+"""Seeds of random cases: fixed, so that runs repeat; `--seed N` draws others, `--seed clock` new ones each time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+
+_asked: Counter[str] = Counter()
+
+
+def next_seed() -> int:
+    """A number of 63 bits for the test that runs now: another one for each test, and at each call within it."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    _asked[test] += 1
+    text = f"{os.environ.get('TILEWISE_TEST_SEED', '1')} {test} {_asked[test]}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
