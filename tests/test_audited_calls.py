@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 import pytest
+
 from audited_calls import LIBRARIES, audit
 from audited_functions import audit as audit_function
 from seeds import next_seed

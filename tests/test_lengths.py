@@ -7,8 +7,8 @@ import re
 from functools import cache
 
 import pytest
-from statements import ROOT, sources
 
+from statements import ROOT, sources
 from tilewise.kernels.registry import FAMILIES
 
 TEXTS = (".py", ".cu", ".cuh", ".h", ".js", ".css", ".html")

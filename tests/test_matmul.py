@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import tilewise as tw
 from operands import values
 from oracle import assert_product
 from seeds import next_seed
-
-import tilewise as tw
 
 rng = np.random.default_rng(7)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from statements import ROOT, sources
 
 LAYOUT = ROOT.parents[1] / "docs" / "layout.md"

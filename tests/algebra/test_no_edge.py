@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from seeds import next_seed
-from weights import WEIGHED, by_hand, edges_of, weights
 
 import tilewise as tw
+from seeds import next_seed
+from weights import WEIGHED, by_hand, edges_of, weights
 
 
 @pytest.mark.drawn(2)

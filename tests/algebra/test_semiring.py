@@ -8,10 +8,10 @@ import pickle
 
 import numpy as np
 import pytest
-from operands import DTYPES, SEMIRINGS, works
-from seeds import next_seed
 
 import tilewise as tw
+from operands import DTYPES, SEMIRINGS, works
+from seeds import next_seed
 from tilewise.algebra.builtin import ALIASES, find_semiring
 from tilewise.algebra.dtypes import DTYPES as KNOWN
 from tilewise.algebra.semiring import BY_WORD, _over, check_laws, lawful

@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_straight
 from tilewise.system.builtin_call import native_calls
 

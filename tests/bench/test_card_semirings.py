@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from host_card import HostDeviceArray
 
 import tilewise as tw
+from host_card import HostDeviceArray
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.bench import card_semirings as bench
 from tilewise.bench.plot import draw

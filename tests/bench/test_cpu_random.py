@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.bench import cold, cpu_random, shapes
 from tilewise.bench.suites import pieces
 from tilewise.cli.bench import command

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from seeds import next_seed
-
 from tilewise.bench import groups
 from tilewise.bench.report import table
 

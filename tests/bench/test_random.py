@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.bench.card_random import MOST_CALLS, SHAPE_SECONDS, repetitions, row
 from tilewise.bench.card_shapes import CUBLAS, CUBLASLT, OURS
 from tilewise.bench.random_report import parts, plans

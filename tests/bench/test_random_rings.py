@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.backends.cpu.touch import AT_ONCE, touch_work
 from tilewise.bench import random_rings
 from tilewise.bench.suites import pieces

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+
 from made_once import made_once
 
 

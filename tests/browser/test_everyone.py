@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from cut_text import CUT
 
+from cut_text import CUT
 from tilewise.i18n.messages import LANGUAGES, words
 
 STATES = {

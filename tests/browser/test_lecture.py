@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cut_text import CUT
 
+from cut_text import CUT
 from tilewise.i18n.messages import LANGUAGES
 
 SCREENS = [(1280, 720), (1920, 1080)]

@@ -10,13 +10,13 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 import hostile
 import hostile_programs
 import hostile_runs
-import pytest
-from seeds import next_seed
-
 import tilewise as tw
+from seeds import next_seed
 from tilewise.cli.guard import guarded
 from tilewise.cli.main import run
 from tilewise.emulator import budget

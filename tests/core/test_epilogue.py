@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operands import numpy_dtype
-from oracle import EPS, oracle
 
 import tilewise as tw
+from operands import numpy_dtype
+from oracle import EPS, oracle
 from tilewise.backends.reference.finish import _erf
 from tilewise.core.epilogue import ACTIVATIONS, Epilogue
 from tilewise.core.machine import KNOWN_CARDS

@@ -11,10 +11,10 @@ import itertools
 import sys
 
 import numpy as np
-from sanitized_products import cases
-from seeds import next_seed
 
 import tilewise as tw
+from sanitized_products import cases
+from seeds import next_seed
 from tilewise.backends.cuda.device import describe
 from tilewise.planning.launchers import launcher_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
+import tilewise as tw
 from operands import CARD_DTYPES, values
 from oracle import assert_product
 from strategies import cases
-
-import tilewise as tw
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.kernels.ladder.model import LADDER
 

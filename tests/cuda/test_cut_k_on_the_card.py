@@ -7,8 +7,8 @@ import random
 import time
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.api import Options, understand
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_named

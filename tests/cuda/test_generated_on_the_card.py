@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 
 import pytest
+
 from compiled_kernels import inputs, interpreted, outputs, same
 from small_kernels import BLOCKS, INPUTS, THREADS, kernel
-
 from tilewise.arrays.card import default_stream, open_card
 from tilewise.arrays.device_array import to_device
 from tilewise.backends.cuda.device import arch_of

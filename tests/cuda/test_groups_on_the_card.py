@@ -8,12 +8,12 @@ import warnings
 from itertools import pairwise
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
 import tilewise.kernels.wgmma_half.model as model
 import tilewise.kernels.wgmma_half.search as search
 import tilewise.planning.choose as planning
+from seeds import next_seed
 
 torch = pytest.importorskip("torch")
 

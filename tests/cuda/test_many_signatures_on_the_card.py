@@ -7,9 +7,9 @@ import threading
 import time
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.dispatch.prepared import LIMIT, PREPARED
 
 torch = pytest.importorskip("torch")

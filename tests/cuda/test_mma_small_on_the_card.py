@@ -8,9 +8,9 @@ import time
 from itertools import pairwise
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.api import Options, understand
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.detours import recipe_of

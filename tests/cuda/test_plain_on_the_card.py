@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
-from oracle import assert_product
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
+from oracle import assert_product
 from tilewise.backends.cuda.device import describe
 from tilewise.core.problem import problem_of_shape
 from tilewise.planning.choose import make_plan

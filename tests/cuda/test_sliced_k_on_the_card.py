@@ -8,8 +8,8 @@ import time
 from itertools import pairwise
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.api import Options, understand
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.sliced_k.family import SlicedK

@@ -7,9 +7,9 @@ import random
 from functools import partial
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.core.options import Options
 from tilewise.dispatch.bind import understand
 from tilewise.dispatch.execute import machine_of

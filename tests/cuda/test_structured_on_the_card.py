@@ -6,10 +6,10 @@ import ctypes
 
 import numpy as np
 import pytest
-from seeds import next_seed
-from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 
 import tilewise as tw
+from seeds import next_seed
+from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.core.recipe import Address, Launch, Recipe

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tilewise.torch")  # registers the operator

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise import api
 from tilewise.dispatch.prepared import PREPARED
 

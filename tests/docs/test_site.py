@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from made_once import made_once
 
+from made_once import made_once
 from tilewise.i18n.messages import LANGUAGES
 
 pytest.importorskip("sphinx")

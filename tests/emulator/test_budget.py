@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.emulator import budget
 from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError

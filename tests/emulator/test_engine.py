@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
+import tilewise as tw
 from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_product
 from strategies import cases
-
-import tilewise as tw
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.kernels.ladder.model import LADDER
 

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 from jax import numpy as jnp
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.interop import jax_native as ours_native
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from jax import numpy as jnp
 from jax.test_util import check_grads
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 MULS = {"plus": jnp.add, "times": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
 RINGS = [

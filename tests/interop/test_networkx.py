@@ -12,6 +12,7 @@ from fractions import Fraction
 from importlib.metadata import entry_points
 
 import pytest
+
 from seeds import next_seed
 
 nx = pytest.importorskip("networkx")

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import entry_points
 
 import pytest
+
 from seeds import next_seed
 
 nx = pytest.importorskip("networkx")

@@ -10,9 +10,9 @@ import threading
 
 import pytest
 import torch
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.errors import ShapeError

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import torch
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise import api
 from tilewise.arrays.torch_exchange import exchange_functions
 from tilewise.dispatch.prepared import PREPARED, signature_for

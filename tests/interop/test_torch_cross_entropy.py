@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from seeds import next_seed
 from torch.nn import functional
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.interop.torch import cross_entropy as room
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-4, torch.bfloat16: 4e-2}

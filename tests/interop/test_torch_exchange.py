@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.arrays import torch_exchange, torch_quick_signature
 from tilewise.arrays.keyword_words import VALUES
 from tilewise.arrays.torch_exchange import CPU, CUDA, UNREAD, exchange_functions, tensor_launcher

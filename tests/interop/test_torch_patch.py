@@ -7,10 +7,10 @@ import copy
 
 import pytest
 import torch
-from seeds import next_seed
 from torch.utils.checkpoint import checkpoint
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.interop.torch import choice
 from tilewise.interop.torch.patch import PatchedLinear
 

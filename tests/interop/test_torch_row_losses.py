@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from host_card import put_on_the_host
-from seeds import next_seed
 from torch.nn import functional
 
 import tilewise as tw
+from host_card import put_on_the_host
+from seeds import next_seed
 from tilewise.interop.torch import loss_kernels, row_losses
 from tilewise.interop.torch.routed_loss import is_taken
 

@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 import torch
-from seeds import next_seed
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
 import tilewise as tw
+from seeds import next_seed
 
 # torch's own forward mode scripts something when it is first used
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")

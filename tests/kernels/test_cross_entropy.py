@@ -8,8 +8,8 @@ import shutil
 import ml_dtypes
 import numpy as np
 import pytest
-from host_card import run_recipe
 
+from host_card import run_recipe
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.recipe import Address, Launch, Recipe

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.direct_half import alone

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from sanitized_products import cases
 from seeds import next_seed
-
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.kernels.registry import FAMILIES
 

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER
-from host_card import multiplied
 
 import tilewise as tw
 import tilewise.kernels.choosing as choosing
 import tilewise.kernels.registry as registry
 import tilewise.planning.choose as planning
+from behind_a_compiler import COMPILER
+from host_card import multiplied
 from tilewise.bench import tune
 from tilewise.cli.main import run
 from tilewise.core.machine import KNOWN_CARDS

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from operands import CARD_DTYPES, SEMIRINGS, works
-from seeds import next_seed
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, works
+from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import parse_shape, problem_of_shape

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from operands import values
-from oracle import assert_product
 from threads_as_card import ThreadQueues
 
+from operands import values
+from oracle import assert_product
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.errors import FileError, OutOfMemoryError
 from tilewise.scale import card, pinning

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from operands import values
-from oracle import assert_product
 
 import tilewise as tw
+from operands import values
+from oracle import assert_product
 from tilewise.backends.cpu.limits import host_machine
 from tilewise.backends.reference.limits import NOMINAL
 from tilewise.cli.main import run

@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from operands import values
-from oracle import assert_product
 
 import tilewise as tw
+from operands import values
+from oracle import assert_product
 from tilewise.core.problem import problem_of_shape
 from tilewise.scale import files, host
 from tilewise.scale.schedule import make_schedule

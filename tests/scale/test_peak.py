@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 try:
     import zarr

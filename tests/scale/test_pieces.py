@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 import pytest
+
+import tilewise as tw
 from operands import values
 from oracle import assert_product
 from seeds import next_seed
-
-import tilewise as tw
 from tilewise.backends.cpu import run as cpu
 from tilewise.scale import pieces
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from audited_calls import LIBRARIES, SEMIRINGS, Drawn, back, difference, given, numpys, reduced, values
 
 import tilewise as tw
+from audited_calls import LIBRARIES, SEMIRINGS, Drawn, back, difference, given, numpys, reduced, values
 
 Whole = list[np.ndarray]
 

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from small_kernels import BLOCKS, INPUTS, OUT_EACH, OUTPUTS, THREADS, kernel
 
+from small_kernels import BLOCKS, INPUTS, OUT_EACH, OUTPUTS, THREADS, kernel
 from tilewise import emulator as simt
 
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")

@@ -11,9 +11,9 @@ import threading
 import time
 
 import numpy as np
-from crashes import Recorder, play
 
 import tilewise as tw
+from crashes import Recorder, play
 from tilewise.errors import FileError, TilewiseError
 from tilewise.scale.files import FileProduct
 from tilewise.scale.schedule import Level

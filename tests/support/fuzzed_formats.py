@@ -9,9 +9,9 @@ import zipfile
 import zlib
 from pathlib import Path
 
-import hostile
 import numpy as np
 
+import hostile
 import tilewise as tw
 from tilewise.errors import TilewiseError
 from tilewise.scale.journal import _sealed

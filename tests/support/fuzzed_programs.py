@@ -29,12 +29,12 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "emulator" / "host")]
 
-import hostile
-import hostile_programs
 from generated_programs import Draw
-from small_programs import small_programs
 from test_fuzz import lowered, spoilt
 
+import hostile
+import hostile_programs
+from small_programs import small_programs
 from tilewise.emulator.check import program_child
 from tilewise.emulator.host import header_cache, translation_unit
 from tilewise.emulator.host.header_cache import Headers

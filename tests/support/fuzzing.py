@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import fuzzed_formats as formats
 import numpy as np
 
+import fuzzed_formats as formats
 import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
 from tilewise.cli.graphs import read_graph

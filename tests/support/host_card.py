@@ -7,8 +7,8 @@ import struct
 from dataclasses import replace
 
 import numpy as np
-from behind_a_compiler import built
 
+from behind_a_compiler import built
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Zero

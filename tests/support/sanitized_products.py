@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from drawn_problems import KINDS
-
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.registry import FAMILIES
 

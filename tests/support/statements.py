@@ -6,9 +6,8 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from made_once import made_once
-
 import tilewise
+from made_once import made_once
 
 ROOT = Path(tilewise.__file__).parent
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
+
 from operands import DTYPES, SEMIRINGS, values, weighs, works
 
 

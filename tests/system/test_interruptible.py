@@ -10,8 +10,8 @@ import sys
 import threading
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.errors import EngineError

@@ -7,8 +7,8 @@ import random
 from math import sqrt
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
 from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated

@@ -21,9 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))  # oracle and strategies, also when run as a program
 
 from fenced import fenced
+
 from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_close, oracle
-
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import part

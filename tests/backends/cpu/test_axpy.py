@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from inner_loops import innermost
 from poisoned import Case, check, fits, here, pairs, sets_here
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from poisoned import UNABLE, Case, check, check_sweep, here, pairs, random_cases, sets_here, stretched_cases
-from seeds import next_seed
 
 import tilewise
 import tilewise as tw
+from seeds import next_seed
 from tilewise.backends.cpu import registry
 from tilewise.backends.cpu.kernels.few_rows import model as few_rows
 from tilewise.backends.cpu.registry import FAMILIES, TIERS

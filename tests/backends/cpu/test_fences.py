@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fenced import able
 from poisoned import sets_here
+
 from seeds import next_seed
 
 HERE = sets_here()

@@ -13,9 +13,9 @@ import types
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.system.forks import PATIENCE
 from tilewise.system.llvm_lock import LLVM
 

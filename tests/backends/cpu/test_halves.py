@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from poisoned import LAYOUTS, Case, check, check_sweep, here
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module

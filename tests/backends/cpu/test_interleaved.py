@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from inner_loops import innermost
 from poisoned import laid, strides_of, targets_on
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu import run as cpu

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from operands import values, weighs
-from oracle import assert_product
 
 import tilewise as tw
+from operands import values, weighs
+from oracle import assert_product
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu import registry

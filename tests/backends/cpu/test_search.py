@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.backends.cpu.kernels.search.run import search_from
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.backends.cpu.kernels.dots.text import FAR as FAR_M
 from tilewise.backends.cpu.kernels.few_rows.one_row import FAR
 from tilewise.backends.cpu.kernels.shared.ir import Function, module

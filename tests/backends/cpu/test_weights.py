@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import no_edge_of

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
 from seeds import next_seed
-
-import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape

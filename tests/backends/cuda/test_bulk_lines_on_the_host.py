@@ -7,11 +7,11 @@ from multiprocessing import get_context
 import ml_dtypes
 import numpy as np
 import pytest
+
+import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
 from seeds import next_seed
-
-import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from operands import CARD_DTYPES, SEMIRINGS, works
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.kernels.ladder.model import LADDER

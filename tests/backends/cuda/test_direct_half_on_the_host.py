@@ -5,11 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+
+import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
 from seeds import next_seed
-
-import tilewise as tw
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue

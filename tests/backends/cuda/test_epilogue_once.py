@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS

@@ -9,10 +9,10 @@ from itertools import pairwise
 import ml_dtypes
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER, built
-from host_card import layout_of, run_recipe
 
 import tilewise as tw
+from behind_a_compiler import COMPILER, built
+from host_card import layout_of, run_recipe
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Layout, Problem, row_major

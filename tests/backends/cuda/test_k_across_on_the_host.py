@@ -8,8 +8,8 @@ import itertools
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER, built
 
+from behind_a_compiler import COMPILER, built
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address

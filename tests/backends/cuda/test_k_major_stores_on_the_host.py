@@ -6,8 +6,8 @@ import ctypes
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER, built
 
+from behind_a_compiler import COMPILER, built
 from tilewise.kernels.shared.text import kernel_text
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")

@@ -7,8 +7,8 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.backends.cuda import loading
 from tilewise.backends.cuda.device import machine_of_arch
 from tilewise.core.problem import problem_of_shape

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import multiplied
 from seeds import next_seed
-from weights import WEIGHED, by_hand, edges_of, weights
-
-import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.kernels.plain.ways import way_of
+from weights import WEIGHED, by_hand, edges_of, weights
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it

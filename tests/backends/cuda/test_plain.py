@@ -7,9 +7,9 @@ import itertools
 import re
 
 import pytest
-from operands import CARD_DTYPES, SEMIRINGS, works
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS

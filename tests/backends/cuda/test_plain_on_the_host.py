@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER
-from host_card import multiplied
-from operands import values, weighs
-from oracle import assert_product
 
 import tilewise as tw
 import tilewise.kernels.plain.model as plain_tiles
 import tilewise.planning.choose as planning
+from behind_a_compiler import COMPILER
+from host_card import multiplied
+from operands import values, weighs
+from oracle import assert_product
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.plain.text import combine_share

@@ -9,9 +9,9 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+
 from behind_a_compiler import COMPILER, built
 from host_card import parameter
-
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER
-from host_card import layout_of, multiplied
 
 import tilewise as tw
+from behind_a_compiler import COMPILER
+from host_card import layout_of, multiplied
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape

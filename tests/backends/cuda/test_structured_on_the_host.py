@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+
+import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import put_on_the_host
 from seeds import next_seed
 from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
-
-import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.backends.cuda.compile import compile_source

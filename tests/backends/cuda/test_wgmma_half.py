@@ -15,9 +15,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue

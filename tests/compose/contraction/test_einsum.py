@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 LABELS = "abcdefg"
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from behind_a_compiler import COMPILER
-from host_card import HostDeviceArray, HostStream, put_on_the_host
 
 import tilewise as tw
+from behind_a_compiler import COMPILER
+from host_card import HostDeviceArray, HostStream, put_on_the_host
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.arrays.numpy_library import NUMPY

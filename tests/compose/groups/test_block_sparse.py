@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "max_min", "lor_land"])

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 
 COUNT = 5000
 DTYPES = ("float32", "float64", "int32", "int16")

@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.compose.graph import sparse_closure
 from tilewise.dispatch.sparse import product as sparse_product

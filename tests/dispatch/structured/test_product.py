@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from seeds import next_seed
-from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 
 import tilewise as tw
+from seeds import next_seed
+from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
 from tilewise.dispatch.structured.product import by_numpy
 
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.emulator.host.process import run_program
 
 sys.path.insert(0, str(Path(__file__).parent))

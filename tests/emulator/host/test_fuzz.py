@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.emulator.host.language.read_entity import read_tokens
 from tilewise.emulator.host.lower.module import module_text
 from tilewise.emulator.host.lower.program import Program

@@ -8,8 +8,8 @@ import zlib
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.emulator.host.image_formats import SIGNATURE, PictureError, bmp, decoded, png, with_channels
 from tilewise.emulator.host.process import run_program
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from seeds import next_seed
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -6,7 +6,6 @@ import random
 import struct
 
 from seeds import next_seed
-
 from tilewise.emulator.host.runtime.formatting import formatted, quick, quickly
 
 FLOATS = (0.0, -0.0, 1e300, float("inf"), float("nan"), 0.1, -2.5)

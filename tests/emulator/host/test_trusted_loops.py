@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 

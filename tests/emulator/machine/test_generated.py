@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from compiled_kernels import COMPILER, compiled, inputs, interpreted, same
 from small_kernels import kernel
-
 from tilewise.emulator.machine.findings import Severity
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")

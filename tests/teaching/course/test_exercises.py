@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from tilewise.cli.main import run
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import LANGUAGES

@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from seeds import next_seed
 
+from seeds import next_seed
 from teaching.course.class_of_submissions import ASSIGNMENT, FULL, TILED, cases
 from tilewise.cli.main import run
 from tilewise.errors import UsageError

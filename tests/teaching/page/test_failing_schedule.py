@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.emulator.limits import Limits
 from tilewise.teaching.page import explore
 from tilewise.teaching.page.variants import BARRIER, drops_of, without

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from seeds import next_seed
 
 import tilewise as tw
+from seeds import next_seed
 from teaching.trace.sentences import FILLED, every_refusal, every_sentence
 from tilewise.cli.main import run
 from tilewise.emulator.machine.findings import Severity
