@@ -36,7 +36,7 @@ SHOWN = {  # what only running it puts onto its page
 
 @pytest.fixture(scope="module", params=["one", pytest.param("all", marks=pytest.mark.slow)])
 def notebooks(request):
-    """Those that are run with the site: one drawn by the clock, or all nine."""
+    """Those that are run with the site: one drawn at random, or all nine."""
     every = [book for books in BOOKS.values() for book in books]
     if request.param == "all":
         return every

@@ -16,7 +16,7 @@ from tilewise.interop.torch.patch import PatchedLinear
 
 
 class Tied(torch.nn.Module):
-    """An odd width drawn by the clock, and a head tied to its embedding."""
+    """An odd width drawn at random, and a head tied to its embedding."""
 
     def __init__(self, seed):
         super().__init__()

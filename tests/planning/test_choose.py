@@ -140,7 +140,7 @@ def test_a_shape_with_either_cross():
 
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_every_dtype_has_a_plan_on_a_card(semiring):
-    """Small, thin and large, by the clock: no model leaves a dtype out."""
+    """Small, thin and large, at random: no model leaves a dtype out."""
     rng = random.Random(seed := next_seed() % 2**32)
     for dtype in filter(lambda dtype: works(semiring, dtype), CARD_DTYPES):
         for largest in (1, 9, 90, 900):  # nothing at all, too

@@ -68,7 +68,7 @@ PASSES = [
 
 
 def test_a_sample_compiles(tmp_path):
-    """Of the passes beside it two and of its forms one, drawn by the clock; `test_no_form_spills_or_serialises` has all
+    """Of the passes beside it two and of its forms one, drawn at random; `test_no_form_spills_or_serialises` has all
     forms, `test_every_pass_compiles` all passes."""
     seed = next_seed() % 10**9
     print("seed", seed)

@@ -1,4 +1,4 @@
-"""printf's quick way: the same bytes as the careful one, for formats and values drawn by the clock."""
+"""printf's quick way: the same bytes as the careful one, for formats and values drawn at random."""
 
 from __future__ import annotations
 
