@@ -111,7 +111,7 @@ def test_systems_without_a_filter_say_so(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     assert "riscv64" in sandbox.missing()
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    monkeypatch.setattr(sandbox, "ACTIONS", Path("/nowhere/actions_avail"))
+    monkeypatch.setattr(seccomp, "available", lambda architecture: False)
     assert "seccomp" in sandbox.missing()
 
 

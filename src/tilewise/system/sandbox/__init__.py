@@ -5,19 +5,16 @@ imported and files opened before that: behind it there is no path to open, only 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import platform
 import struct
 import sys
-from pathlib import Path
 
 from tilewise.system.sandbox import landlock, seccomp
 from tilewise.system.sandbox.syscalls import ARCHITECTURES
 
 CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
-ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 
 def missing() -> str:
@@ -26,9 +23,8 @@ def missing() -> str:
         return f"{platform.system() or sys.platform} has no seccomp"
     if platform.machine() not in ARCHITECTURES or sys.maxsize < 1 << 32:
         return f"there is no system-call table for {platform.machine()}"
-    with contextlib.suppress(OSError):
-        if "kill_process" in ACTIONS.read_text(encoding="ascii"):
-            return ""
+    if seccomp.available(ARCHITECTURES[platform.machine()]):
+        return ""
     return "this kernel has no seccomp filters (Linux 4.14 or newer, with CONFIG_SECCOMP_FILTER)"
 
 

@@ -17,9 +17,9 @@ KILL, FAIL, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 NUMBER, AUDIT, ARGUMENTS = 0, 4, 16  # where struct seccomp_data has them
 X32 = 0x40000000
 WRITE_AND_EXECUTE = 2 | 4
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP_FILTER, SYNCHRONISE_THREADS = 38, 1, 1
+PR_SET_NO_NEW_PRIVS = 38
+SET_FILTER, ACTION_AVAILABLE, SYNCHRONISE_THREADS = 1, 2, 1  # of seccomp(2)
 SECCOMP = {0xC000003E: 317, 0xC00000B7: 277}
-MOST = 255  # instructions that a jump spans
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,13 @@ class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
 
+def available(architecture: Architecture) -> bool:
+    """Whether the kernel has filters that can end a process; nothing is changed."""
+    libc, action = ctypes.CDLL(None, use_errno=True), ctypes.c_uint32(KILL)
+    number = SECCOMP[architecture.audit]
+    return int(libc.syscall(number, ACTION_AVAILABLE, 0, ctypes.byref(action))) == 0
+
+
 def install(architecture: Architecture, broker: int) -> None:
     """From here on every thread of this process is held to the policy, for ever; OSError where the system refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -81,6 +88,6 @@ def install(architecture: Architecture, broker: int) -> None:
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
     number = SECCOMP[architecture.audit]
-    result = libc.syscall(number, PR_SET_SECCOMP_FILTER, SYNCHRONISE_THREADS, ctypes.byref(given))
+    result = libc.syscall(number, SET_FILTER, SYNCHRONISE_THREADS, ctypes.byref(given))
     if result != 0:  # a positive one is a thread that could not be synchronised
         raise OSError(ctypes.get_errno() if result < 0 else errno.EBUSY, "seccomp")
