@@ -33,7 +33,7 @@ def test_planning_for_a_card_imports_no_kernel_of_the_cpu():
 def test_a_small_trace_imports_nothing_it_does_not_need():
     """Each of these took 10 ms or more of the 400 that a small trace may take."""
     traced = "from tilewise.cli.main import run; run(['trace', '--shape', '4x4x4'])"
-    code = f"import sys; {traced}; print(); print(*sys.modules)"
+    code = f"import sys; before = {{*sys.modules}}; {traced}; print(); print(*{{*sys.modules}} - before)"
     loaded = set(run(code).splitlines()[-1].split())
     assert not loaded & {"numpy.ma", "numpy.random", "importlib.resources", "tilewise.core.machine", "llvmlite", "rich"}
 

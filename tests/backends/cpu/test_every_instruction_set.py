@@ -130,7 +130,7 @@ def test_a_kernel_that_leaves_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("name", sorted({*INSTRUCTION_SETS} - {*executable()}))
 def test_another_machines_instruction_set_is_refused_in_a_sentence(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tilewise", "multiply", "--shape", "3x3x3"],
+        [sys.executable, "-m", "tilewise", "multiply", "--shape", "3x3x3", "--device", "cpu"],
         capture_output=True,
         text=True,
         env={**os.environ, "TILEWISE_INSTRUCTION_SET": name},
