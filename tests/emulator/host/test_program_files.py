@@ -213,3 +213,12 @@ def test_output_that_cannot_be_written_fails_with_a_sentence(tmp_path, capfd):
     assert (report.status, report.ended) == (4, "failed")
     assert report.message == "what the program wrote cannot be written: No space left on device"
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_folder_may_be_called_like_a_keyword(tmp_path):
+    """What contains __global__ is a kernel's text where a string is given; here it is a path."""
+    folder = tmp_path / "my __global__ kernels"
+    folder.mkdir()
+    (folder / "p.cu").write_text("int main() { return 5; }\n")
+    report = run_program(folder / "p.cu", [], Options(), capture=True)
+    assert (report.ended, report.status) == ("exit", 5), report.message

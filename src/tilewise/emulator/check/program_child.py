@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from tilewise.emulator.host.program_report import ANNOUNCED
@@ -61,7 +62,7 @@ def main() -> None:
 
     watch = Watch(options, settings["began"], stop)
     try:
-        session, text = build(settings["path"], options, report)
+        session, text = build(Path(settings["path"]), options, report)
         watch.session, watch.part = session, "compiling it"
         session.cuda.word = _word
         session.faults.announce = report.announce

@@ -65,7 +65,7 @@ REGISTERED = (
 )  # imported for their functions
 
 
-def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
+def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program."""
     read_over: list[str] = []
     copies = Copies()
@@ -89,7 +89,7 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
 
 
 def _with_other_copies(
-    path: str, options: Options, report: Callable[[dict[str, Any]], None]
+    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]
 ) -> tuple[Session, str] | None:
     """The program with the project's copies of headers known by name instead of ours, or the other way round."""
     sources = list(options.sources)
@@ -103,7 +103,7 @@ def _with_other_copies(
 
 
 def _built(
-    path: str, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies
+    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies
 ) -> tuple[Session, str]:
     unit, known, declared, said, doubt = _read(path, options, read_over, copies)
     session = Session(unit.source, options, report)
@@ -131,7 +131,7 @@ def _built(
 
 
 def _read(
-    path: str, options: Options, read_over: list[str], copies: Copies
+    path: str | Path, options: Options, read_over: list[str], copies: Copies
 ) -> tuple[Unit, set[str], Declared, list[str], str]:
     """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
     given = [Path(p).resolve() for p in options.sources]

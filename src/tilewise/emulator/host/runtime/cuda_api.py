@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from importlib import import_module
+from pathlib import Path
 
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
@@ -238,6 +239,6 @@ def at_end(s: Session) -> None:
             )
 
 
-def new_card(session: Session, path: str) -> Card:
+def new_card(session: Session, path: str | Path) -> Card:
     session.at_end.append(at_end)
     return Card(session, path)

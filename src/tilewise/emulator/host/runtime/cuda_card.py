@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tilewise.core.machine import KNOWN_CARDS, Machine
@@ -66,7 +67,7 @@ class Astray:
 @dataclass
 class Card:
     session: Session
-    path: str
+    path: str | Path
     machine: Machine = field(init=False)
     launches: list[dict[str, Any]] = field(default_factory=list)
     nanoseconds: float = 0.0  # of work given to the card
