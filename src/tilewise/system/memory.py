@@ -60,6 +60,8 @@ def resident(root: Path = Path("/")) -> int:
     """Bytes of memory this process takes now; 0 where the system has no /proc.
 
     The file is kept open, a descriptor a process: in a sandbox no path can be opened."""
+    if not hasattr(os, "pread"):  # Windows
+        return 0
     try:
         if _statm[0] != (os.getpid(), root):
             _statm[:] = (os.getpid(), root), os.open(root / "proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)

@@ -226,11 +226,14 @@ def test_thin_edges_are_planned_only_where_nothing_spills():
 
 
 def test_a_plan_is_made_in_no_time():
-    best_way(problem_of_shape(2999, 2999, 2999, "bfloat16"), H200)  # the cost model is compiled once
-    started = time.process_time()
-    for size in range(3000, 3020):
-        best_way(problem_of_shape(size, size, size, "bfloat16"), H200)
-    assert (time.process_time() - started) / 20 < 0.02  # once a shape: plans are kept
+    def seconds(sizes):
+        started = time.process_time()
+        for size in sizes:
+            best_way(problem_of_shape(size, size, size, "bfloat16"), H200)
+        return (time.process_time() - started) / len(sizes)
+
+    seconds(range(2980, 3000))  # what the model is compiled to, for every alignment, is found in no cache yet
+    assert seconds(range(3000, 3020)) < 0.02  # once a shape: plans are kept
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -20,17 +21,22 @@ from urllib.parse import urlsplit
 import pytest
 
 import tilewise
-from tilewise.emulator.limits import Limits
+from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.teaching.page import edits, live
 from tilewise.teaching.page.live import Server, Workbench
 from tilewise.teaching.page.recording import COURSE
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, monkeypatch):
+    """In this process, edits too: it may have threads of other tests, and a copy of it their locks. The tests of the
+    command fork as the command does."""
     file = tmp_path / "mine.cu"
     file.write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
-    made = Server(Workbench(file, watch=True, settings={"shape": (4, 4, 4)}), "en")
+    settings = {"shape": (4, 4, 4), "limits": replace(DEFAULT, seconds=20.0)}
+    with monkeypatch.context() as alone:
+        alone.delattr(os, "fork", raising=False)
+        made = Server(Workbench(file, watch=True, settings=settings), "en")
     worker = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
     worker.start()
     yield made, file
