@@ -34,7 +34,7 @@ class ProgramReport:
     card: str = ""
     output: str | None = None
     errors: str | None = None
-    wanted: str = ""  # arguments or input that it asked for and was not given
+    wanted: str = ""  # arguments or input that it requested and was not given
     sandbox: str = ""  # what the system held its process to; empty for none
 
     @property

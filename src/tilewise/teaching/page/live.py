@@ -200,7 +200,7 @@ class Server(ThreadingHTTPServer):
         self.workbench.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is none of the user's errors; what else goes wrong is told as usual."""
+        """A client that is gone is none of the user's errors; other errors are reported as usual."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -186,7 +186,7 @@ class Session:
         return call
 
     def _end(self, status: int, ended: str, message: str) -> None:
-        """Compiled code never goes on behind what ends it, even where nobody takes the report."""
+        """Compiled code never goes on behind what ends it, even where the parent does not read the report."""
         try:
             self.finish(status, ended, message)
         except BaseException:
