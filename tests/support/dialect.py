@@ -1,0 +1,165 @@
+"""Counts words that were once private to this project: in identifiers, and in the prose of comments, docstrings, messages and documents.
+
+    python tests/support/dialect.py [--list]
+
+A word counts by its sense. `line` is a row of text but not a row of a matrix, `word` is a machine word but not a message: for
+those, `ALLOWED` names the files that use the ordinary sense. The kernels and the emulator are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = re.compile(
+    r"^(src/tilewise|tests)/(kernels|emulator)/|^tests/(cuda|support/dialect\.py)|^docs/(exercises|gallery)/|^CONTRIBUTING\.md|^LICENSE"
+)
+
+# Parts of an identifier, cut at underscores and capitals. Right of each: what the field says.
+PARTS = {
+    **dict.fromkeys(("way", "ways"), "config, variant, algorithm"),
+    **dict.fromkeys(("told", "tell", "tells", "said", "says", "spoken"), "reported, message"),
+    **dict.fromkeys(("asked", "ask", "asks", "asking"), "requested"),
+    **dict.fromkeys(("turned", "turns"), "transposed"),
+    **dict.fromkeys(("nobody", "somebody", "everybody"), "none, any, all"),
+    **dict.fromkeys(("road", "roads"), "route"),
+    **dict.fromkeys(("understand", "understanding", "understood"), "bind"),
+    **dict.fromkeys(("finishing", "finisher"), "host epilogue"),
+    **dict.fromkeys(("warming",), "precompile"),
+    **dict.fromkeys(("word", "words"), "message, text, argument"),
+    **dict.fromkeys(("lines",), "rows, columns, leading dimension"),
+    **dict.fromkeys(("skew", "skews", "skewed"), "misalignment"),
+    **dict.fromkeys(("edition", "editions"), "build id"),
+    **dict.fromkeys(("little", "swept", "lags", "draws"), "small_k, skinny, pipeline stages, samples"),
+    **dict.fromkeys(("crew", "sleepers", "breath", "breathe"), "thread pool, workers, pause"),
+    **dict.fromkeys(("shelf", "shelves", "shelved"), "disk cache"),
+    **dict.fromkeys(("detour", "detours"), "operand transform, copy"),
+    **dict.fromkeys(("contest", "contestants", "rivals"), "comparison, candidates, peers"),
+    **dict.fromkeys(("woven", "weave"), "interleaved"),
+    **dict.fromkeys(("mend", "mended", "bed", "astray", "nods"), "repair, …"),
+}
+# (path prefix, part): why the ordinary sense is meant there.
+ALLOWED: dict[tuple[str, str], str] = {}
+
+PHRASES = {
+    "nobody": r"\b(?:no|some|any|every)body(?:'s)?\b",
+    "told": r"\b(?:told|tells?|telling)\b",
+    "asked": r"\b(?:asks?|asked|asking)\b",
+    "turned": r"\bturn(?:s|ed)? (?!into|out|on|off|to)|\b(?:has|have|had|its|whose) turn\b",
+    "way": r"\bways?\b(?<!either way)(?<!this way)(?<!same way)(?<!that way)(?<!other way)(?! to\b)",
+    "words": r"(?<!-bit )(?<!machine )(?<!control )(?<!64 )(?<!key)\bwords?\b",
+    "lines": r"\b(?:along|across|between|of|on|odd|aligned|unaligned|its|their|whose|every|shared|same|long|short) lines\b|\blines (?:of (?:a |the )?(?:matrix|operand|tile|[MNPAB]\b)|along|apart|lie|that (?:lie|start|begin))",
+    "road": r"\broads?\b",
+    "understanding": r"\bunderst(?:and|ood|anding)\b",
+    "skew": r"\bskew(?:s|ed)?\b",
+    "edition": r"\beditions?\b",
+    "little, swept, lags": r"\b(?:swept|lags?|lagging)\b|`(?:little|alone|inside)`",
+    "stands": r"\b(?:stands?|stood|standing) (?:above|beside|below|behind|on|in|for itself|alone|apart|here|there|so|by|at|next|over|under)\b",
+    "destroyed": r"\btaken down\b|\btakes? down\b",
+    "personified": r"\b(?:kernels?|threads?|blocks?|warps?|famil(?:y|ies)|planners?|cards?|compilers?|machines?|cores?|callers?) (?:that )?(?:only )?(?:knows?|wants?|likes?|hurr(?:y|ies)|thinks?|sees?|nods?|says?|minds?|cares?|believes?|remembers?|sleeps?|breathes?|speaks?|lies?)\b",
+    "had, at hand": r"\b(?:to be had|at hand|in hand|comes? to hand|in (?:no|each other's|its|their|the) way|led astray|of (?:one's|its|their) own accord|for good measure|be that as it may|gets? in the way)\b",
+    "shelf": r"\bshel(?:f|ves)\b",
+    "contest": r"\bcontest(?:ants?|s)?\b|\brivals?\b",
+    "woven": r"\b(?:woven|weaves?)\b",
+    "crew": r"\bcrew\b",
+    "detour": r"\bdetours?\b",
+    "mend": r"\bmend(?:s|ed|ing)?\b",
+    "what … is": r"\bwhat (?:it|they|he|she) (?:is|are) (?:known|made|called)\b|\bknown by\b",
+    "whatever": r"\bwhoever\b|\bhimself\b|\bas before\b|\banew\b|\bbegun\b|\bfor ever\b",
+}
+PHRASE = {name: re.compile(text, re.IGNORECASE) for name, text in PHRASES.items()}
+
+
+def files(suffixes: tuple[str, ...]) -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [f for f in listed if f.endswith(suffixes) and not LEFT_OUT.search(f) and (ROOT / f).is_file()]
+
+
+def parts(name: str) -> list[str]:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")
+
+
+def defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names that a file introduces, each with its line: not those it only uses."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node.lineno
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name, node.lineno
+
+
+def identifiers() -> Iterator[tuple[str, int, str]]:
+    for path in files((".py", ".js")):
+        allowed = {part for (prefix, part) in ALLOWED if path.startswith(prefix)}
+        names = [(Path(path).stem, 1)] if not path.startswith("tests/") else []
+        text = (ROOT / path).read_text("utf-8")
+        if path.endswith(".py"):
+            names += defined(ast.parse(text))
+        else:
+            names += [
+                (m[1], text.count("\n", 0, m.start()) + 1)
+                for m in re.finditer(r"\b(?:const|let|function|class)\s+(\w+)", text)
+            ]
+        yield from ((path, line, name) for name, line in names if set(parts(name)) & PARTS.keys() - allowed)
+
+
+def prose(path: str) -> str:
+    """The file with all but its prose blanked: comments and strings of Python, a document without its code blocks and `code`."""
+    text = (ROOT / path).read_text("utf-8")
+    if path.endswith(".md"):
+        blank = lambda m: re.sub(r"[^\n]", " ", m[0])  # noqa: E731
+        return re.sub(r"`[^`\n]*`", blank, re.sub(r"^( *)```.*?^\1```", blank, text, flags=re.DOTALL | re.MULTILINE))
+    kept = [" " * len(line.rstrip("\n")) for line in text.split("\n")]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)):
+            for at, line in enumerate(token.string.split("\n"), token.start[0] - 1):
+                start = token.start[1] if at == token.start[0] - 1 else 0
+                kept[at] = kept[at][:start] + line + kept[at][start + len(line) :]
+    return "\n".join(kept)
+
+
+def phrases() -> Iterator[tuple[str, int, str, str]]:
+    for path in files((".py", ".md")):
+        allowed = {part for (prefix, part) in ALLOWED if path.startswith(prefix)}
+        for number, line in enumerate(prose(path).split("\n"), 1):
+            yield from (
+                (path, number, name, line.strip())
+                for name, rx in PHRASE.items()
+                if name not in allowed
+                for _ in rx.finditer(line)
+            )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--list", action="store_true", help="every place, not only the totals")
+    options.add_argument("paths", nargs="*", help="only files whose path begins with one of these")
+    chosen = options.parse_args()
+    inside = lambda path: not chosen.paths or path.startswith(tuple(chosen.paths))  # noqa: E731
+    names = [found for found in identifiers() if inside(found[0])]
+    found = [place for place in phrases() if inside(place[0])]
+    if chosen.list:
+        for path, line, name in names:
+            print(f"{path}:{line}: {name}")
+        for path, line, phrase, text in found:
+            print(f"{path}:{line}: [{phrase}] {text}")
+    for phrase, count in Counter(place[2] for place in found).most_common():
+        print(f"{count:6}  {phrase}")
+    print(f"{len(names)} identifiers, {len(found)} phrases")
+    return bool(names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
