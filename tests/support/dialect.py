@@ -1,4 +1,5 @@
-"""Counts words that were once private to this project: in identifiers, and in the prose of comments, docstrings, messages and documents.
+# ruff: noqa: E501 — regular expressions
+"""Counts words that were once private to this project, in identifiers, comments, docstrings, messages and documents.
 
     python tests/support/dialect.py [--list]
 
