@@ -1,0 +1,162 @@
+"""The diagrams of the pages on kernels and programs: `python docs/making/diagrams.py` writes docs/pictures/*.svg.
+
+The bars are drawn from docs/benchmarks/mma.json; the rows of the alignment diagram are computed from a stride.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1]
+FOLDER = DOCS / "pictures"
+BLUE, GREEN, RED, GREY = "#0072b2", "#00694d", "#a3320b", "#56606a"
+CLASS_COLOURS = ("#0072b2", "#e69f00", "#00694d", "#cc79a7", "#56b4e9", "#a3320b", "#8a8d2a", "#6a51a3")
+STYLE = """
+text { font: 600 14px system-ui, 'Segoe UI', 'Noto Sans', sans-serif; fill: #1c2126; }
+.small { font-weight: 400; font-size: 12.5px; fill: #56606a; }
+.middle { text-anchor: middle; } .end { text-anchor: end; }
+.white { fill: #ffffff; } .box { fill: #ffffff; stroke: #c3c8c5; stroke-width: 1.5; }
+.arrow { stroke: #56606a; stroke-width: 1.6; fill: none; marker-end: url(#head); }
+"""
+HEAD = (
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0 8 4 0 8z" fill="#56606a"/></marker></defs>'
+)
+
+
+def text(x: float, y: float, content: str, style: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}" class="{style}">{content}</text>'
+
+
+def rect(x: float, y: float, width: float, height: float, fill: str, opacity: float = 1) -> str:
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" '
+        f'fill-opacity="{opacity:g}"/>'
+    )
+
+
+def box(x: float, y: float, width: float, title: str, *notes: str) -> str:
+    """A box with a title and notes below it, as high as its notes need."""
+    height = 30 + 17 * len(notes)
+    out = f'<rect class="box" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
+    out += text(x + width / 2, y + 20, title, "middle")
+    return out + "".join(text(x + width / 2, y + 39 + 17 * i, note, "small middle") for i, note in enumerate(notes))
+
+
+def arrow(*points: tuple[float, float]) -> str:
+    return '<path class="arrow" d="M' + " L".join(f"{x:g} {y:g}" for x, y in points) + '"/>'
+
+
+def write(name: str, width: int, height: int, label: str, body: str) -> None:
+    target = FOLDER / f"{name}.svg"
+    target.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{label}"><style>{STYLE}</style>{HEAD}'
+        f'<rect width="{width}" height="{height}" rx="14" fill="#fbfaf7"/>{body}</svg>\n',
+        encoding="utf-8",
+    )
+    print(target.relative_to(DOCS.parent), f"{target.stat().st_size:,} bytes")
+
+
+def program() -> None:
+    """What `tilewise run` does with a program."""
+    body = box(20, 90, 130, "program.cu", "and its files")
+    body += box(200, 90, 150, "front end", "C++ and CUDA C", "to typed syntax")
+    body += box(410, 30, 200, "host code", "LLVM, every access", "against shadow memory")
+    body += box(410, 150, 200, "kernels", "by expected work")
+    body += box(690, 106, 240, "interpreter", "all threads of a block in NumPy", "every check, races included")
+    body += box(690, 206, 240, "compiled", "4 to 16 threads as vector lanes", "addresses and first values checked")
+    body += arrow((150, 113), (198, 113)) + arrow((350, 108), (380, 108), (380, 60), (408, 60))
+    body += arrow((350, 124), (380, 124), (380, 174), (408, 174)) + arrow((510, 94), (510, 148))
+    body += text(518, 126, "launch", "small")
+    body += arrow((610, 168), (650, 168), (650, 138), (688, 138)) + arrow(
+        (610, 182), (650, 182), (650, 238), (688, 238)
+    )
+    body += f'<rect x="396" y="14" width="548" height="268" rx="12" fill="none" stroke="{RED}" stroke-dasharray="6 4"/>'
+    body += text(670, 40, "sandboxed process")
+    body += text(670, 60, "seccomp, Landlock, time, memory", "small")
+    body += box(20, 210, 330, "parent process", "opens files, checks the report, prints findings by line")
+    body += arrow((396, 233), (352, 233))
+    write("run", 960, 300, "From a CUDA program to its findings", body)
+
+
+def pipeline() -> None:
+    """The phases of mma_sync over time: copies run two phases ahead, fragments one step ahead."""
+    left, top, step, height = 170, 56, 120, 30
+    rows = ("cp.async", "ldmatrix", "mma.sync")
+    body = "".join(text(left - 12, top + 20 + 46 * i, name, "end") for i, name in enumerate(rows))
+    body += text(20, 28, "time →", "small")
+    for phase in range(4):
+        colour = (BLUE, GREEN, RED, GREY)[phase]
+        x = left + step * phase
+        body += rect(x, top, step * 0.96, height, colour, 0.85)
+        body += text(x + step * 0.48, top + 20, f"phase {phase}", "middle white")
+        for part in range(4):  # a phase is four steps of fragments; each is read one step before it is multiplied
+            piece = step / 4
+            at = left + step * (phase + 2) + piece * part
+            body += rect(at - piece, top + 46, piece * 0.9, height, colour, 0.55)
+            body += rect(at, top + 92, piece * 0.9, height, colour, 0.85)
+    for phase in range(2, 6):
+        x = left + step * phase - step / 4
+        body += f'<path d="M{x:g} {top - 8} V{top + 128}" stroke="#1c2126" stroke-dasharray="3 3"/>'
+    body += text(left + step * 2 - step / 4, top + 146, "one barrier a phase, before its last step", "small")
+    write("mma-pipeline", 920, 226, "Copies two phases ahead, fragments one step ahead, one barrier a phase", body)
+
+
+def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> None:
+    """Where rows of 16-bit elements start relative to 16-byte boundaries, for an odd stride."""
+    cell, left, top = 17, 150, 50
+    body = text(20, 28, f"rows of {stride} half-precision elements; the vertical lines are 16-byte boundaries")
+    for row in range(rows):
+        late = row * stride % 8  # elements after a boundary
+        colour = CLASS_COLOURS[late]
+        y = top + 24 * row
+        body += text(left - 14, y + 14, f"row {row}: {2 * late} bytes late", "small end")
+        for column in range(columns):
+            body += rect(left + (late + column) * cell, y, cell - 2, 18, colour, 0.8 if row in (0, 8, 1, 9) else 0.35)
+    for boundary in range(4):
+        x = left + 8 * cell * boundary - 1
+        body += f'<path d="M{x} {top - 8} V{top + 24 * rows + 4}" stroke="#1c2126" stroke-width="1.3"/>'
+    x = left + 8 * cell * 4 + 16
+    body += text(x, top + 14, "rows 0 and 8, 1 and 9, …")
+    body += text(x, top + 34, "start equally late: one class.", "small")
+    body += text(x, top + 54, "A tile that takes rows of one class", "small")
+    body += text(x, top + 72, "shifts all of them alike, so one", "small")
+    body += text(x, top + 90, "tensor map reads them unrealigned.", "small")
+    write("alignment-classes", 960, top + 24 * rows + 24, "Eight alignment classes of rows with an odd stride", body)
+
+
+def bars() -> None:
+    """float64 and mma.sync beside cuBLAS, from mma.json."""
+    rows = json.loads((DOCS / "benchmarks" / "mma.json").read_text(encoding="utf-8"))["rows"]
+    cases: dict[str, dict[str, float]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], {})[row["kernel"]] = row["tflops"]
+    shown = []
+    for case, by in cases.items():
+        if "cublas" in by:  # for bfloat16 its own mma.sync kernel, which it does not choose by itself on Hopper
+            ours = by.get("tilewise mma_sync") or by["tilewise"]
+            shown.append((case, ours, by.get("cublas mma.sync") or by["cublas"]))
+    left, top, high, wide = 210, 52, 34, 560
+    body = text(20, 28, "times cuBLAS (bfloat16: its fastest mma.sync kernel), one H200")
+    for i, (case, ours, vendor) in enumerate(shown):
+        y, ratio = top + high * i, ours / vendor
+        body += text(left - 12, y + 17, case, "end")
+        body += rect(left, y, wide * ratio / 1.5, 24, BLUE if ratio >= 1 else GREY, 0.85)
+        body += text(left + wide * max(ratio, 1) / 1.5 + 8, y + 17, f"{ratio:.2f}  ({ours:.4g} TFLOP/s)", "small")
+    x = left + wide / 1.5
+    body += f'<path d="M{x:g} {top - 8} V{top + high * len(shown)}" stroke="#1c2126" stroke-dasharray="4 3"/>'
+    write("mma-speed", 920, top + high * len(shown) + 14, "Speed of mma.sync kernels relative to cuBLAS", body)
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    program()
+    pipeline()
+    alignment()
+    bars()
+
+
+if __name__ == "__main__":
+    main()
