@@ -1,4 +1,4 @@
-"""The documentation site: `make docs`. Pages that are made, not written: the reference (from docstrings), the notebooks
+"""The documentation site: `make docs`. Generated pages: the reference (from docstrings), the notebooks
 (run while building) and the live page. They are written into this folder when a build begins, and git ignores them."""
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ html_copy_source = False
 
 
 def made(_app: object) -> None:
-    """Everything that is made, before Sphinx looks for pages."""
+    """Writes the generated pages before Sphinx collects them."""
     from notebook_pages import page_of
     from reference_page import reference
 
     (HERE / "reference.md").write_text(reference(), encoding="utf-8")
     books = sorted((HERE / "notebooks").rglob("*.ipynb"))
-    few = os.environ.get("TILEWISE_SITE_NOTEBOOKS")  # a test has not the time for all of them
+    few = os.environ.get("TILEWISE_SITE_NOTEBOOKS")  # tests run a few of them
     run = [few is None or str(book.relative_to(HERE / "notebooks")) in few.split(":") for book in books]
-    with ThreadPoolExecutor(2) as two:  # each runs in a process of its own
+    with ThreadPoolExecutor(2) as two:  # each runs in a separate process
         for book, page in zip(books, two.map(page_of, books, run), strict=True):
             book.with_suffix(".md").write_text(page, encoding="utf-8")
     (HERE / "_live").mkdir(exist_ok=True)
@@ -48,4 +48,4 @@ def made(_app: object) -> None:
 
 
 def setup(app: object) -> None:
-    made(app)  # pages are looked for right after this
+    made(app)  # pages are collected right after this

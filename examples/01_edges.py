@@ -1,4 +1,4 @@
-"""Edges: sizes that are no multiple of the tile, slices, transposes and reversed rows are all the same to matmul."""
+"""Edges: sizes that are no multiple of the tile, slices, transposes and reversed rows all work in matmul."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ for tile in (1, 2, 16, 32):
     P = tw.matmul(M, N, tile=tile)
     assert np.allclose(P, M @ N)
 
-# what fills the part of a tile that sticks out depends on the algebra, so that nothing leaks in at an edge
+# the fill of a tile outside the matrix depends on the algebra, so that it does not change a sum
 for name in ("plus_times", "min_plus", "max_times"):
     for dtype in ("float32", "int32"):
         algebra = tw.semirings[name].over(DTYPES[dtype])

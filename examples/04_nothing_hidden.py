@@ -1,4 +1,4 @@
-"""Run CUDA C with no GPU: see every thread, and be told every fault by line."""
+"""Run CUDA C with no GPU: trace every thread, and report every fault by line."""
 
 import tilewise as tw
 

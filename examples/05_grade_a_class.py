@@ -1,4 +1,4 @@
-"""Grade a class with no GPU: what is asked, three submissions, and why each has the points it has."""
+"""Grade a class with no GPU: an assignment, three submissions, and the reasons for their points."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __global__ void product(float* M, float* N, float* P, int m, int k, int n) {
 CLASS = {
     "an": RIGHT,
     "binh": RIGHT.replace("__syncthreads();", "", 1),  # a race
-    "chi": RIGHT.replace("= sum;", "= 30;"),  # the answer of one run, written down
+    "chi": RIGHT.replace("= sum;", "= 30;"),  # the answer of one run, hard-coded
 }
 
 with tempfile.TemporaryDirectory() as folder:

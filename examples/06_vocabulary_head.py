@@ -1,8 +1,8 @@
-"""A language model's head with GPT-2's vocabulary of 50,257 words, trained before and after: torch's layer, then ours.
+"""A language model's head with GPT-2's vocabulary of 50,257 tokens, trained with torch's layer, then with ours.
 
-50,257 is odd, so no row of the logits starts on an aligned address, and on a card the vendor's kernels fall off their
-cliff; people pad the vocabulary to 50,304 by hand. `tilewise bench linear` measures that. Here both layers learn the
-same task from the same weights: which word follows which.
+50,257 is odd, so rows of the logits are misaligned, and on a GPU the vendor's kernels are several times slower; the
+vocabulary is often padded to 50,304. `tilewise bench linear` measures that. Here both layers learn the same task from
+the same weights: which token follows which.
 """
 
 import time
@@ -21,11 +21,9 @@ device = "cuda" if on_card else "cpu"
 width, tokens, steps = (2048, 4096, 20) if on_card else (32, 64, 3)
 
 torch.manual_seed(0)
-words = torch.randint(VOCABULARY, (tokens,), device=device)
-states = torch.nn.functional.normalize(
-    torch.randn(tokens, width, device=device), dim=1
-)  # what the model below would say
-following = (words * 31 + 7) % VOCABULARY
+token_ids = torch.randint(VOCABULARY, (tokens,), device=device)
+states = torch.nn.functional.normalize(torch.randn(tokens, width, device=device), dim=1)  # the hidden states of a model
+following = (token_ids * 31 + 7) % VOCABULARY
 
 
 def train(head: torch.nn.Linear) -> tuple[list[float], float]:
@@ -44,7 +42,7 @@ def train(head: torch.nn.Linear) -> tuple[list[float], float]:
 
 before = torch.nn.Linear(width, VOCABULARY, bias=False, device=device)
 after = tw.torch.Linear(width, VOCABULARY, bias=False, device=device)
-after.load_state_dict(before.state_dict())  # parameters are torch's own, so weights travel either way
+after.load_state_dict(before.state_dict())  # parameters are torch's own
 
 losses, seconds = train(before)
 ours, our_seconds = train(after)

@@ -1,6 +1,6 @@
-"""A mixture-of-experts layer: router, gather, two grouped products, scatter. Held against a loop over the experts.
+"""A mixture-of-experts layer: router, gather, two grouped products, scatter. Compared with a loop over the experts.
 
-No token is padded or dropped and no expert's share is read by the host: each expert takes the rows that it gets.
+No token is padded or dropped, and the group sizes stay on the device.
 """
 
 try:
@@ -24,7 +24,7 @@ class Experts(torch.nn.Module):
         self.down = torch.nn.Parameter(torch.randn(experts, hidden, width, dtype=dtype, device=device) * hidden**-0.5)
 
     def route(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The experts of every token, and how much each of them counts."""
+        """The experts of every token, and their weights."""
         scores, expert = self.router(x).softmax(-1).topk(chosen)
         return expert, scores / scores.sum(-1, keepdim=True)
 
@@ -40,7 +40,7 @@ class Experts(torch.nn.Module):
         return tw.scatter_rows(made, rows, len(x), weights=weight.flatten()[order])
 
     def by_a_loop(self, x: torch.Tensor) -> torch.Tensor:
-        """The same in the obvious way."""
+        """The reference."""
         expert, weight = self.route(x)
         out = torch.zeros_like(x)
         for e in range(experts):

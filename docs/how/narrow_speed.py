@@ -1,6 +1,6 @@
-"""Bytes and halves on the CPU beside our own float32 and beside torch, GFLOP/s: for benchmarks.md.
+"""int8 and half precision on the CPU beside our float32 and beside torch, GFLOP/s: for benchmarks.md.
 
-`python docs/how/narrow_speed.py [THREADS] [SEED]`: one thread unless told; known shapes, then six drawn by the clock.
+`python docs/how/narrow_speed.py [THREADS] [SEED]`: default one thread; fixed shapes, then six random ones.
 """
 
 import math

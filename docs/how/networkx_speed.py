@@ -1,14 +1,13 @@
 """NetworkX with and without the backend: every function, three generators, two sizes. The table of networkx.md.
 
-Every time is of a process of its own, forked where nothing but NetworkX is imported and nothing but a graph is made, so
-that a first call loads, decides and builds whatever it does in a program; with and without the backend in turn, the
-least of each, in one thread and seconds of its processor, so that a busy machine counts little. A later call finds
-kernels built, where there are any; its result is compared with NetworkX's own.
+Each call is timed in a separate process, forked after importing NetworkX and making the graph, so that a first call
+includes loading, deciding and compiling; with and without the backend alternately, the minimum of each, in one thread
+and CPU seconds. A later call has its kernels built; its result is compared with NetworkX's own.
 
-`python docs/how/networkx_speed.py [SIZE …] [FUNCTION …] [--part NUMBER/COUNT]`: a part of the functions, to share them
-among cores. For first calls with nothing on disk, name an empty folder: TILEWISE_CACHE_DIR.
+`python docs/how/networkx_speed.py [SIZE …] [FUNCTION …] [--part NUMBER/COUNT]`: a part of the functions, to distribute
+them over cores. For first calls with nothing on disk, name an empty folder: TILEWISE_CACHE_DIR.
 `… --drawn SECONDS [--seed NUMBER]`: functions, kinds of graphs, sizes from 60 to 1000 nodes, directions and weights are
-drawn by the clock for so long; then the ten worst, by the larger of the two ratios.
+drawn at random for so long; then the ten worst, by the larger of the two ratios.
 """
 
 import ctypes
@@ -48,7 +47,7 @@ CUBIC = ("floyd_warshall", "floyd_warshall_predecessor_and_distance")  # loops o
 WEIGHTED = dict.fromkeys((*WHOLE, "shortest_path", "shortest_path_length"), "weight")
 WEIGHTED |= dict.fromkeys(("closeness_centrality", "harmonic_centrality"), "distance")
 DIRECTED = ("transitive_closure", "transitive_reduction")
-MOST_TURNS, ENOUGH = 7, 1.5  # processes of a kind, and seconds of NetworkX's in them
+MOST_ROUNDS, ENOUGH = 7, 1.5  # processes of each kind, and seconds of NetworkX in them
 LONGEST = 4.0  # seconds that a search from every node of a drawn graph may take, about
 
 
@@ -64,33 +63,33 @@ def graph(kind: str, n: int, name: str) -> nx.Graph:
 
 
 def in_a_process(how: Callable[[str, nx.Graph], tuple[float, float]], name: str, G: nx.Graph) -> tuple[float, float]:
-    """The two numbers that one of the functions below gives in a process of its own."""
-    heard, said = os.pipe()
+    """The two numbers that one of the functions below returns, from a child process."""
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        words = b"nothing"
+        result = b"nothing"
         try:
-            own_every_page()
-            words = "{} {}".format(*how(name, G)).encode()
+            copy_every_page()
+            result = "{} {}".format(*how(name, G)).encode()
         except Exception:
             traceback.print_exc()
         finally:
-            os.write(said, words)
+            os.write(writer, result)
             os._exit(0)
-    os.close(said)
-    with os.fdopen(heard) as pipe:
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
         one, two = map(float, pipe.read().split())
     os.waitpid(child, 0)
     return one, two
 
 
-def own_every_page() -> None:
-    """A child shares its parent's memory until it writes; copied now, or a first call would pay for that."""
+def copy_every_page() -> None:
+    """Triggers copy-on-write for the parent's pages now, so that the first call does not pay for it."""
     if not os.path.exists("/proc/self/maps"):
         return
     with open("/proc/self/maps") as file:
-        lines = [line.replace("[heap]", "") for line in file.readlines()]
-    places = [line.split()[0] for line in lines if " rw-p " in line and "[" not in line]
+        mappings = [line.replace("[heap]", "") for line in file.readlines()]
+    places = [line.split()[0] for line in mappings if " rw-p " in line and "[" not in line]
     for first, last in (map(partial(int, base=16), place.split("-")) for place in places):
         for at in range(first, last, 4096):
             byte = ctypes.c_char.from_address(at)
@@ -98,7 +97,7 @@ def own_every_page() -> None:
 
 
 def called(name: str, G: nx.Graph) -> object:
-    """A name may carry the keyword that asks for weights: `diameter weight`."""
+    """A name may be followed by the keyword for weights: `diameter weight`."""
     name, _, keyword = name.partition(" ")
     return getattr(nx, name)(G, **({keyword: "weight"} if keyword else {}))
 
@@ -111,8 +110,8 @@ def seconds(name: str, G: nx.Graph) -> float:
     return time.thread_time() - start
 
 
-def ask() -> None:
-    """Of NetworkX: this backend first, for what returns graphs as well."""
+def prefer_tilewise() -> None:
+    """Makes this backend NetworkX's first choice, for functions that return graphs too."""
     nx.config.backend_priority.algos = nx.config.backend_priority.generators = ["tilewise"]
 
 
@@ -121,7 +120,7 @@ def theirs(name: str, G: nx.Graph) -> tuple[float, float]:
 
 
 def first(name: str, G: nx.Graph) -> tuple[float, float]:
-    ask()
+    prefer_tilewise()
     return seconds(name, G), 0.0
 
 
@@ -129,15 +128,15 @@ def later(name: str, G: nx.Graph) -> tuple[float, float]:
     """The second call after kernels were built, and whether it was run here."""
     from tilewise.interop.networkx import Backend, readiness
 
-    readiness.PATIENCE = readiness.LEAST = readiness.WORTH = 0  # built at once, whatever NetworkX would take
+    readiness.PATIENCE = readiness.LEAST = readiness.WORTH = 0  # built at once, for any expected time of NetworkX
     plain = found(name, G)
-    ask()
+    prefer_tilewise()
     for _ in range(2):
         plain_name, _, keyword = name.partition(" ")
         taken = Backend.should_run(plain_name, (G,), {keyword: "weight"} if keyword else {}) is True
         assert alike(found(name, G), plain), f"{name}: not NetworkX's result"
         readiness.READINESS.wait()
-    del plain  # hundreds of thousands of lists, which each collection of garbage would look at; NetworkX has none
+    del plain  # hundreds of thousands of lists, which every garbage collection would visit
     gc.collect()
     return min(seconds(name, G) for _ in range(3)), float(taken)
 
@@ -166,20 +165,20 @@ def timed(name: str, G: nx.Graph) -> tuple[float, float, float, float]:
     """A first call, a later one, NetworkX's own, and whether the later one was run here."""
     after, taken = in_a_process(later, name, G)
     own, ours = [], []
-    while len(own) < MOST_TURNS and sum(own) < ENOUGH:
+    while len(own) < MOST_ROUNDS and sum(own) < ENOUGH:
         own.append(in_a_process(theirs, name, G)[0])
         ours.append(in_a_process(first, name, G)[0])
     return min(ours), after, min(own), taken
 
 
 def line(name: str, kind: str, n: int, times: tuple[float, float, float, float]) -> str:
-    words = " | ".join(f"{1e3 * x:.1f} ms" for x in times[:3])
+    milliseconds = " | ".join(f"{1e3 * x:.1f} ms" for x in times[:3])
     ratios = f"{times[0] / times[2]:.2f} | {times[1] / times[2]:.2f}"
-    return f"| {name} | {kind} | {n} | {words} | {ratios} | {'yes' if times[3] else 'left to NetworkX'} |"
+    return f"| {name} | {kind} | {n} | {milliseconds} | {ratios} | {'yes' if times[3] else 'left to NetworkX'} |"
 
 
 def drawn_graph(rng: random.Random) -> tuple[str, str, nx.Graph]:
-    """A function, the words of a graph, and the graph."""
+    """A function, the description of a graph, and the graph."""
     name, kind = rng.choice(list(FUNCTIONS)), rng.choice([*GENERATORS, *MORE])
     most = 150 if name in CUBIC else 1000
     n = round(60 * (most / 60) ** rng.random())
@@ -211,19 +210,19 @@ def draw(limit: float, seed: int) -> None:
         print(rows[-1][1], flush=True)
     over = sum(ratio > 1.05 for ratio, _ in rows)
     print(f"\n{len(rows)} drawn, {over} above 1.05; the worst:\n")
-    print("\n".join(words for _, words in sorted(rows, reverse=True)[:10]))
+    print("\n".join(row for _, row in sorted(rows, reverse=True)[:10]))
 
 
-def main(words: list[str]) -> None:
-    if "--drawn" in words:
-        seed = int(words[words.index("--seed") + 1]) if "--seed" in words else time.time_ns() % 2**31
-        draw(float(words[words.index("--drawn") + 1]), seed)
+def main(arguments: list[str]) -> None:
+    if "--drawn" in arguments:
+        seed = int(arguments[arguments.index("--seed") + 1]) if "--seed" in arguments else time.time_ns() % 2**31
+        draw(float(arguments[arguments.index("--drawn") + 1]), seed)
         return
-    number, count = map(int, words[words.index("--part") + 1].split("/")) if "--part" in words else (0, 1)
-    sizes = [int(word) for word in words if word.isdigit()] or [100, 400]
+    number, count = map(int, arguments[arguments.index("--part") + 1].split("/")) if "--part" in arguments else (0, 1)
+    sizes = [int(text) for text in arguments if text.isdigit()] or [100, 400]
     print("| function | graph | nodes | first | later | NetworkX | first | later | taken |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
-    for name in ([name for name in FUNCTIONS if name in words] or list(FUNCTIONS))[number::count]:
+    for name in ([name for name in FUNCTIONS if name in arguments] or list(FUNCTIONS))[number::count]:
         for kind in GENERATORS:
             for n in sizes:
                 print(line(name, kind, n, timed(name, graph(kind, n, name))), flush=True)

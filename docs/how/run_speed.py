@@ -75,14 +75,14 @@ int main(int argc, char** argv) {
 
 def seconds(path: Path, size: int) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = [sys.executable, "-m", "tilewise", "run", "--limit-time", "120", str(path), "--", str(size)]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "tilewise", "run", "--limit-time", "120", str(path), "--", str(size)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 if __name__ == "__main__":
-    sizes = [int(word) for word in sys.argv[1:]] or [1024]
+    sizes = [int(size) for size in sys.argv[1:]] or [1024]
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**{n: kernel + MAIN for n, kernel in KERNELS.items()}, "host": HOST}.items():
             path = Path(folder) / f"{name}.cu"

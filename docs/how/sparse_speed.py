@@ -64,7 +64,7 @@ def graphblas(S):
     return seconds(closure) * NODES / len(FEW), seconds(lambda: G.mxm(G, gb.semiring.min_plus).new().wait())
 
 
-def words(found):
+def as_text(found):
     return "–" if found is None else f"{found:.3g} s"
 
 
@@ -81,4 +81,4 @@ for share in SHARES:
     by_tiles, scipys = tiles(S), scale * seconds(lambda S=S: dijkstra(S, indices=SOURCES))
     closed, multiplied = graphblas(S)
     found = (ours, by_tiles, scipys, closed, product, by_tiles, multiplied)
-    print(f"| {NODES}, {100 * share:g} % | " + " | ".join(map(words, found)) + " |", flush=True)
+    print(f"| {NODES}, {100 * share:g} % | " + " | ".join(map(as_text, found)) + " |", flush=True)

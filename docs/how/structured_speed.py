@@ -1,6 +1,6 @@
-"""Pairs and small vectors on the CPU: steps a second of whole products, beside those of the step alone on registers.
+"""Structured values on the CPU: steps a second of whole products, beside those of the step on registers alone.
 
-`python docs/how/structured_speed.py [THREADS …]`: for structured.md; one thread and two unless told.
+`python docs/how/structured_speed.py [THREADS …]`: for structured.md; default one thread and two.
 """
 
 import sys

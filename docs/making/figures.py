@@ -1,6 +1,6 @@
-"""The figures of README and guides, held against the measurements they come from.
+"""The figures of README and guides, compared with the measurements they come from.
 
-`docs/figures.toml` says which figure is which field of which row. To write them anew: `python docs/making/figures.py`.
+`docs/figures.toml` says which figure is which field of which row. `python docs/making/figures.py` updates them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measured(source: dict[str, Any]) -> float:
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Words apart by any blanks or line ends; … stands for one cell of a table."""
+    """A pattern that matches any whitespace between words; … matches one cell of a table."""
     made = re.escape(" ".join(text.split())).replace(r"\ ", r"\s+")
     return re.compile(made.replace("…", "[^|\n]*").replace(r"\{\}", NUMBER))
 
@@ -51,7 +51,7 @@ def claims() -> list[dict[str, Any]]:
 
 
 def claimed(document: str, text: str) -> list[tuple[int, int, str, dict[str, Any]]]:
-    """Every figure of a document that has a source: where it stands, as it is written, and the source."""
+    """Every figure of a document that has a source: its span, its text, and the source."""
     out = []
     for claim in claims():
         if document not in claim["documents"]:

@@ -1,8 +1,8 @@
-"""The machine code of every kernel in the card's suites at two commits, compared function by function.
+"""The machine code of every kernel in the GPU suites at two commits, compared function by function.
 
 `python docs/making/machine_code.py BEFORE [AFTER] [--arch sm_90a]` renders what each suite would run on an H200, at
-both commits in work trees of their own, compiles every text once with NVRTC and compares the code sections. No card is
-needed. What a later plan chooses otherwise is compared with the earlier kernel asked for by name.
+both commits in separate work trees, compiles every text once with NVRTC and compares the code sections. No GPU is
+needed. Where a later plan chooses another kernel, the earlier one is requested by name and compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RENAMED = {"tensor_cores": "wgmma_half"}  # kernels that people asked for by another name before
+RENAMED = {"tensor_cores": "wgmma_half"}  # former kernel names
 Case = dict[str, Any]
 
 
@@ -90,15 +90,15 @@ def rendered(case: Case, kernel: str | None = None) -> dict[str, Any]:
 def _texts(plan: Any) -> list[str]:
     try:
         from tilewise.kernels.detours import recipe_of
-    except ImportError:  # as it was before families
+    except ImportError:  # before there were families
         from tilewise.kernels.source import source_of  # type: ignore[import-not-found]
 
         return [source_of(plan)]
     return list(recipe_of(plan).sources)
 
 
-def told(commit: str, asked: list[Case]) -> list[dict[str, Any]]:
-    """`rendered` of every case by the code of a commit, in a process and a work tree of its own."""
+def rendered_at(commit: str, requested: list[Case]) -> list[dict[str, Any]]:
+    """`rendered` of every case by the code of a commit, in a separate process and work tree."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", tree, commit], cwd=ROOT, check=True)
@@ -110,7 +110,7 @@ def told(commit: str, asked: list[Case]) -> list[dict[str, Any]]:
             }
             made = subprocess.run(
                 [sys.executable, __file__, "--render"],
-                input=json.dumps(asked), env=environment, cwd=tree, capture_output=True, text=True, check=True,
+                input=json.dumps(requested), env=environment, cwd=tree, capture_output=True, text=True, check=True,
             )  # fmt: skip
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
@@ -133,7 +133,7 @@ def functions(cubin: bytes) -> dict[str, str]:
 
 
 class Compiler:
-    """NVRTC, each text once; kept on disk, so that a run that was stopped goes on where it was."""
+    """NVRTC, each text once; cached on disk, so that an interrupted run resumes."""
 
     def __init__(self, arch: str, folder: Path) -> None:
         self.arch, self.folder = arch, folder
@@ -171,15 +171,17 @@ def main() -> None:
     if given.render:
         print(json.dumps([rendered(case, case.get("pin")) for case in json.load(sys.stdin)]))
         return
-    asked = list(cases())
-    before, after = told(given.before, asked), told(given.after, asked)
+    requested = list(cases())
+    before, after = rendered_at(given.before, requested), rendered_at(given.after, requested)
     for old in before:
         old["kernel"] = RENAMED.get(old["kernel"], old["kernel"])
-    pinned = told(given.after, [{**case, "pin": old["kernel"]} for case, old in zip(asked, before, strict=True)])
+    pinned = rendered_at(
+        given.after, [{**case, "pin": old["kernel"]} for case, old in zip(requested, before, strict=True)]
+    )
     compiler, same = Compiler(given.arch, given.kept), 0
-    print("| suite | product | before | now chosen | functions whose code differs, the same kernel asked for |")
+    print("| suite | product | before | now chosen | functions whose code differs, same kernel requested |")
     print("| --- | --- | --- | --- | --- |")
-    for case, old, new, pin in zip(asked, before, after, pinned, strict=True):
+    for case, old, new, pin in zip(requested, before, after, pinned, strict=True):
         chosen, difference = new["kernel"], compared(case, old, pin, compiler)
         if not difference and chosen == old["kernel"]:
             same += 1
@@ -189,7 +191,7 @@ def main() -> None:
         )
         product = f"{'×'.join(map(str, case['shape']))} {case.get('layouts', 'NN')} {what}"
         print(f"| {case['suite']} | {product} | {old['kernel']} | {chosen} | {difference or 'none'} |", flush=True)
-    print(f"\n{same} of {len(asked)} products: the same kernel, and the same machine code ({given.arch})")
+    print(f"\n{same} of {len(requested)} products: the same kernel, and the same machine code ({given.arch})")
 
 
 if __name__ == "__main__":

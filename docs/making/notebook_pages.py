@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-LONGEST = 60  # lines of output that a page shows
+LONGEST = 60  # markdown of output that a page shows
 
 
 def read(book: Path, run: bool) -> Any:
@@ -26,19 +26,19 @@ def read(book: Path, run: bool) -> Any:
 
 
 def page_of(book: Path, run: bool = True) -> str:
-    lines: list[str] = []
+    markdown: list[str] = []
     for cell in read(book, run).cells:
         if cell.cell_type == "markdown":
-            lines += [cell.source, ""]
+            markdown += [cell.source, ""]
             continue
-        lines += ["```python", cell.source, "```", ""]
+        markdown += ["```python", cell.source, "```", ""]
         for output in cell.outputs:
-            lines += shown(output)
-    lines += [
+            markdown += shown(output)
+    markdown += [
         f"*This page is `docs/notebooks/{book.relative_to(FOLDER).as_posix()}`, run when the site was built.*",
         "",
     ]
-    return "\n".join(lines)
+    return "\n".join(markdown)
 
 
 def shown(output: Any) -> list[str]:
@@ -53,7 +53,7 @@ def shown(output: Any) -> list[str]:
 
 
 def fenced(text: str) -> list[str]:
-    lines = text.rstrip().splitlines()
-    if len(lines) > LONGEST:
-        lines = [*lines[: LONGEST - 1], "…"]
-    return ["```text", *lines, "```", ""] if lines else []
+    markdown = text.rstrip().splitlines()
+    if len(markdown) > LONGEST:
+        markdown = [*markdown[: LONGEST - 1], "…"]
+    return ["```text", *markdown, "```", ""] if markdown else []

@@ -1,4 +1,4 @@
-"""The reference: every public name with its signature and its docstring, in the order in which people meet them."""
+"""The reference: every public name with its signature and its docstring, in teaching order."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SECTIONS = {
     ),
     "Values with fields": ("k_best",),
     "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),
-    "Arrays on a card": ("to_device", "DeviceArray", "warm"),
+    "Arrays on a GPU": ("to_device", "DeviceArray", "warm"),
     "Errors": (
         "TilewiseError", "UsageError", "ShapeError", "DtypeError", "AlgebraError", "CycleError", "FileError",
         "DeviceError", "EngineError", "OutOfMemoryError", "KernelError", "LimitError",
     ),
 }  # fmt: skip
-VALUES = {  # what is no function, by the section it stands in
+VALUES = {  # names that are not functions, by section
     "Products": (
         "`tw.SemiringName`, `tw.DTypeName` and `tw.ActivationName` are the names that calls take, as `Literal` types.",
     ),
     "Algebra": (
         "`tw.semirings` is the table of built-in semirings by name.",
-        "`tw.largest` and `tw.smallest` stand for ∞, MAX or True, and their opposites, as the dtype has it.",
+        "`tw.largest` and `tw.smallest` are ∞, MAX or True, and their opposites, by dtype.",
     ),
     "Values with fields": (
         "`tw.min_count` (the shortest length and how many paths have it), `tw.max_arg` (the best value and where it "
@@ -54,21 +54,21 @@ TORCH = (
 
 def reference() -> str:
     """The page as Markdown."""
-    lines = ["# Reference", "", "Every example on this page runs in the tests. `tw` is `import tilewise as tw`.", ""]
+    page = ["# Reference", "", "Every example on this page runs in the tests. `tw` is `import tilewise as tw`.", ""]
     for title, names in SECTIONS.items():
-        lines += [f"## {title}", ""]
-        lines += [text + "\n" for text in VALUES.get(title, ())]
+        page += [f"## {title}", ""]
+        page += [text + "\n" for text in VALUES.get(title, ())]
         for name in names:
-            lines += entry("tw", name, getattr(tw, name))
-    lines += ["## PyTorch", "", "`tw.torch` imports torch; see [how to use it](how/torch.md).", ""]
+            page += entry("tw", name, getattr(tw, name))
+    page += ["## PyTorch", "", "`tw.torch` imports torch; see [how to use it](how/torch.md).", ""]
     try:
         torch = importlib.import_module("tilewise.torch")
     except ImportError:
-        lines += ["(This page was built without PyTorch.)", ""]
+        page += ["(This page was built without PyTorch.)", ""]
     else:
         for name in TORCH:
-            lines += entry("tw.torch", name, getattr(torch, name))
-    return "\n".join(lines)
+            page += entry("tw.torch", name, getattr(torch, name))
+    return "\n".join(page)
 
 
 def entry(module: str, name: str, thing: Any) -> list[str]:
@@ -76,24 +76,24 @@ def entry(module: str, name: str, thing: Any) -> list[str]:
     if inspect.isclass(thing) and issubclass(thing, Exception):
         kinds = [k.__name__ for k in thing.__mro__[1:-1] if k not in (Exception, BaseException)]
         parents = f" ({', '.join(kinds)})" if kinds else ""
-    lines = [f"### {module}.{name}", ""]
+    page = [f"### {module}.{name}", ""]
     if parents:
-        lines += [f"Also a {parents.strip(' ()')}.", ""]
+        page += [f"Also a {parents.strip(' ()')}.", ""]
     elif call := signature(name, thing):
-        lines += ["```text", call, "```", ""]
-    lines += [markdown(inspect.getdoc(thing) or ""), ""]
+        page += ["```text", call, "```", ""]
+    page += [markdown(inspect.getdoc(thing) or ""), ""]
     if inspect.isclass(thing) and not parents:
         for own in MEMBERS:
             member = vars(thing).get(own)
             text = inspect.getdoc(member.fget if isinstance(member, property) else member) if member else None
             if text:
-                lines += [f"- `.{own}`: {text.splitlines()[0]}"]
-        lines += [""]
-    return lines
+                page += [f"- `.{own}`: {text.splitlines()[0]}"]
+        page += [""]
+    return page
 
 
 def signature(name: str, thing: Any) -> str:
-    """The call, wrapped where it is long; empty for classes that nobody makes by hand."""
+    """The call, wrapped where it is long; empty for classes that users do not construct."""
     if name in MADE_FOR_YOU:
         return ""
     plain = [p.replace(annotation=p.empty) for p in inspect.signature(thing).parameters.values()]
@@ -117,7 +117,7 @@ def markdown(doc: str) -> str:
             continue
         argument = re.match(r"^([a-zA-Z_]\w*(?:, [a-zA-Z_]\w*)*): (.*)", line)
         if argument and not line.startswith(("http", "Also")):
-            named = ", ".join(f"`{word}`" for word in argument[1].split(", "))
+            named = ", ".join(f"`{name}`" for name in argument[1].split(", "))
             if out and out[-1] and not out[-1].startswith(("- ", "  ")):
                 out.append("")
             out.append(f"- {named}: {argument[2]}")

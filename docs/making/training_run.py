@@ -77,8 +77,8 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    told = [word for word in sys.argv[1:] if not word.startswith("-")]
-    folder = Path(told[0]) if told else Path(__file__).parents[1] / "benchmarks"
+    folders = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    folder = Path(folders[0]) if folders else Path(__file__).parents[1] / "benchmarks"
     document = folder / "training.json"
     if "--plot" not in sys.argv:
         runs = []

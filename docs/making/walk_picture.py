@@ -74,8 +74,8 @@ def frames(trace: tw.Trace) -> list[str]:
         for phase, stage in steps:
             state = replay.state(replay.last_of(phase, stage))
             stored |= {at: number(a.value) for at, a in state.stored.items()}
-            words = {"load": "load a tile of M and of N", "use": "multiply and add", "store": "write P"}[stage]
-            title = f"phase {phase}: {words}" if stage != "store" else words
+            action = {"load": "load a tile of M and of N", "use": "multiply and add", "store": "write P"}[stage]
+            title = f"phase {phase}: {action}" if stage != "store" else action
             text = f'<text class="say" x="360" y="40">block ({by},{bx}), {title}</text>'
             body = grid("M", values["M"], 3, 3) + grid("N", values["N"], 3, 3) + grid("P", stored, 3, 3)
             if stage != "store":

@@ -72,8 +72,8 @@ def facts(made: dict[str, Trace]) -> dict[str, object]:
     (out["four_readers"],) = uses_per_value(made["four"].events)
     out["four_ratio"] = number(made["four"].counters["loads without tiles"] / made["four"].counters["loads"])
     for array in "MNP":
-        for kind, word in ((Kind.SILENT_OVERRUN, "silent"), (Kind.OUT_OF_BOUNDS, "outside")):
-            out[f"{word}_{array}"] = sum(f.count for f in found(made["unchecked"], kind) if f.array == array)
+        for kind, prefix in ((Kind.SILENT_OVERRUN, "silent"), (Kind.OUT_OF_BOUNDS, "outside")):
+            out[f"{prefix}_{array}"] = sum(f.count for f in found(made["unchecked"], kind) if f.array == array)
     for name in ("no_first", "no_second"):
         races = found(made[name], Kind.RACE)
         shown = next((f.wrong for f in races if f.wrong), None)

@@ -1,6 +1,6 @@
-"""Build the bundles of `tilewise-kernels`, with all cores and no card: `python build.py --arch sm_90a --dtype bf16`.
+"""Build the bundles of `tilewise-kernels`, with all cores and no GPU: `python build.py --arch sm_90a --dtype bf16`.
 
-Then `pip wheel --no-deps .` makes the wheel. tilewise must be importable, with NVRTC: pip install 'tilewise[cuda]'.
+Then `pip wheel --no-deps .` makes the wheel. tilewise must be installed with NVRTC (`pip install '.[cuda]'`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tilewise.planning.precompile import USUAL, kinds_of, problem_of_kind
 from tilewise.system.quantities import seconds, size
 
 HERE = Path(__file__).parent / "tilewise_kernels"
-RUN = ("sm_90a",)  # archs whose kernels have run on a card; those of the others are compiled and no more
+RUN = ("sm_90a",)  # archs whose kernels have run on a GPU; the others' are only compiled
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--arch", default=",".join(ARCHS), help="by commas")
-    asked.add_argument("--dtype", default=",".join(USUAL), help="by commas")
-    asked.add_argument("--workers", type=int, help="processes; all cores where it is left out")
-    asked.add_argument("--output", type=Path, default=HERE, help="the folder of the bundles")
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arch", default=",".join(ARCHS), help="separated by commas")
+    parser.add_argument("--dtype", default=",".join(USUAL), help="separated by commas")
+    parser.add_argument("--workers", type=int, help="processes (default: all cores)")
+    parser.add_argument("--output", type=Path, default=HERE, help="the folder of the bundles")
+    options = parser.parse_args()
     code = edition()
-    assert code is not None, "the code was changed while it ran: start again"
+    assert code is not None, "the source changed while this ran: start again"
     built = {"tilewise": __version__, "compiler": compiler(), "archs": {}}
     for arch in options.arch.split(","):
         start = time.perf_counter()
