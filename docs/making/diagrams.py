@@ -48,18 +48,15 @@ def arrow(*points: tuple[float, float]) -> str:
     return '<path class="arrow" d="M' + " L".join(f"{x:g} {y:g}" for x, y in points) + '"/>'
 
 
-def write(name: str, width: int, height: int, label: str, body: str) -> None:
-    target = FOLDER / f"{name}.svg"
-    target.write_text(
+def picture(width: int, height: int, label: str, body: str) -> str:
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{label}"><style>{STYLE}</style>{HEAD}'
-        f'<rect width="{width}" height="{height}" rx="14" fill="#fbfaf7"/>{body}</svg>\n',
-        encoding="utf-8",
+        f'<rect width="{width}" height="{height}" rx="14" fill="#fbfaf7"/>{body}</svg>\n'
     )
-    print(target.relative_to(DOCS.parent), f"{target.stat().st_size:,} bytes")
 
 
-def program() -> None:
+def program() -> str:
     """What `tilewise run` does with a program."""
     body = box(20, 90, 130, "program.cu", "and its files")
     body += box(200, 90, 150, "front end", "C++ and CUDA C", "to typed syntax")
@@ -78,10 +75,10 @@ def program() -> None:
     body += text(670, 60, "seccomp, Landlock, time, memory", "small")
     body += box(20, 210, 330, "parent process", "opens files, checks the report, prints findings by line")
     body += arrow((396, 233), (352, 233))
-    write("run", 960, 300, "From a CUDA program to its findings", body)
+    return picture(960, 300, "From a CUDA program to its findings", body)
 
 
-def pipeline() -> None:
+def pipeline() -> str:
     """The phases of mma_sync over time: copies run two phases ahead, fragments one step ahead."""
     left, top, step, height = 170, 56, 120, 30
     rows = ("cp.async", "ldmatrix", "mma.sync")
@@ -101,10 +98,10 @@ def pipeline() -> None:
         x = left + step * phase - step / 4
         body += f'<path d="M{x:g} {top - 8} V{top + 128}" stroke="#1c2126" stroke-dasharray="3 3"/>'
     body += text(left + step * 2 - step / 4, top + 146, "one barrier a phase, before its last step", "small")
-    write("mma-pipeline", 920, 226, "Copies two phases ahead, fragments one step ahead, one barrier a phase", body)
+    return picture(920, 226, "Copies two phases ahead, fragments one step ahead, one barrier a phase", body)
 
 
-def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> None:
+def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> str:
     """Where rows of 16-bit elements start relative to 16-byte boundaries, for an odd stride."""
     cell, left, top = 17, 150, 50
     body = text(20, 28, f"rows of {stride} half-precision elements; the vertical lines are 16-byte boundaries")
@@ -124,10 +121,10 @@ def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> None:
     body += text(x, top + 54, "A tile that takes rows of one class", "small")
     body += text(x, top + 72, "shifts all of them alike, so one", "small")
     body += text(x, top + 90, "tensor map reads them unrealigned.", "small")
-    write("alignment-classes", 960, top + 24 * rows + 24, "Eight alignment classes of rows with an odd stride", body)
+    return picture(960, top + 24 * rows + 24, "Eight alignment classes of rows with an odd stride", body)
 
 
-def bars() -> None:
+def bars() -> str:
     """float64 and mma.sync beside cuBLAS, from mma.json."""
     rows = json.loads((DOCS / "benchmarks" / "mma.json").read_text(encoding="utf-8"))["rows"]
     cases: dict[str, dict[str, float]] = {}
@@ -147,15 +144,18 @@ def bars() -> None:
         body += text(left + wide * max(ratio, 1) / 1.5 + 8, y + 17, f"{ratio:.2f}  ({ours:.4g} TFLOP/s)", "small")
     x = left + wide / 1.5
     body += f'<path d="M{x:g} {top - 8} V{top + high * len(shown)}" stroke="#1c2126" stroke-dasharray="4 3"/>'
-    write("mma-speed", 920, top + high * len(shown) + 14, "Speed of mma.sync kernels relative to cuBLAS", body)
+    return picture(920, top + high * len(shown) + 14, "Speed of mma.sync kernels relative to cuBLAS", body)
+
+
+PICTURES = {"run": program, "mma-pipeline": pipeline, "alignment-classes": alignment, "mma-speed": bars}
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    program()
-    pipeline()
-    alignment()
-    bars()
+    for name, make in PICTURES.items():
+        target = FOLDER / f"{name}.svg"
+        target.write_text(make(), encoding="utf-8")
+        print(target.relative_to(DOCS.parent), f"{target.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

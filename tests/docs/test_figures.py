@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "making"))
 
+import diagrams  # noqa: E402
 import figures  # noqa: E402
 
 
@@ -17,7 +18,7 @@ import figures  # noqa: E402
 def test_figures_are_the_measured_ones(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     found = [f"{one.written} is {one.measured}" for one in figures.stale(document, text)]
-    assert found == [], "python docs/making/figures.py writes them anew"
+    assert found == [], "python docs/making/figures.py updates them"
     assert figures.unclaimed(document, text) == [], "name the source in docs/figures.toml"
 
 
@@ -36,3 +37,9 @@ def test_a_stale_figure_and_one_without_a_source_are_noticed():
 def test_a_source_that_is_not_one_row_is_refused():
     with pytest.raises(LookupError, match=r"rows of ladder\.json have"):
         figures.measured({"file": "ladder", "kernel": "naive", "field": "tflops"})
+
+
+@pytest.mark.parametrize("name", diagrams.PICTURES)
+def test_a_diagram_is_what_its_script_draws(name):
+    written = (diagrams.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert written == diagrams.PICTURES[name](), "python docs/making/diagrams.py updates them"
