@@ -1,8 +1,8 @@
 """The code blocks of a Markdown file, and how each kind of them is run.
 
-`python` blocks of a file run one after the other in one namespace, `sh` blocks in bash, and a block whose lines begin
-with `$ ` is held against what the command prints, `…` standing for anything. A comment before a block says what it
-needs beyond a plain install: `<!-- needs: card, torch -->`; where that is missing, it is left out.
+`python` blocks of a file run one after the other in one namespace, `sh` blocks in bash. A block that begins with `$ `
+is compared with the output of the command; `…` matches anything. A comment before a block lists what it needs beyond a
+plain install: `<!-- needs: card, torch -->`; where that is missing, the block is skipped.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Block:
 
     @property
     def missing(self) -> str:
-        """What this block needs and is not here; empty when it can run."""
-        return ", ".join(need for need in self.needs if not at_hand(need))
+        """Needs that are not available; empty when the block can run."""
+        return ", ".join(need for need in self.needs if not available(need))
 
 
-def at_hand(need: str) -> bool:
-    assert need in NEEDS, f"nobody knows what {need!r} is: {', '.join(NEEDS)}"
+def available(need: str) -> bool:
+    assert need in NEEDS, f"unknown need {need!r}: {', '.join(NEEDS)}"
     if need == "card":
         from tilewise.arrays.card import card_count
 
@@ -54,7 +54,7 @@ def blocks(file: Path) -> list[Block]:
     text = file.read_text(encoding="utf-8")
     made = []
     for match in FENCE.finditer(text):
-        needs = tuple(word.strip() for word in (match["needs"] or "").split(",") if word.strip())
+        needs = tuple(need.strip() for need in (match["needs"] or "").split(",") if need.strip())
         line = text.count("\n", 0, match.start("text")) + 1
         kind = match["kind"] or ("console" if match["text"].startswith("$ ") else "text")
         made.append(Block(file, line, kind, match["text"], needs))
@@ -75,7 +75,7 @@ def run(block: Block, namespace: dict[str, object], folder: Path) -> None:
     elif block.kind == "console":
         console(block, folder)
     else:
-        assert block.kind in NOT_CODE, f"{block.file}:{block.line}: nobody runs {block.kind!r} blocks"
+        assert block.kind in NOT_CODE, f"{block.file}:{block.line}: {block.kind!r} blocks cannot run"
 
 
 def console(block: Block, folder: Path) -> None:
@@ -93,8 +93,8 @@ def shell(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     programs = folder / ".programs"
     if not programs.exists():
         programs.mkdir()
-        for name, words in (("tilewise", "-m tilewise"), ("python", "")):
-            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
+        for name, arguments in (("tilewise", "-m tilewise"), ("python", "")):
+            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
             (programs / name).chmod(0o755)
     settings = {"PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1", "BROWSER": "true"}
     return subprocess.run(

@@ -32,7 +32,7 @@ WITH_FRAMEWORKS = [
 
 @pytest.fixture
 def samples(tmp_path, monkeypatch):
-    """The files that blocks speak of."""
+    """The files that blocks use."""
     kernels = {"kernel.cu": "tiled_edges.cu", "right.cu": "tiled_edges.cu", "broken.cu": "tiled_unchecked.cu"}
     for name, source in (*kernels.items(), ("slip.cu", "slip.cu")):
         shutil.copy(KERNELS / source, tmp_path / name)

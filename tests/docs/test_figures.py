@@ -40,6 +40,6 @@ def test_a_source_that_is_not_one_row_is_refused():
 
 
 @pytest.mark.parametrize("name", diagrams.PICTURES)
-def test_a_diagram_is_what_its_script_draws(name):
+def test_a_diagram_is_its_script_s_output(name):
     written = (diagrams.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert written == diagrams.PICTURES[name](), "python docs/making/diagrams.py updates them"

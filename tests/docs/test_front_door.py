@@ -1,4 +1,4 @@
-"""The README is a door, not a corridor: short, three ways in, and every link leads somewhere."""
+"""The README is short, has three parts, and every link leads somewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_at_most_900_words_and_three_doors():
+def test_it_is_short_and_has_three_parts():
     assert len(TEXT.split()) <= 900
     assert re.findall(r"^## (\d) · (\w+)", TEXT, re.M) == [("1", "Learn"), ("2", "Compute"), ("3", "Read")]
     for name in ("make demo", "make test", "macOS", "Windows", "pip install .", "docs/benchmarks.md"):

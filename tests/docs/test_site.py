@@ -28,7 +28,7 @@ MADE = ("_build", "_live", "reference.md")
 
 
 BOOKS = {book: sorted(DOCS.glob(f"notebooks/**/{book}.ipynb")) for book in ("course", "graphs", "viterbi")}
-SHOWN = {  # what only running it puts onto its page
+SHOWN = {  # output that only a run produces
     "course": ("<svg", "packed panels"),  # a plan shows itself as a table
     "viterbi": ("['sun', 'rain'", "['nắng', 'mưa'", "['sol', 'chuva'"),
 }
@@ -119,9 +119,9 @@ def test_notebooks_were_run_and_show_what_they_made(site, notebooks):
     for book in notebooks:
         page = (site / book.relative_to(DOCS).with_suffix(".html")).read_text(encoding="utf-8").replace("&#39;", "'")
         if book.stem == "course":
-            assert all(words in page for words in SHOWN["course"]), book
+            assert all(text in page for text in SHOWN["course"]), book
         elif book.stem == "viterbi":
-            assert any(words in page for words in SHOWN["viterbi"]), book
+            assert any(text in page for text in SHOWN["viterbi"]), book
     assert "Không" in (site / "notebooks" / "vi" / "course.html").read_text(encoding="utf-8")
 
 
@@ -132,7 +132,7 @@ def test_notebooks_are_kept_without_outputs():
 
 
 def code_of(book):
-    """What its cells do: their syntax without the words in strings, which are the reader's."""
+    """The syntax of its cells without their strings, which are translated."""
     cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
     trees = [ast.parse("".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
     for node in (n for tree in trees for n in ast.walk(tree)):
@@ -143,7 +143,7 @@ def code_of(book):
 
 @pytest.mark.parametrize("language", sorted(set(LANGUAGES) - {"en"}))
 def test_notebooks_do_the_same_in_every_language(language):
-    """The English ones are run with the site, and so are these; here no cell is missing or behind."""
+    """The English ones are run with the site, and so are these; here no cell is missing or outdated."""
     english = sorted((DOCS / "notebooks").glob("*.ipynb"))
     assert [b.name for b in english] == [b.name for b in sorted((DOCS / "notebooks" / language).glob("*.ipynb"))]
     for book in english:
