@@ -28,7 +28,7 @@ def test_numpys_blas_is_held_to_one_thread(square: np.ndarray) -> None:
     assert spent <= 1.2 * wall
 
 
-def test_it_says_whether_the_number_was_taken() -> None:
+def test_it_returns_whether_the_number_was_taken() -> None:
     if hold(1):
         assert hold(2)
         assert hold(1)

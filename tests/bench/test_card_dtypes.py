@@ -1,4 +1,4 @@
-"""The suite over other numbers on a card, as far as it can be seen without one."""
+"""The suite over other dtypes on a card, as far as it can be tested without one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import tilewise as tw
 from tilewise.bench import card_dtypes
 from tilewise.bench.report import markdown
-from tilewise.bench.suites import pieces
+from tilewise.bench.suites import Request, pieces
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.planning.choose import make_plan
@@ -26,7 +26,7 @@ def test_float32_cases_are_the_tensor_cores():
 
 def test_it_needs_a_card():
     with pytest.raises(tw.UsageError, match="bench dtypes measures a card"):
-        pieces("dtypes", "cpu", (), True)
+        pieces(Request("dtypes", "cpu"))
 
 
 def test_speeds_and_errors_in_one_table():

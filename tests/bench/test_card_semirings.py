@@ -1,4 +1,4 @@
-"""`bench semirings` on a card, as far as it goes with no card: rows, shares and checks, products made on the host."""
+"""`bench semirings` on a card, without one: rows, shares and checks, products computed on the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from host_card import HostDeviceArray
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.bench import card_semirings as bench
 from tilewise.bench.plot import draw
-from tilewise.bench.report import table
+from tilewise.bench.report import tables
 from tilewise.core.machine import KNOWN_CARDS
 
 
@@ -41,12 +41,12 @@ def host(monkeypatch):
     [("min_plus", "float32"), ("min_plus", "bfloat16"), ("lor_land", "bool"), ("plus_times", "complex64"),
      ("plus_times", "int64"), ("logaddexp_plus", "float32")],
 )  # fmt: skip
-def test_a_row_says_what_share_of_the_limit_is_reached(host, name, dtype):
+def test_a_row_has_the_share_of_the_limit(host, name, dtype):
     (row,) = bench.against_limit(name, dtype, "", 40, 1)
     assert row["share_of_limit"] == pytest.approx(row["steps_per_second"] / row["instruction_limit"])
     assert row["ragged_over_aligned"] > 0
-    head, lines = table({"suite": "semirings", "rows": [row, *bench.own_semiring(40, 1)]})
-    assert [len(line) for line in lines] == [len(head)] * 2
+    ((_, head, cells),) = tables({"suite": "semirings", "rows": [row, *bench.own_semiring(40, 1)]})
+    assert [len(row) for row in cells] == [len(head)] * 2
 
 
 def test_the_rows_make_a_picture(host, tmp_path):

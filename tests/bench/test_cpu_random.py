@@ -1,4 +1,4 @@
-"""`bench cpu-random`: shapes by chance from a seed, held against the peers that are there."""
+"""`bench cpu-random`: random shapes from a seed, beside the peers that are installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from seeds import next_seed
 from tilewise.bench import cold, cpu_random, shapes
-from tilewise.bench.suites import pieces
+from tilewise.bench.report import tables
+from tilewise.bench.suites import Request, pieces
 from tilewise.cli.bench import command
 from tilewise.errors import UsageError
 
@@ -21,7 +22,7 @@ def row(shape: list[int], dtype: str, **ratios: float) -> dict[str, object]:
     return {"shape": shape, "dtype": dtype, "kernel": "little", **ratios}
 
 
-def test_shapes_are_drawn_from_their_seed_and_have_work_enough() -> None:
+def test_shapes_depend_on_the_seed_alone_and_have_enough_steps() -> None:
     seed = next_seed()
     print(f"seed {seed}")
     shapes = cpu_random.draw(200, seed)
@@ -38,14 +39,14 @@ def test_the_summary_counts_what_is_short_and_the_worst_come_first() -> None:
         row([4, 5, 6], "float32", over_openblas=0.5, over_mkl=1.25),
         row([7, 8, 9], "float64", over_openblas=1.5, cold_over_openblas=0.75),
     ]
-    assert cpu_random.summary(rows) == [
+    (_, _, summary), (_, _, worst) = tables({"suite": "cpu-random", "rows": rows})
+    assert summary == [
         ["float32", "openblas", "2", "1.000", "1 (50 %)", "0.50"],
         ["float32", "mkl", "2", "1.000", "1 (50 %)", "0.80"],
         ["float64", "openblas", "1", "1.500", "0 (0 %)", "1.50"],
         ["float64", "openblas, cold", "1", "0.750", "1 (100 %)", "0.75"],
     ]
-    worst = list(cpu_random.worst(rows, 2))
-    assert worst == [["4×5×6", "float32", "little", "openblas", "0.50"],
+    assert worst[:2] == [["4×5×6", "float32", "little", "openblas", "0.50"],
                      ["7×8×9", "float64", "little", "openblas, cold", "0.75"]]  # fmt: skip
 
 
@@ -65,15 +66,15 @@ def test_cold_operands_are_many_and_never_the_same_memory(monkeypatch: pytest.Mo
         cold._memory.cache_clear()
 
 
-def test_nobody_reads_what_another_has_just_brought_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In step through the same operands, only the first would find them in no cache."""
+def test_no_candidate_reads_what_another_has_just_brought_into_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all took the same operands at the same time, only the first would find them in no cache."""
     monkeypatch.setattr(cold, "BYTES", 2**20)
     cold._memory.cache_clear()
     try:
         pairs, read = cold.operands((3, 50, 40), "float32"), {"matmul": [], "np": []}
         monkeypatch.setattr("tilewise.api.matmul", lambda M, N, out: read["matmul"].append(N.ctypes.data))
         monkeypatch.setattr(np, "matmul", lambda M, N, out: read["np"].append(N.ctypes.data))
-        works = shapes._turns(pairs, np.empty((3, 40), "float32"), np.empty((3, 40), "float32"), None)
+        works = shapes._cold_works(pairs, np.empty((3, 40), "float32"), np.empty((3, 40), "float32"), None)
         for _ in pairs:
             works["tilewise"](), works["openblas"]()
         assert sorted(read["matmul"]) == sorted(read["np"]) == sorted(N.ctypes.data for _, N in pairs)
@@ -87,8 +88,8 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     seed = next_seed() % 1000
     print(f"seed {seed}")
     monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
-    asked = ["cpu-random", "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]
-    done = CliRunner().invoke(command, [*asked, "--json"])
+    arguments = ["cpu-random", "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]
+    done = CliRunner().invoke(command, [*arguments, "--json"])
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["rows"]
     assert [row["dtype"] for row in rows] == ["float32", "float64"]
@@ -96,17 +97,17 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(row["cold_over_openblas"] > 0 for row in rows)
 
 
-def test_the_clock_draws_unless_a_seed_is_given_and_the_seed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ["cpu-random", "--device", "cpu", "--count", "1", "--quick", "--json"]
+def test_without_a_seed_the_clock_gives_one_and_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["cpu-random", "--device", "cpu", "--count", "1", "--quick", "--json"]
     monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
-    done = CliRunner().invoke(command, asked)
-    said = json.loads(done.stdout)
-    assert abs(said["seed"] - time.time()) < 600
-    assert f"seed: {said['seed']}" in done.stderr
-    again = json.loads(CliRunner().invoke(command, [*asked, "--seed", str(said["seed"])]).stdout)
-    assert [row["shape"] for row in again["rows"]] == [row["shape"] for row in said["rows"]]
+    done = CliRunner().invoke(command, arguments)
+    document = json.loads(done.stdout)
+    assert abs(document["seed"] - time.time()) < 600
+    assert f"seed: {document['seed']}" in done.stderr
+    again = json.loads(CliRunner().invoke(command, [*arguments, "--seed", str(document["seed"])]).stdout)
+    assert [row["shape"] for row in again["rows"]] == [row["shape"] for row in document["rows"]]
 
 
 def test_a_card_is_not_what_it_measures() -> None:
     with pytest.raises(UsageError, match="pass --device cpu"):
-        pieces("cpu-random", "cuda", (), True)
+        pieces(Request("cpu-random", "cuda"))

@@ -1,4 +1,4 @@
-"""`bench groups` on a CPU: what is drawn, and that each dtype is held against its own peer."""
+"""`bench groups` on a CPU: the random cases, and that each dtype is compared with its own peer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import random
 
 from seeds import next_seed
 from tilewise.bench import groups
-from tilewise.bench.report import table
+from tilewise.bench.report import tables
 
 
-def test_a_cpu_draws_every_dtype_and_small_sides_and_a_card_only_what_it_had() -> None:
+def test_random_cases_have_every_dtype_and_small_sides_on_a_cpu_and_known_sides_on_a_card() -> None:
     seed = next_seed()
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -25,10 +25,10 @@ def test_a_cpu_draws_every_dtype_and_small_sides_and_a_card_only_what_it_had() -
 
 
 def test_groups_of_every_dtype_are_right_beside_their_loop() -> None:
-    cases = [groups.Case(5, 40, 9, 7, "mild", dtype) for dtype in groups.CPU_DTYPES]
-    rows = [row for case in cases for row in groups._on_cpu(1, case, [3, 3, 20, 39, 40], 1)]
+    cases = [groups.RoutedRows(5, 40, 9, 7, "mild", dtype) for dtype in groups.CPU_DTYPES]
+    rows = [row for case in cases for row in groups.on_cpu(1, case, [3, 3, 20, 39, 40], 1)]
     assert [(row["dtype"], row["right"]) for row in rows] == [(dtype, True) for dtype in groups.CPU_DTYPES]
     assert all(row["relative_error"] < (1e-2 if row["dtype"] == "bfloat16" else 1e-6) for row in rows)
-    _, lines = table({"suite": "groups", "rows": rows})
-    peers = {line[0].rpartition(" ")[2]: line[1] for line in lines if " random, " in line[0]}
+    ((_, _, cells),) = tables({"suite": "groups", "rows": rows})
+    peers = {row[0].rpartition(" ")[2]: row[1] for row in cells if " random, " in row[0]}
     assert peers == {row["dtype"]: row["peer"] for row in rows}

@@ -244,8 +244,8 @@ def test_a_benchmark_that_is_stopped_keeps_what_it_has(ends, tmp_path, capsys, m
     def stopped():
         raise ends("the second one")
 
-    first = suites.pieces("tiles", "cpu", (16,), True)[0]
-    monkeypatch.setattr(suites, "pieces", lambda *_: [first, stopped, first])
+    first = suites.pieces(suites.Request("tiles", "cpu", (16,), quick=True))[0]
+    monkeypatch.setattr(suites, "pieces", lambda _: [first, stopped, first])
     saved = tmp_path / "half.json"
     with contextlib.suppress(AssertionError):
         run(["bench", "tiles", "--device", "cpu", "--quick", "--save", str(saved)])

@@ -20,7 +20,7 @@ def test_the_example_trains_before_and_after():
 
 
 def test_all_contestants_are_checked_and_timed():
-    rows = linear.contest((16, 24, 51), "float32", rounds=2, device="cpu")
+    rows = linear.forward_and_backward((16, 24, 51), "float32", rounds=2, device="cpu")
     assert [row["kernel"] for row in rows][:3] == ["tilewise", "tilewise, rows on lines", "torch"]
     assert all(row["seconds"] > 0 and row["relative_error"] < 1e-5 for row in rows)
 
@@ -31,4 +31,4 @@ def test_a_wrong_contestant_is_refused(monkeypatch):
     right = tilewise.torch.linear
     monkeypatch.setattr(tilewise.torch, "linear", lambda *a, **how: right(*a, **how) * 1.1)
     with pytest.raises(AssertionError, match="tilewise is wrong"):
-        linear.contest((16, 24, 51), "float32", rounds=1, device="cpu")
+        linear.forward_and_backward((16, 24, 51), "float32", rounds=1, device="cpu")

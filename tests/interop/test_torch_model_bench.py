@@ -26,7 +26,7 @@ def test_all_contestants_learn_the_same_with_our_products(kind, monkeypatch):
     monkeypatch.setattr(choice.Account, "_decide", all_win)
     monkeypatch.setattr(choice.ACCOUNTS["plan"], "_choices", {})
     monkeypatch.setattr(choice.ACCOUNTS["plan"], "met", {})
-    rows = model.contest(kind, "odd", "cpu", compiled=False, steps=3)
+    rows = model.train(kind, "odd", "cpu", compiled=False, steps=3)
     assert [row["kernel"] for row in rows] == ["torch", "tilewise patch", "tilewise accelerate"]
     assert choice.ACCOUNTS["plan"].routed
     for row in rows:
@@ -35,8 +35,8 @@ def test_all_contestants_learn_the_same_with_our_products(kind, monkeypatch):
     if kind != "mlp":
         sizes = models.sizes_of(kind, "odd", "cpu")
         assert rows[0]["loss"] < 1.1 * math.log(sizes.vocabulary), "about a guess over all words, or better"
-    head, lines = report.table({"suite": "model", "rows": rows})
-    assert all(len(line) == len(head) for line in lines)
+    ((_, head, cells),) = report.tables({"suite": "model", "rows": rows})
+    assert all(len(row) == len(head) for row in cells)
 
 
 def test_the_command_prints_a_document(capsys):
@@ -47,4 +47,4 @@ def test_the_command_prints_a_document(capsys):
 
 def test_an_unknown_model_is_named():
     with pytest.raises(UsageError, match="'gpt5' is not known; known are gpt2"):
-        model.contest("gpt5", "odd", "cpu", compiled=False)
+        model.train("gpt5", "odd", "cpu", compiled=False)

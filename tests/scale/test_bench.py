@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.bench import scale_cpu
 from tilewise.bench.report import make_document, markdown
-from tilewise.bench.suites import pieces
+from tilewise.bench.suites import Request, pieces
 
 
 def test_files_and_closures_make_rows_of_a_table():
@@ -16,4 +16,4 @@ def test_files_and_closures_make_rows_of_a_table():
 
 
 def test_the_suite_has_its_pieces():
-    assert len(pieces("scale", "cpu", (512,), quick=True)) >= 2
+    assert len(pieces(Request("scale", "cpu", (512,), quick=True))) >= 2

@@ -1,7 +1,7 @@
-"""Hold the BLAS inside NumPy to a number of threads: a peer with two against our one would be measured unfairly.
+"""Set the number of threads of NumPy's BLAS: a peer with two against our one would be measured unfairly.
 
-OPENBLAS_NUM_THREADS is read when NumPy is imported, which is before any suite knows how many it wants; so the library
-is asked by its own function, found through the extension module that links it.
+OPENBLAS_NUM_THREADS is read when NumPy is imported, before a suite knows the number; so OpenBLAS's own function is
+called, found through the extension module that links it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ NAMES = ("scipy_openblas_{}64_", "openblas_{}64_", "scipy_openblas_{}", "openbla
 
 
 def hold(threads: int) -> bool:
-    """Whether NumPy's BLAS now takes so many threads; not where it is another than OpenBLAS, which has no such word."""
-    change, ask = _function("set_num_threads"), _function("get_num_threads")
-    if change is None or ask is None:
+    """Whether NumPy's BLAS now takes so many threads; false where it is not OpenBLAS."""
+    change, read = _function("set_num_threads"), _function("get_num_threads")
+    if change is None or read is None:
         return False
     change(ctypes.c_int(threads))
-    return bool(ask() == threads)
+    return bool(read() == threads)
 
 
-def _function(word: str) -> ctypes._NamedFuncPointer | None:
+def _function(name: str) -> ctypes._NamedFuncPointer | None:
     library = ctypes.CDLL(importlib.import_module("numpy._core._multiarray_umath").__file__)
-    found = (getattr(library, name.format(word), None) for name in NAMES)
+    found = (getattr(library, form.format(name), None) for form in NAMES)
     return next((function for function in found if function is not None), None)

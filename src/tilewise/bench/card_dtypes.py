@@ -1,4 +1,5 @@
-"""Numbers other than the halves on a card: speeds beside the better of the vendor's libraries, errors beside its own.
+"""Suite `dtypes`: numbers other than half precision on a card, speeds beside the better of the vendor's libraries, and
+errors beside its own.
 
 float32 is `tw.matmul` as people call it (`precision="high"`) beside `torch.mm` without TF32. Errors are
 ‖P − ref64‖ / ‖ref64‖, the reference being the float64 product of the same operands.
@@ -6,14 +7,19 @@ float32 is `tw.matmul` as people call it (`precision="high"`) beside `torch.mm` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
-from tilewise.bench.card_shapes import CACHE_BYTES, CUBLAS, CUBLASLT, OURS, Case, _torch, operand, rotating
+from tilewise.bench import torch_products as products
+from tilewise.bench.rows import Row
+from tilewise.bench.suites import Piece, Request
+from tilewise.bench.timing import Work, on_card
+from tilewise.bench.torch_products import OURS, SAMPLE, Case, cubes
 
 FLOAT32_CASES: tuple[Case, ...] = (
-    *(Case((size,) * 3) for size in (1024, 2047, 2048, 3000, 4095, 4096, 4097, 8191, 8192, 16383, 16384)),
+    *cubes(1024, 2047, 2048, 3000, 4095, 4096, 4097, 8191, 8192, 16383, 16384),
     Case((5003, 3001, 7013)),
     Case((4096, 4096, 14336)),
     Case((8192, 1024, 8192)),
@@ -24,8 +30,6 @@ FLOAT32_CASES: tuple[Case, ...] = (
 DATA = ("normal", "uniform", "exponents 2^±20", "ill-conditioned", "cancelling")
 DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
 FLOAT8_ERRORS = tuple(product(("float32", "bfloat16"), DATA[:2], (1024, 4096, 16384)))  # P's dtype, data, k
-
-
 OPTIONS: dict[str, dict[str, Any]] = {
     "float32": {},
     "tf32": {"precision": "tf32"},
@@ -38,18 +42,31 @@ CASES: dict[str, tuple[Case, ...]] = {
     "float32": FLOAT32_CASES,
     "tf32": (
         *(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN")),
-        *(Case((size,) * 3) for size in (2047, 4097, 8191)),
+        *cubes(2047, 4097, 8191),
         Case((5003, 3001, 7013)),
     ),
     "int8 to int32": tuple(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN", "TN")),
-    "float8 to bfloat16": tuple(Case((size,) * 3, "NT") for size in (4096, 8192)),
-    "float8 to bfloat16, fast peer": tuple(Case((size,) * 3, "NT") for size in (4096, 8192)),
+    "float8 to bfloat16": cubes(4096, 8192, layouts="NT"),
+    "float8 to bfloat16, fast peer": cubes(4096, 8192, layouts="NT"),
 }
+BOUNDS = {"float32": 5e-6, "tf32": 1e-3, "int8 to int32": 1e-9}  # of the relative error; 1e-2 for the others
 
 
-def speed(kind: str, case: Case, rounds: int) -> list[dict[str, Any]]:
-    """One row: ours and the best of the vendor's, medians of rounds in rotating order; each product is checked."""
-    torch = _torch()
+def pieces(request: Request) -> Iterator[Piece]:
+    for kind in KINDS:
+        layouts = "NT" if kind.startswith("float8") else "NN"
+        for case in cubes(*request.sizes, layouts=layouts) or CASES[kind]:
+            yield partial(speed, kind, case, request.rounds(3, 5))
+    if not request.sizes:
+        for data, depth in product(DATA, DEPTHS):
+            yield partial(float32_errors, data, depth)
+        for result, data, depth in FLOAT8_ERRORS:
+            yield partial(float8_errors, result, data, depth)
+
+
+def speed(kind: str, case: Case, rounds: int) -> list[Row]:
+    """One row: ours and the fastest of the vendor's, each product checked."""
+    torch = products.torch_for("bench dtypes")
     from tilewise.api import matmul, plan
 
     m, k, n = case.shape
@@ -57,104 +74,82 @@ def speed(kind: str, case: Case, rounds: int) -> list[dict[str, Any]]:
     M, N = _operands(torch, kind, case)
     options = OPTIONS[kind]
     P = matmul(M, N, **options)
-    works: dict[str, Callable[[], Any]] = {OURS: lambda: matmul(M, N, out=P, **options)}
-    works |= _peers(torch, kind, M, N, P)
-    sample = torch.randperm(m, device="cuda")[:128]
+    works: dict[str, Work] = {OURS: lambda: matmul(M, N, out=P, **options), **_peers(torch, kind, M, N, P)}
+    sample = torch.randperm(m, device="cuda")[:SAMPLE]
     exact = M[sample].double() @ N.double()
-    bound = {"float32": 5e-6, "tf32": 1e-3, "int8 to int32": 1e-9}.get(kind, 1e-2)
-    for name, work in works.items():
-        P.fill_(77)
-        wrong = float((work()[sample].double() - exact).norm() / exact.norm())
-        if not wrong < bound:
-            raise AssertionError(f"{name} is wrong at {kind} {case.name}: relative error {wrong:.2e}")
-    bytes_moved = M.element_size() * (m * k + k * n) + P.element_size() * m * n
-    seconds = rotating(works, rounds, cold=bytes_moved < CACHE_BYTES)
+    products.errors_of(works, P, exact, BOUNDS.get(kind, 1e-2), f"{kind} {case.name}", sample)
+    seconds = on_card(torch, works, rounds, cold=products.is_cold(M, N, P))
     ours, theirs = seconds[OURS], min(value for name, value in seconds.items() if name != OURS)
-    made = plan(M, N, **options)
+    chosen, rate = plan(M, N, **options), 2 * m * k * n / 1e12
     return [
-        {
-            "what": f"{kind} speed",
-            "case": case.name,
-            "kernel": made.kernel,
-            "unit": "TFLOP/s",
-            "ours": 2 * m * k * n / ours / 1e12,
-            "vendor": 2 * m * k * n / theirs / 1e12,
-            "ratio": theirs / ours,
-            "predicted_over_measured": made.predicted / ours,
-        }
-    ]
+        _row(f"{kind} speed", case.name, chosen.kernel, "TFLOP/s", rate / ours, rate / theirs, theirs / ours,
+             chosen.predicted / ours)
+    ]  # fmt: skip
+
+
+def _row(
+    what: str, case: str, kernel: str, unit: str, ours: float, vendor: float, ratio: float, predicted: float | None
+) -> Row:
+    return {
+        "what": what,
+        "case": case,
+        "kernel": kernel,
+        "unit": unit,
+        "ours": ours,
+        "vendor": vendor,
+        "ratio": ratio,
+        "predicted_over_measured": predicted,
+    }
 
 
 def _operands(torch: Any, kind: str, case: Case) -> tuple[Any, Any]:
-    m, k, n = case.shape
-    made = []
-    for rows, cols, layout in ((m, k, case.layouts[0]), (k, n, case.layouts[1])):
-        if kind.startswith("int8"):
-            whole = torch.randint(-128, 128, (cols, rows) if layout == "T" else (rows, cols), device="cuda")
-            whole = whole.to(torch.int8)
-            made.append(whole.T if layout == "T" else whole)
-        else:
-            dtype = torch.float8_e4m3fn if kind.startswith("float8") else torch.float32
-            made.append(operand(torch, rows, cols, layout, case.offset, dtype))
-    return made[0], made[1]
+    if kind.startswith("int8"):
+        draw = lambda *extents: torch.randint(-128, 128, extents, device="cuda")  # noqa: E731
+        return products.operands(torch, case, torch.int8, draw=draw)
+    return products.operands(torch, case, torch.float8_e4m3fn if kind.startswith("float8") else torch.float32)
 
 
-def _peers(torch: Any, kind: str, M: Any, N: Any, P: Any) -> dict[str, Callable[[], Any]]:
-    """The vendor's ways to the same product, written into P where they can."""
+def _peers(torch: Any, kind: str, M: Any, N: Any, P: Any) -> dict[str, Work]:
+    """The vendor's implementations of the same product, written into P where they can."""
     if kind.startswith("int8"):
         return {"torch._int_mm": lambda: torch._int_mm(M, N, out=P)}
     if kind.startswith("float8"):
-        one = torch.ones((), device="cuda")
-        fast = kind.endswith("fast peer")
-        return {
-            "torch._scaled_mm": lambda: torch._scaled_mm(
-                M, N, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast
-            )
-        }
-
-    def vendor(library: str) -> Callable[[], Any]:
-        def multiply() -> Any:
-            torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
-            torch.backends.cuda.preferred_blas_library(library)
-            return torch.mm(M, N, out=P)
-
-        return multiply
-
-    return {name: vendor(name) for name in (CUBLAS, CUBLASLT)}
+        return {"torch._scaled_mm": _scaled_mm(torch, M, N, torch.bfloat16, kind.endswith("fast peer"))}
+    return products.vendors(torch, M, N, P, tf32=kind == "tf32")
 
 
-def float32_errors(data: str, depth: int) -> list[dict[str, Any]]:
+def _scaled_mm(torch: Any, M: Any, N: Any, result: Any, fast: bool) -> Callable[[], Any]:
+    one = torch.ones((), device="cuda")
+    return lambda: torch._scaled_mm(M, N, scale_a=one, scale_b=one, out_dtype=result, use_fast_accum=fast)
+
+
+def float32_errors(data: str, depth: int) -> list[Row]:
     """One row: our error and SGEMM's, on the same operands."""
-    torch = _torch()
+    torch = products.torch_for("bench dtypes")
     from tilewise.api import matmul
 
     torch.backends.cuda.matmul.allow_tf32 = False
     M, N = operands(torch, data, 1024, depth, 1024)
-    exact = M.double() @ N.double()
-    ours, theirs = (
-        float((P.double() - exact).norm() / exact.norm()) for P in (matmul(M, N, kernel="bf16x6"), torch.mm(M, N))
-    )
-    row = {"what": "float32 error", "case": f"{data}, k {depth}", "kernel": "bf16x6", "unit": "of ‖P‖"}
-    return [{**row, "ours": ours, "vendor": theirs, "ratio": ours / theirs, "predicted_over_measured": None}]
+    both = matmul(M, N, kernel="bf16x6"), torch.mm(M, N)
+    return [_error_row("float32 error", data, depth, "bf16x6", M, N, both)]
 
 
-def float8_errors(result: str, data: str, depth: int) -> list[dict[str, Any]]:
-    """One row: our error into P of dtype `result`, and the vendor's with sums that leave the tensor cores too."""
-    torch = _torch()
+def float8_errors(result: str, data: str, depth: int) -> list[Row]:
+    """One row: our error into P of dtype `result`, and the vendor's, whose sums leave the tensor cores too."""
+    torch = products.torch_for("bench dtypes")
     from tilewise.api import matmul
 
     M, N = operands(torch, data, 1024, depth, 1024)
     M, N = M.to(torch.float8_e4m3fn), N.T.contiguous().to(torch.float8_e4m3fn).T
-    exact, one = M.double() @ N.double(), torch.ones((), device="cuda")
-    ours, theirs = (
-        float((P.double() - exact).norm() / exact.norm())
-        for P in (
-            matmul(M, N, kernel="k_major", dtype=None if result == "float32" else result),
-            torch._scaled_mm(M, N, scale_a=one, scale_b=one, out_dtype=getattr(torch, result), use_fast_accum=False),
-        )
-    )
-    row = {"what": f"float8 to {result} error", "case": f"{data}, k {depth}", "kernel": "k_major", "unit": "of ‖P‖"}
-    return [{**row, "ours": ours, "vendor": theirs, "ratio": ours / theirs, "predicted_over_measured": None}]
+    ours = matmul(M, N, kernel="k_major", dtype=None if result == "float32" else result)
+    both = ours, _scaled_mm(torch, M, N, getattr(torch, result), fast=False)()
+    return [_error_row(f"float8 to {result} error", data, depth, "k_major", M, N, both)]
+
+
+def _error_row(what: str, data: str, depth: int, kernel: str, M: Any, N: Any, both: tuple[Any, Any]) -> Row:
+    exact = M.double() @ N.double()
+    ours, theirs = (products.relative(P, exact) for P in both)
+    return _row(what, f"{data}, k {depth}", kernel, "of ‖P‖", ours, theirs, ours / theirs, None)
 
 
 def operands(torch: Any, data: str, m: int, k: int, n: int) -> tuple[Any, Any]:
@@ -164,10 +159,10 @@ def operands(torch: Any, data: str, m: int, k: int, n: int) -> tuple[Any, Any]:
         return torch.rand_like(M), torch.rand_like(N)
     if data == "exponents 2^±20":
         return M * torch.exp2(torch.rand_like(M) * 40 - 20), N * torch.exp2(torch.rand_like(N) * 40 - 20)
-    if data == "ill-conditioned":  # a million between the first of k and the last, the other way round in N
+    if data == "ill-conditioned":  # scales from 1 to a millionth along k, inverted in N
         scale = torch.logspace(0, -6, k, device="cuda")
         return M * scale, N / scale[:, None]
-    if data == "cancelling":  # the second half of k takes the first away, but for a ten-thousandth
+    if data == "cancelling":  # the second half of k cancels the first, up to a ten-thousandth
         half = k // 2
         M[:, half:] = M[:, : k - half]
         N[half:] = -N[: k - half] * (1 + 1e-4 * torch.randn(k - half, n, device="cuda"))

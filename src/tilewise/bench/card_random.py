@@ -1,73 +1,76 @@
-"""One random shape on a card beside both of the vendor's libraries, by three clocks.
+"""Suite `random`: random products on a card beside both of the vendor's libraries, by three clocks.
 
-`graph`: the card alone, replays of a CUDA graph. `queued`: calls one behind the other, as a model makes them; whoever
-is slower, host or card, sets the time. `first`: a shape never seen, from the call until it returns: understanding,
-planning and, where a kernel is not there yet, compiling.
+`graph`: the card alone, replays of a CUDA graph. `queued`: calls one behind the other, as a model makes them; the
+slower of host and card sets the time. `first`: a new shape, from the call until it returns: binding, planning and,
+where a kernel is not in the cache, compiling.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from tilewise.bench.card_shapes import CUBLAS, CUBLASLT, OURS, operand, torch_for
-from tilewise.bench.random_shapes import Shape
+from tilewise.bench.random_shapes import RandomProduct, drawn, kinds_given
+from tilewise.bench.rows import Row, speed_row
+from tilewise.bench.suites import Piece, Request
+from tilewise.bench.timing import Work, captured, event_seconds, host_seconds, medians
+from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS, SAMPLE, Case, operands, relative, torch_for
 from tilewise.system.quantities import seconds
 
-HOLD_CYCLES = 200_000  # about 0.1 ms: the card waits while the first calls are queued
+HOLD_CYCLES = 200_000  # about 0.1 ms for which the card waits while the first calls are queued
 QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue
-IN_A_GRAPH = 20  # calls, at most
+GRAPH_CALLS = 20  # at most
 SHAPE_SECONDS, LEAST_ROUNDS = 0.25, 3  # of all rounds of a shape, so that a hundred of them take half a minute
-SAMPLE = 128  # rows of P that are held against float64
 LOOSEST = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5, "tf32": 2e-3, "float64": 1e-12}  # relative errors
 
-Work = Callable[[], Any]
+
+def pieces(request: Request) -> Iterator[Piece]:
+    for product in drawn(request.count, request.seed, kinds_given(request.dtypes)):
+        yield partial(three_clocks, product, request.seed, request.rounds(3, 7))
 
 
-def contest(shape: Shape, seed: int, rounds: int) -> list[dict[str, Any]]:
+def three_clocks(product: RandomProduct, seed: int, rounds: int) -> list[Row]:
     """One row: ours and the better of the vendor's two by each clock, and the plan."""
     torch = torch_for("bench random")
     from tilewise.api import matmul, plan
 
-    number, precision = getattr(torch, shape.dtype), shape.precision
+    number, precision = getattr(torch, product.dtype), product.precision
     torch.manual_seed(seed)
-    M = operand(torch, shape.m, shape.k, shape.layouts[0], 0, number)
-    N = operand(torch, shape.k, shape.n, shape.layouts[1], 0, number)
-    P, theirs = (torch.full((shape.m, shape.n), float("nan"), device="cuda", dtype=number) for _ in range(2))
-    torch.backends.cuda.matmul.allow_tf32 = shape.precision == "tf32"
+    M, N = operands(torch, Case(product.shape, product.layouts), number)
+    P, theirs = (torch.full((product.m, product.n), float("nan"), device="cuda", dtype=number) for _ in range(2))
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.cuda.synchronize()
-    start = time.perf_counter()
-    matmul(M, N, out=P, precision=precision)
-    first = time.perf_counter() - start
+    first = host_seconds(lambda: matmul(M, N, out=P, precision=precision))
 
     def vendor() -> Any:
         return torch.mm(M, N, out=theirs)
 
     works: dict[str, Work] = {OURS: lambda: matmul(M, N, out=P, precision=precision), CUBLAS: vendor, CUBLASLT: vendor}
     vendor()
-    errors = _errors(torch, M, N, P, theirs)
-    if not errors[0] < LOOSEST[shape.kind]:
-        raise AssertionError(f"tilewise is wrong at {shape.name}: relative error {errors[0]:.2e}")
+    sample = torch.randperm(product.m, device="cuda")[:SAMPLE]
+    exact = M[sample].double() @ N.double()
+    errors = relative(P[sample], exact), relative(theirs[sample], exact)
+    if not errors[0] < LOOSEST[product.kind]:
+        raise AssertionError(f"tilewise is wrong at {product.name}: relative error {errors[0]:.2e}")
     with torch.no_grad():
         calls, rounds = repetitions(max(_once(torch, work) for work in works.values()), rounds)
         queued = _queued(torch, works, calls, rounds)
-        graph = _graphed(torch, works, min(calls, IN_A_GRAPH), rounds)
-    chosen = plan(M, N, precision=precision)
-    return [row(shape, graph, queued, first, errors, chosen)]
+        graph = _graphed(torch, works, min(calls, GRAPH_CALLS), rounds)
+    return [row(product, graph, queued, first, errors, plan(M, N, precision=precision))]
 
 
 def repetitions(slowest: float, rounds: int) -> tuple[int, int]:
-    """(calls of a queue, rounds) by the seconds of the slowest contestant's call: both clocks of all three within
+    """(calls of a queue, rounds) by the seconds of the slowest candidate's call: both clocks of all three within
     SHAPE_SECONDS, where that leaves enough of them."""
     calls = int(max(2, min(MOST_CALLS, QUEUE_SECONDS / slowest)))
-    each = 3 * slowest * (calls + 1 + min(calls, IN_A_GRAPH))
+    each = 3 * slowest * (calls + 1 + min(calls, GRAPH_CALLS))
     return calls, max(min(rounds, LEAST_ROUNDS), min(rounds, int(SHAPE_SECONDS / each)))
 
 
 def _once(torch: Any, work: Work) -> float:
-    """Seconds of a call that is waited for, the host's share among them."""
+    """Seconds of a call until the card has finished, the host's share among them."""
     work()
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -77,24 +80,14 @@ def _once(torch: Any, work: Work) -> float:
 
 
 def row(
-    shape: Shape,
-    graph: dict[str, float],
-    queued: dict[str, float],
-    first: float,
-    errors: tuple[float, float],
-    plan: Any,
-) -> dict[str, Any]:
-    """What is kept of one shape; ratios above 1 say that ours is faster than the better of the two."""
+    product: RandomProduct, graph: dict[str, float], queued: dict[str, float], first: float,
+    errors: tuple[float, float], plan: Any,
+) -> Row:  # fmt: skip
+    """What is kept of one shape; where a ratio is above 1, ours is faster than the better of the two."""
     best = {name: min(times[CUBLAS], times[CUBLASLT]) for name, times in (("graph", graph), ("queued", queued))}
-    steps = shape.m * shape.k * shape.n
-    return {
-        "kernel": plan.kernel,
-        "tile": 0,
-        "shape": [shape.m, shape.k, shape.n],
-        "case": shape.name,
-        "dtype": shape.kind,
-        "seconds": graph[OURS],
-        "tflops": 2 * steps / graph[OURS] / 1e12,
+    made = speed_row(plan.kernel, product.shape, product.kind, graph[OURS])
+    return {name: made[name] for name in ("kernel", "tile", "shape", "dtype", "seconds", "tflops")} | {
+        "case": product.name,
         "graph_seconds": graph,
         "queued_seconds": queued,
         "first_seconds": first,
@@ -108,63 +101,24 @@ def row(
     }
 
 
-def _errors(torch: Any, M: Any, N: Any, P: Any, theirs: Any) -> tuple[float, float]:
-    """Relative errors of ours and theirs on a sample of rows, against float64."""
-    some = torch.randperm(M.shape[0], device="cuda")[:SAMPLE]
-    exact = M[some].double() @ N.double()
-    norm = exact.norm()
-    return tuple(float((x[some].double() - exact).norm() / norm) for x in (P, theirs))  # type: ignore[return-value]
-
-
-def _choose(torch: Any, name: str) -> None:
-    """Which library torch.mm goes to; not part of what is timed."""
+def _prefer(torch: Any, name: str) -> None:
+    """Which library torch.mm calls; not part of what is timed."""
     if name != OURS:
         torch.backends.cuda.preferred_blas_library(name)
 
 
-def _rounds(torch: Any, works: dict[str, Work], rounds: int, timed: Callable[[Work], float]) -> dict[str, float]:
-    """Medians of rounds in which everybody has a turn, the order rotating."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    names = list(works)
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            _choose(torch, name)
-            times[name].append(timed(works[name]))
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def _by_events(torch: Any, work: Work, calls: int, hold: bool) -> float:
-    """Seconds of one of `calls` calls of `work`, by the card's clock."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    if hold:
-        torch.cuda._sleep(HOLD_CYCLES)
-    start.record()
-    for _ in range(calls):
-        work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3 / calls
-
-
 def _queued(torch: Any, works: dict[str, Work], calls: int, rounds: int) -> dict[str, float]:
-    def timed(work: Work) -> float:
-        work()
-        return _by_events(torch, work, calls, hold=True)
+    def timed(name: str) -> list[float]:
+        _prefer(torch, name)
+        works[name]()
+        return [event_seconds(torch, works[name], calls, HOLD_CYCLES)]
 
-    return _rounds(torch, works, rounds, timed)
+    return medians(works, rounds, timed)
 
 
 def _graphed(torch: Any, works: dict[str, Work], calls: int, rounds: int) -> dict[str, float]:
-    replays = {}
+    graphs = {}
     for name, work in works.items():
-        stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
-        _choose(torch, name)
-        with torch.cuda.stream(stream):
-            work()
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            for _ in range(calls):
-                work()
-        graph.replay()
-        replays[name] = graph.replay
-    return _rounds(torch, replays, rounds, lambda replay: _by_events(torch, replay, 1, hold=False) / calls)
+        _prefer(torch, name)
+        graphs[name] = captured(torch, work, calls)
+    return medians(works, rounds, lambda name: [event_seconds(torch, graphs[name].replay) / calls])

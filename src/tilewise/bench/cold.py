@@ -1,6 +1,6 @@
 """Operands that no cache holds, as one expert's weights after another's, or new tensors in every call.
 
-A burst on the same operands finds them near from its second run on; a kernel that waits for memory does not show it.
+A burst on the same operands finds them in the cache from its second run on, which hides that a kernel waits for memory.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-BYTES = 3 * 2**26  # that operands of a dtype are spread over: more than the caches of most machines
-FEWEST = 4  # products whose operands lie there, below which a burst on one of them is cold as it is
-MOST = 4096  # of them, that are told apart
+BYTES = 3 * 2**26  # of operands of a dtype: more than the caches of most machines
+FEWEST = 4  # products in that memory; if fewer fit, a burst on one of them is cold anyway
+MOST = 4096  # products, at most
 
 
 def operands(shape: tuple[int, int, int], dtype: str) -> list[tuple[Any, Any]]:
-    """M and N again and again, in an order that nobody foresees; none where they are too large to be near."""
+    """Many pairs of M and N in random order; none where one pair is too large for a cache."""
     m, k, n = shape
     memory, each = _memory(dtype), k * (m + n) + 64
     count = min(MOST, len(memory) // each)
     if count < FEWEST:
         return []
-    apart = len(memory) // count
-    starts = [apart * i for i in range(count)]
+    stride = len(memory) // count
+    starts = [stride * i for i in range(count)]
     random.Random(0).shuffle(starts)
     return [
         (memory[at : at + m * k].reshape(m, k), memory[at + m * k : at + k * (m + n)].reshape(k, n)) for at in starts

@@ -1,117 +1,115 @@
-"""What a call costs the host, as programs call: on tensors that lie somewhere new every time.
+"""Suite `host`: what a call costs the host, on tensors at new addresses every time, as programs call.
 
-Four hundred operands and results are gone through in turn, with `out=` and without, ours and the framework's own
-product alternating; the same on one set of tensors shows what a new address costs. The card is not waited for, and
-works are small enough that it never is behind for long. Shapes are the suite's own and some that the clock draws.
+The calls go through four hundred operands and results, with `out=` and without, ours and the framework's own product
+interleaved; the same on one set of tensors shows what a new address costs. Calls do not wait for the card, and products
+are small enough that it is never far behind. Shapes are the suite's own and some drawn by the clock.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import random
-import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
-Shape = tuple[int, int, int]
-Row = dict[str, Any]
+from tilewise.bench.random_shapes import log_uniform
+from tilewise.bench.rows import Row
+from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.timing import medians
 
 SHAPES: tuple[Shape, ...] = ((16,) * 3, (64, 256, 256), (65, 257, 255), (512,) * 3, (777,) * 3)
-DTYPES = ("float32", "bfloat16")
+DTYPES = {"torch": ("float32", "bfloat16"), "cupy": ("float32",)}
 TENSORS = 400
 CALLS = 800
-LIBRARIES = ("torch", "cupy")
+KINDS = ("out", "new memory", "out, same")
 
 
 @dataclass(frozen=True)
-class Sets:
-    """Operands and results in as many places."""
+class Tensors:
+    """Operands and results at as many addresses."""
 
     M: list[Any]
     N: list[Any]
     P: list[Any]
 
 
-def drawn(count: int, seed: int) -> list[Shape]:
-    """Shapes of 1 to 1024, each extent log-uniform."""
+def pieces(request: Request) -> Iterator[Piece]:
+    """The suite's shapes and twenty that the clock draws; the seed is printed, so that they can be drawn again."""
+    seed = time.time_ns() % 2**32
+    sys.stderr.write(f"bench host: twenty shapes drawn with seed {seed}\n")
     rng = random.Random(seed)
-    return [tuple(round(2 ** rng.uniform(0, 10)) for _ in range(3)) for _ in range(count)]  # type: ignore[misc]
+    drawn = [(log_uniform(rng, 1, 1024), log_uniform(rng, 1, 1024), log_uniform(rng, 1, 1024)) for _ in range(20)]
+    for library, dtypes in DTYPES.items():
+        if importlib.util.find_spec(library):
+            for dtype, shape in product(dtypes, request.cubes or (*SHAPES, *drawn)):
+                yield partial(call_times, shape, dtype, library, request.rounds(2, 4))
 
 
-def contest(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]:
+def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]:
     """Microseconds of the host a call, ours and the library's, with the number of launches ours makes."""
     from tilewise.api import matmul, plan
     from tilewise.kernels.detours import recipe_of
 
-    sets, theirs, wait = _sets(shape, dtype, library)
-    launches = len(recipe_of(plan(sets.M[0], sets.N[0])).steps)
-    kept: list[Any] = [None] * TENSORS
+    tensors, theirs, wait = _tensors(shape, dtype, library)
+    launches = len(recipe_of(plan(tensors.M[0], tensors.N[0])).steps)
     works: dict[tuple[str, str], Callable[[int], Any]] = {}
-    for who, product in (("ours", matmul), ("theirs", theirs)):
-        works[who, "new memory"] = _fresh(product, sets, kept)
-        works[who, "out"] = _into(product, sets, TENSORS)
-        works[who, "out, same"] = _into(product, sets, 1)
-    times: dict[tuple[str, str], list[float]] = {name: [] for name in works}
-    for turn in range(rounds + 1):  # the first is for warming up
-        for name in sorted(works, reverse=bool(turn % 2)):
-            wait()
-            start = time.perf_counter()
-            work = works[name]
-            for i in range(CALLS):
-                work(i)
-            times[name].append((time.perf_counter() - start) / CALLS)
-            wait()
-    seconds = {name: statistics.median(found[1:]) for name, found in times.items()}
-    row: Row = {"shape": list(shape), "dtype": dtype, "library": library, "launches": launches}
-    for how in ("out", "new memory", "out, same"):
-        row |= {f"{who} {how}": seconds[who, how] * 1e6 for who in ("ours", "theirs")}
-    return [row]
+    for who, multiply in (("ours", matmul), ("theirs", theirs)):
+        works[who, "new memory"] = _fresh(multiply, tensors)
+        works[who, "out"] = _into(multiply, tensors, TENSORS)
+        works[who, "out, same"] = _into(multiply, tensors, 1)
+
+    def timed(name: tuple[str, str]) -> list[float]:
+        wait()
+        start = time.perf_counter()
+        work = works[name]
+        for i in range(CALLS):
+            work(i)
+        seconds = (time.perf_counter() - start) / CALLS
+        wait()
+        return [seconds]
+
+    medians(works, 1, timed)  # warms up
+    seconds = medians(works, rounds, timed)
+    times = {f"{who} {kind}": seconds[who, kind] * 1e6 for kind in KINDS for who in ("ours", "theirs")}
+    return [{"shape": list(shape), "dtype": dtype, "library": library, "launches": launches, **times}]
 
 
-def line(row: Row) -> list[str]:
-    """A row for people: each pair with its ratio."""
-    pairs = [(row[f"ours {how}"], row[f"theirs {how}"]) for how in ("out", "new memory", "out, same")]
-    case = f"{row['library']} {row['dtype']} {'×'.join(map(str, row['shape']))}"
-    return [case, str(row["launches"]), *(f"{ours:.1f} / {theirs:.1f} = {ours / theirs:.2f}" for ours, theirs in pairs)]
-
-
-HEAD = ["host µs a call, ours / theirs", "launches", "out=", "new memory", "out=, same tensors"]
-
-
-def _fresh(product: Any, sets: Sets, kept: list[Any]) -> Callable[[int], None]:
-    M, N = sets.M, sets.N
+def _fresh(multiply: Any, tensors: Tensors) -> Callable[[int], None]:
+    M, N = tensors.M, tensors.N
+    kept: list[Any] = [None] * TENSORS
 
     def work(i: int) -> None:
-        kept[i % TENSORS] = product(M[i % TENSORS], N[7 * i % TENSORS])
+        kept[i % TENSORS] = multiply(M[i % TENSORS], N[7 * i % TENSORS])
 
     return work
 
 
-def _into(product: Any, sets: Sets, places: int) -> Callable[[int], None]:
-    M, N, P = sets.M, sets.N, sets.P
+def _into(multiply: Any, tensors: Tensors, places: int) -> Callable[[int], None]:
+    M, N, P = tensors.M, tensors.N, tensors.P
 
     def work(i: int) -> None:
-        product(M[i % places], N[7 * i % places], out=P[i % places])
+        multiply(M[i % places], N[7 * i % places], out=P[i % places])
 
     return work
 
 
-def _sets(shape: Shape, dtype: str, library: str) -> tuple[Sets, Any, Callable[[], Any]]:
+def _tensors(shape: Shape, dtype: str, library: str) -> tuple[Tensors, Any, Callable[[], Any]]:
     m, k, n = shape
+    draw: Callable[[int, int], Any]
     if library == "torch":
         import torch
 
-        number = getattr(torch, dtype)
+        draw = lambda rows, cols: torch.randn(rows, cols, device="cuda").to(getattr(torch, dtype))  # noqa: E731
+        multiply, wait = torch.mm, torch.cuda.synchronize
+    else:
+        import cupy
 
-        def made(rows: int, columns: int) -> list[Any]:
-            return [torch.randn(rows, columns, device="cuda").to(number) for _ in range(TENSORS)]
-
-        return Sets(made(m, k), made(k, n), made(m, n)), torch.mm, torch.cuda.synchronize
-    import cupy
-
-    def drawn_by_cupy(rows: int, columns: int) -> list[Any]:
-        return [cupy.random.standard_normal((rows, columns), dtype=cupy.float32) for _ in range(TENSORS)]
-
-    sets = Sets(drawn_by_cupy(m, k), drawn_by_cupy(k, n), drawn_by_cupy(m, n))
-    return sets, cupy.matmul, cupy.cuda.get_current_stream().synchronize
+        draw = lambda rows, cols: cupy.random.standard_normal((rows, cols), dtype=cupy.float32)  # noqa: E731
+        multiply, wait = cupy.matmul, cupy.cuda.get_current_stream().synchronize
+    M, N, P = ([draw(*side) for _ in range(TENSORS)] for side in ((m, k), (k, n), (m, n)))
+    return Tensors(M, N, P), multiply, wait

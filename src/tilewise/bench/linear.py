@@ -1,9 +1,9 @@
-"""A linear layer forward and backward: ours, torch's own, and torch's with the width padded by hand.
+"""Suite `linear`: a linear layer forward and backward: ours, torch's own, and torch's with the width padded by hand.
 
-One step is three products: the output, the gradient of the input and that of the weight. Contestants:
+One step is three products: the output, the gradient of the input and that of the weight. Candidates:
 
     tilewise                   the layer as it is; its output and its gradient have rows of odd length
-    tilewise, rows on lines    the same with on_lines=True: rows of both start on 128-byte lines
+    tilewise, rows on lines    the same with on_lines=True: rows of both start on 128-byte boundaries
     torch                      torch.nn.Linear
     torch, padded by hand      a weight with more rows, so that all are aligned; the extra columns stay in the output
     torch, padded and sliced   the same, the output sliced to the true width, as a loss over it needs
@@ -11,30 +11,31 @@ One step is three products: the output, the gradient of the input and that of th
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tilewise.errors import UsageError
+from tilewise.bench.rows import Row, speed_row
+from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.timing import interleaved, on_card
+from tilewise.bench.torch_products import torch_for
 
-GAP_SECONDS = 0.05  # an idle gap before each timing, so that nobody starts on a card another has heated
-SAMPLE = 32  # rows of each result that are held against float32
+GAP_SECONDS = 0.05  # longer than for one product, which heats the card less
+SAMPLE = 32  # rows of each result that are compared with float32
 PADDED_TO = 128
 SHAPE = (4096, 4096, 50257)  # batch × sequence, width of the model, vocabulary of GPT-2
 
 Step = Callable[[], tuple[Any, Any, Any]]
 
 
-def contest(
-    shape: tuple[int, int, int] = SHAPE, dtype: str = "bfloat16", rounds: int = 7, device: str = "cuda"
-) -> list[dict[str, Any]]:
-    """One row for each contestant: medians of rounds in rotating order, every result checked first."""
-    try:
-        import torch
-    except ImportError:
-        raise UsageError("bench linear needs torch for its layers: pip install torch") from None
+def pieces(request: Request) -> Iterator[Piece]:
+    shape, dtype = (SHAPE, "bfloat16") if request.on_card else ((128, 256, 50257), "float32")
+    yield partial(forward_and_backward, shape, dtype, request.rounds(3, 7), request.device.partition(":")[0])
+
+
+def forward_and_backward(shape: Shape, dtype: str, rounds: int, device: str) -> list[Row]:
+    """One row for each candidate, every result checked first."""
+    torch = torch_for("bench linear")
     import tilewise.torch
 
     number = getattr(torch, dtype)
@@ -66,20 +67,13 @@ def contest(
         "torch, padded and sliced": step(linear, weight_wide, dy, width),
     }
     errors = _errors(works, x.detach(), weight.detach(), dy, torch)
-    seconds = _rotating(works, rounds, torch if device == "cuda" else None)
+    if device == "cuda":
+        seconds = on_card(torch, works, rounds, hold=0, gap=GAP_SECONDS, calls=3)
+    else:
+        seconds = interleaved(works, rounds, 1)
+    flops = 6 * rows * inner * width
     return [
-        {
-            "kernel": name,
-            "tile": 0,
-            "shape": list(shape),
-            "dtype": dtype,
-            "seconds": seconds[name],
-            "tflops": 6 * rows * inner * width / seconds[name] / 1e12,
-            "share_of_peak": None,
-            "relative_error": errors[name],
-            "predicted_seconds": None,
-            "bytes_with_tiles": None,
-        }
+        speed_row(name, shape, dtype, seconds[name], tflops=flops / seconds[name] / 1e12, relative_error=errors[name])
         for name in works
     ]
 
@@ -87,45 +81,17 @@ def contest(
 def _errors(works: dict[str, Step], x: Any, weight: Any, dy: Any, torch: Any) -> dict[str, float]:
     """The largest relative error of output, dx and dW on a sample of their rows, against float32."""
     width = weight.shape[0]
-    some, words = (torch.randperm(size, device=x.device)[:SAMPLE] for size in (x.shape[0], width))
+    some, some_outputs = (torch.randperm(size, device=x.device)[:SAMPLE] for size in (x.shape[0], width))
     exact = (
         x[some].float() @ weight.float().T,
         dy[some].float() @ weight.float(),
-        dy[:, words].float().T @ x.float(),
+        dy[:, some_outputs].float().T @ x.float(),
     )
     errors = {}
     for name, work in works.items():
         y, dx, dw = work()
-        got = (y.detach()[some, :width], dx[some], dw[words])
+        got = (y.detach()[some, :width], dx[some], dw[some_outputs])
         errors[name] = max(float((g.float() - e).norm() / e.norm()) for g, e in zip(got, exact, strict=True))
         if not errors[name] < 1e-2:
             raise AssertionError(f"{name} is wrong: relative error {errors[name]:.2e}")
     return errors
-
-
-def _rotating(works: dict[str, Step], rounds: int, torch: Any) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in works}
-    names = list(works)
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            times[name].append(_on_the_host(works[name]) if torch is None else _by_events(works[name], torch))
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def _on_the_host(work: Step) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def _by_events(work: Step, torch: Any, repeats: int = 3) -> float:
-    torch.cuda.synchronize()
-    time.sleep(GAP_SECONDS)
-    work()  # wakes the card
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for _ in range(repeats):
-        work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3 / repeats

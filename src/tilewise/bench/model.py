@@ -1,7 +1,8 @@
-"""Whole training steps of a model: torch's own, torch.compile's, and ours in each of the ways a person can have them.
+"""Suite `model`: whole training steps of a model by torch, by torch.compile, and with our products by `patch` or
+`accelerate`.
 
-All contestants start from the same weights and see the same batches; steps run interleaved, medians are told, with the
-time of the first step, the peak of memory, and the loss after the last, which has to be torch's within rounding.
+All candidates start from the same weights and take the same batches; steps run interleaved. A row has the median step,
+the first step, the peak of memory, and the loss after the last, which has to be torch's within rounding.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import contextlib
 import copy
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from tilewise.bench.rows import Row
+from tilewise.bench.suites import Piece, Request
+from tilewise.bench.torch_products import torch_for
 from tilewise.errors import UsageError
 
-STEPS = 10  # that are timed, after as many that are not
+STEPS = 10  # that are timed, after as many that only warm up
 RATE = 3e-4
 
 
-class Contestant:
-    """One way to train: a model of its own, its optimiser, and what its steps took."""
+class Trainer:
+    """A copy of the model, its optimiser, and the seconds and losses of its steps."""
 
     def __init__(self, name: str, model: Any, device: str, how: str) -> None:
         import torch
@@ -65,7 +70,7 @@ class Contestant:
         self.losses.append(float(loss.detach()))
 
 
-WAYS = (("torch", ""), ("tilewise patch", "patch"), ("tilewise accelerate", "accelerate"))
+CANDIDATES = (("torch", ""), ("tilewise patch", "patch"), ("tilewise accelerate", "accelerate"))
 COMPILED = (
     ("torch.compile", "compile"),
     ("tilewise patch, compiled", "patch compile"),
@@ -73,12 +78,15 @@ COMPILED = (
 )
 
 
-def contest(kind: str, case: str, device: str, compiled: bool, steps: int = STEPS) -> list[dict[str, Any]]:
-    """One row for each contestant."""
-    try:
-        import torch
-    except ImportError:
-        raise UsageError("bench model needs torch: pip install torch") from None
+def pieces(request: Request) -> Iterator[Piece]:
+    kind = request.device.partition(":")[0]
+    for case in ("odd",) if request.odd else ("aligned", "vocabulary"):
+        yield partial(train, request.model, case, kind, request.compiled, request.rounds(3, STEPS))
+
+
+def train(kind: str, case: str, device: str, compiled: bool, steps: int = STEPS) -> list[Row]:
+    """One row for each candidate."""
+    torch = torch_for("bench model")
     from tilewise.bench.models import KINDS, batch_of, make_model, sizes_of
 
     if kind not in KINDS:
@@ -86,21 +94,20 @@ def contest(kind: str, case: str, device: str, compiled: bool, steps: int = STEP
     sizes = sizes_of(kind, case, device)
     model = make_model(kind, sizes)
     model = model.to(torch.bfloat16) if device == "cuda" else model
-    ways = (*WAYS, *COMPILED) if compiled else WAYS
-    contestants = [Contestant(name, model, device, how) for name, how in ways]
+    candidates = (*CANDIDATES, *COMPILED) if compiled else CANDIDATES
+    trainers = [Trainer(name, model, device, how) for name, how in candidates]
     batches = [tuple(x.to(device) for x in batch_of(sizes, seed)) for seed in range(4)]
     for number in range(2 * steps):
-        turn = number % len(contestants)
-        for one in contestants[turn:] + contestants[:turn]:
+        first = number % len(trainers)
+        for one in trainers[first:] + trainers[:first]:
             one.train(batches[number % len(batches)], optimise=kind != "mlp")
-    return [_row(one, contestants, kind, case, sizes, steps) for one in contestants]
+    return [_row(one, trainers, kind, case, sizes, steps) for one in trainers]
 
 
-def _row(
-    one: Contestant, all_of_them: list[Contestant], kind: str, case: str, sizes: Any, steps: int
-) -> dict[str, Any]:
-    rival = next(c for c in all_of_them if c.name == ("torch.compile" if "compile" in one.how else "torch"))
-    mine, theirs = (statistics.median(c.seconds[-steps:]) for c in (one, rival))
+def _row(one: Trainer, trainers: list[Trainer], kind: str, case: str, sizes: Any, steps: int) -> Row:
+    """Beside torch, or torch.compile where ours is compiled too."""
+    peer = next(c for c in trainers if c.name == ("torch.compile" if "compile" in one.how else "torch"))
+    mine, theirs = (statistics.median(c.seconds[-steps:]) for c in (one, peer))
     return {
         "kernel": one.name,
         "tile": 0,
@@ -112,7 +119,7 @@ def _row(
         "times_faster": theirs / mine,
         "first_seconds": one.first,
         "peak_bytes": one.peak,
-        "memory_ratio": one.peak / rival.peak if rival.peak else 1.0,
+        "memory_ratio": one.peak / peer.peak if peer.peak else 1.0,
         "loss": one.losses[-1],
-        "loss_of_torch": rival.losses[-1],
+        "loss_of_torch": peer.losses[-1],
     }

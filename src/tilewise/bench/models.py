@@ -1,6 +1,6 @@
 """Small real models in plain torch, for whole steps: a GPT, a Llama-like one, a mixture of experts, an MLP.
 
-Each is made with the widths it is given, odd ones too; the head of the GPT is tied to its embedding.
+Widths are free, odd ones too; the head of the GPT is tied to its embedding.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class GatedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """Each token goes to its best expert; every expert takes the same number of tokens at most, the rest pass by."""
+    """Every expert takes the same number of tokens, those that it scores highest; the others skip the layer."""
 
     def __init__(self, s: Sizes) -> None:
         super().__init__()
@@ -92,7 +92,9 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         flat = x.flatten(0, 1)
         room = max(1, flat.shape[0] // self.up.shape[0])
-        share, taken = self.choose(flat).softmax(-1).topk(room, 0)  # the tokens an expert likes best: equal loads
+        share, taken = (
+            self.choose(flat).softmax(-1).topk(room, 0)
+        )  # each expert takes the tokens that score highest: equal loads
         rows = flat[taken.T]
         made = torch.bmm(functional.silu(torch.bmm(rows, self.up)), self.down) * share.T[..., None]
         out = torch.zeros_like(flat).index_add(0, taken.T.flatten(), made.flatten(0, 1))
@@ -116,19 +118,19 @@ class Block(nn.Module):
 class LanguageModel(nn.Module):
     def __init__(self, s: Sizes, kind: str) -> None:
         super().__init__()
-        self.words = nn.Embedding(s.vocabulary, s.width)
-        self.places = nn.Embedding(s.tokens, s.width) if kind == "gpt2" else None
+        self.tokens = nn.Embedding(s.vocabulary, s.width)
+        self.positions = nn.Embedding(s.tokens, s.width) if kind == "gpt2" else None
         self.blocks = nn.ModuleList(Block(s, kind) for _ in range(s.layers))
         self.last = nn.LayerNorm(s.width) if kind == "gpt2" else nn.RMSNorm(s.width)
         self.head = nn.Linear(s.width, s.vocabulary, False)
-        nn.init.normal_(self.words.weight, std=0.02)
+        nn.init.normal_(self.tokens.weight, std=0.02)
         if kind == "gpt2":
-            self.head.weight = self.words.weight
+            self.head.weight = self.tokens.weight
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        made = self.words(x)
-        if self.places is not None:
-            made = made + self.places(torch.arange(x.shape[1], device=x.device))
+        made = self.tokens(x)
+        if self.positions is not None:
+            made = made + self.positions(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks:
             made = block(made)
         logits = self.head(self.last(made))
@@ -140,12 +142,12 @@ class Perceptron(nn.Module):
 
     def __init__(self, s: Sizes) -> None:
         super().__init__()
-        self.words = nn.Embedding(s.vocabulary, s.width)
+        self.tokens = nn.Embedding(s.vocabulary, s.width)
         self.up, self.down = nn.Linear(s.width, s.hidden), nn.Linear(s.hidden, s.width)
         self.head = nn.Linear(s.width, s.vocabulary, False)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        made = self.words(x.flatten())
+        made = self.tokens(x.flatten())
         made = made + self.down(functional.gelu(self.up(made)))
         logits = self.head(made)
         return logits.float().logsumexp(-1).mean() - logits.gather(1, y.flatten()[:, None]).float().mean()
@@ -166,11 +168,10 @@ ON_A_CARD = {
     ("mlp", "vocabulary"): Sizes(50257, 1024, 4096, 1, 1, 1, 4096),
     ("mlp", "odd"): Sizes(50257, 1000, 4095, 1, 1, 1, 4001),
 }
-CASES = ("aligned", "vocabulary", "odd")
 
 
 def sizes_of(kind: str, case: str, device: str) -> Sizes:
-    """On a card those of the real thing; on a CPU, small ones of the same kind."""
+    """On a card those of the published models; on a CPU, small ones of the same kind."""
     if device == "cuda":
         return ON_A_CARD[kind, case]
     vocabulary, width, tokens, heads = {"aligned": (512, 64, 32, 4), "vocabulary": (509, 64, 32, 4)}.get(
@@ -186,12 +187,12 @@ def make_model(kind: str, sizes: Sizes, seed: int = 0) -> Any:
 
 
 def batch_of(sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Words with a rule in them, so that there is something to learn: each is the one before times 3 plus noise."""
+    """Tokens that can be learned: each is the one before times 3 plus noise."""
     made = torch.Generator().manual_seed(seed)
     first = torch.randint(sizes.vocabulary, (sizes.batch, 1), generator=made)
-    words = [first]
+    tokens = [first]
     for _ in range(sizes.tokens):
         noise = torch.randint(4, first.shape, generator=made)
-        words.append((words[-1] * 3 + noise) % sizes.vocabulary)
-    text = torch.cat(words, 1)
+        tokens.append((tokens[-1] * 3 + noise) % sizes.vocabulary)
+    text = torch.cat(tokens, 1)
     return text[:, :-1], text[:, 1:]

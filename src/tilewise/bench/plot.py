@@ -1,17 +1,17 @@
-"""The pictures of a bench document: speed over size, the TILE_WIDTH sweep, and the roofline with the rungs on it."""
+"""The pictures of a bench document: speed over size and the roofline, the TILE_WIDTH sweep, shapes beside their peers,
+semirings beside their limits, random shapes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewise.bench.card_plot import card_semirings_figure
-from tilewise.bench.cpu_plot import semirings_figure, shapes_figure
-from tilewise.bench.random_plot import random_figure
 from tilewise.bench.report import case_text, label, shape_text
+from tilewise.bench.rows import Row
 from tilewise.errors import EngineError, UsageError
 
-# colours that stay apart for colour-blind eyes, and a marker each, so that a black-and-white print is readable too
+# colours that colour-blind people tell apart, and a marker each, so that a black-and-white print is readable too
 STYLES = {
     "naive": ("#7f7f7f", "o"),
     "tiled": ("#56b4e9", "s"),
@@ -24,12 +24,19 @@ STYLES = {
     "cublas": ("#000000", "P"),
     "numpy": ("#cc79a7", "v"),
     "reference": ("#0072b2", "D"),
+    "bfloat16": ("#d55e00", "o"),
+    "float16": ("#e69f00", "s"),
+    "float32": ("#0072b2", "^"),
+    "tf32": ("#56b4e9", "v"),
+    "float64": ("#009e73", "D"),
 }
 OTHER = ("#444444", ".")
+# tilewise relative to a peer: a name, a colour and a hatch each
+PEERS = {"openblas": ("OpenBLAS", "#0072b2", ""), "mkl": ("MKL", "#e69f00", "//"), "torch": ("torch", "#e69f00", "//")}
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
-    """One file: for `ladder` the speed over size and the roofline; one picture for every other suite."""
+    """One file of one figure."""
     try:
         import matplotlib
     except ImportError:
@@ -37,23 +44,18 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if document["suite"] in ("linear", "dtypes", "model"):
-        raise UsageError(f"bench {document['suite']} has no picture: leave --plot out")
-    if document["suite"] == "random":
-        figure = random_figure(document, pyplot)
-    elif document["suite"] == "tiles":
-        figure = _sweep(document, pyplot)
-    elif document["suite"] == "semirings":
-        on_cpu = document["device"]["kind"] == "cpu"
-        figure = (semirings_figure if on_cpu else card_semirings_figure)(document, pyplot)
-    elif document["suite"] == "shapes" and document["device"]["kind"] == "cpu":
-        figure = shapes_figure(document, pyplot)
-    elif document["suite"] == "shapes":
-        figure = _cliff(document, pyplot)
-    else:
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, 5.2), constrained_layout=True)
-        _over_size(document, left)
-        _roofline(document, right)
+    suite, on_cpu = document["suite"], document["device"]["kind"] == "cpu"
+    figures: dict[str, Callable[[dict[str, Any], Any], Any]] = {
+        "random": _random,
+        "tiles": _sweep,
+        "semirings": _semirings,
+        "shapes": _over_peers if on_cpu else _cliff,
+        "ladder": _ladder,
+        "mma": _ladder,
+    }
+    if suite not in figures:
+        raise UsageError(f"bench {suite} has no picture: leave --plot out")
+    figure = figures[suite](document, pyplot)
     dtypes = dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row)
     threads = dict.fromkeys(row["threads"] for row in document["rows"] if "threads" in row)
     names = [document["device"]["name"], *dtypes] if len(dtypes) == 1 else [document["device"]["name"]]
@@ -61,6 +63,14 @@ def draw(document: dict[str, Any], path: Path) -> None:
     figure.suptitle(", ".join([*names, document["date"]]))
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
+
+
+def _ladder(document: dict[str, Any], pyplot: Any) -> Any:
+    """Speed over size, and the roofline."""
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, 5.2), constrained_layout=True)
+    _over_size(document, left)
+    _roofline(document, right)
+    return figure
 
 
 def _plain_numbers(axes: Any) -> None:
@@ -87,7 +97,7 @@ def _over_size(document: dict[str, Any], axes: Any) -> None:
         here = [r for r in document["rows"] if r["kernel"] == kernel and r["tile"] == tile]
         rows = sorted(here, key=lambda r: int(r["shape"][0]))
         colour, marker = STYLES.get(kernel, OTHER)
-        places = [sizes.index(r["shape"][0]) for r in rows]  # evenly spaced, so that 4096 and 4097 stand apart
+        places = [sizes.index(r["shape"][0]) for r in rows]  # evenly spaced, so that 4096 and 4097 do not overlap
         axes.plot(places, [r["tflops"] for r in rows], color=colour, marker=marker, label=label(rows[0]))
     axes.set(yscale="log", xlabel="size n of n×n×n", ylabel="TFLOP/s", title="The ladder: speed over size")
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
@@ -96,7 +106,7 @@ def _over_size(document: dict[str, Any], axes: Any) -> None:
 
 
 def _roofline(document: dict[str, Any], axes: Any) -> None:
-    """Each rung where its own traffic puts it: operations per byte it moves from global memory, by its plan."""
+    """Each rung at the operations per byte that it moves from global memory, by its plan."""
     device = document["device"]
     peak, bandwidth = 2 * device["float32_steps"] / 1e12, device["bandwidth"] / 1e12
     rows = [r for r in document["rows"] if r["bytes_with_tiles"]]
@@ -123,7 +133,7 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
 
 
 def _cliff(document: dict[str, Any], pyplot: Any) -> Any:
-    """Speed of every contestant at every shape, side by side: where one falls, it shows."""
+    """Speed of every candidate at every shape, side by side."""
     rows = [row for row in document["rows"] if not case_text(row).endswith("host")]
     cases = list(dict.fromkeys(case_text(row) for row in rows))
     names = list(dict.fromkeys(row["kernel"] for row in rows))
@@ -147,9 +157,11 @@ def _cliff(document: dict[str, Any], pyplot: Any) -> Any:
 def _sweep(document: dict[str, Any], pyplot: Any) -> Any:
     shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
     columns = min(4, len(shapes))
-    lines = -(-len(shapes) // columns)
-    size = (3.6 * columns, 3.1 * lines)
-    figure, grid = pyplot.subplots(lines, columns, figsize=size, squeeze=False, constrained_layout=True, sharey=True)
+    rows_of_panels = -(-len(shapes) // columns)
+    size = (3.6 * columns, 3.1 * rows_of_panels)
+    figure, grid = pyplot.subplots(
+        rows_of_panels, columns, figsize=size, squeeze=False, constrained_layout=True, sharey=True
+    )
     for axes in grid.flat[len(shapes) :]:
         axes.remove()
     for axes, shape in zip(grid.flat, shapes, strict=False):
@@ -168,4 +180,97 @@ def _sweep(document: dict[str, Any], pyplot: Any) -> Any:
     for axes in grid[:, 0]:
         axes.set_ylabel("TFLOP/s")
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def _over_peers(document: dict[str, Any], pyplot: Any) -> Any:
+    """Times faster than each peer: a panel for each dtype, a group of bars for each shape."""
+    seconds = {(*row["kernel"].split(), tuple(row["shape"])): row["seconds"] for row in document["rows"]}
+    dtypes = list(dict.fromkeys(row["dtype"] for row in document["rows"]))
+    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
+    size = (max(7, 0.85 * len(shapes)), 3.4 * len(dtypes))
+    figure, grid = pyplot.subplots(len(dtypes), 1, figsize=size, squeeze=False, constrained_layout=True, sharex=True)
+    for axes, dtype in zip(grid.flat, dtypes, strict=True):
+        peers = [peer for peer in PEERS if any((peer, dtype, shape) in seconds for shape in shapes)]
+        for number, peer in enumerate(peers):
+            name, colour, hatch = PEERS[peer]
+            ratios = [seconds.get((peer, dtype, shape), 0.0) / seconds[("tilewise", dtype, shape)] for shape in shapes]
+            places = [place + (number - (len(peers) - 1) / 2) * 0.4 for place in range(len(shapes))]
+            bars = axes.bar(places, ratios, 0.38, color=colour, hatch=hatch, edgecolor="white", label=f"over {name}")
+            axes.bar_label(bars, [f"{ratio:.2f}" if ratio else "" for ratio in ratios], fontsize=7, padding=1)
+        axes.axhline(1.0, color="#444444", linewidth=1, zorder=0)
+        axes.set(ylabel="times faster", title=dtype)
+        axes.set_xticks(range(len(shapes)), [shape_text(s) for s in shapes], rotation=30, ha="right", fontsize=8)
+        axes.grid(axis="y", alpha=0.3)
+        axes.margins(y=0.12)
+        if peers:
+            axes.legend(fontsize=8, loc="upper left")
+    return figure
+
+
+def _semirings(document: dict[str, Any], pyplot: Any) -> Any:
+    """Left: each semiring's share of the limit of its instructions. Right: how many times faster than each peer."""
+    limits = [row for row in document["rows"] if "share_of_limit" in row]
+    peers = [row for row in document["rows"] if "times_faster" in row]
+    height = max(4.6, 0.3 * max(len(limits), len(peers)))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, height), constrained_layout=True)
+    _limits(left, limits, document["device"]["kind"] == "cpu")
+    names = [f"{row['what']} {row['size']}, over {row['peer']}" for row in peers]
+    bars = right.barh(names, [row["times_faster"] for row in peers], color="#d55e00", hatch="//", edgecolor="white")
+    right.bar_label(bars, fmt="%.3g×", fontsize=8, padding=2)
+    right.axvline(1, color="#444444", linewidth=1)
+    times = [row["times_faster"] for row in peers] or [1.0]
+    most, least = max(times), min(0.5, *times)
+    right.set(xscale="log", xlim=(0.8 * least, 2 * most), xlabel="times faster", title="Beside other implementations")
+    right.set_xticks([tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if least <= tick <= 2 * most])
+    right.xaxis.set_major_formatter("{x:g}")
+    right.minorticks_off()
+    for axes in (left, right):
+        axes.invert_yaxis()
+        axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
+def _limits(axes: Any, rows: list[Row], on_cpu: bool) -> None:
+    """Shares of the limit; on a card the rates too, and the size one larger, which is not aligned."""
+    names = [f"{row['semiring']} {row['dtype']}{', ' + row['known'] if row.get('known') else ''}" for row in rows]
+    shares = [100 * row["share_of_limit"] for row in rows]
+    bars = axes.barh(names, shares, color="#0072b2", label="aligned")
+    texts = [f"{share:.0f} %" for share in shares]
+    most, limit = 112.0, "port limit"
+    if not on_cpu:
+        texts = [
+            f"{text}, {row['steps_per_second'] / 1e12:.3g} T steps/s" for text, row in zip(texts, rows, strict=True)
+        ]
+        ragged = [share * row["ragged_over_aligned"] for share, row in zip(shares, rows, strict=True)]
+        axes.plot(ragged, range(len(names)), "D", color="#e69f00", markersize=5, label="one larger")
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+        most, limit = max(shares, default=100) + 70, "instructions' limit"  # room for the texts behind the bars
+    axes.bar_label(bars, texts, fontsize=8, padding=2 if on_cpu else 6)
+    axes.axvline(100, color="#444444", linewidth=1)
+    axes.set(xlabel=f"% of the {limit}, same run", title="Every semiring", xlim=(0, most))
+
+
+def _random(document: dict[str, Any], pyplot: Any) -> Any:
+    """Times the vendor's speed, left over operations, right over the smallest of m, k and n."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(14, 5.2), constrained_layout=True, sharey=True)
+    for dtype in dict.fromkeys(row["dtype"] for row in document["rows"]):
+        rows = [row for row in document["rows"] if row["dtype"] == dtype]
+        colour, marker = STYLES.get(dtype, OTHER)
+        ratios = [row["graph_ratio"] for row in rows]
+        flops = [2.0 * row["shape"][0] * row["shape"][1] * row["shape"][2] for row in rows]
+        for axes, places in zip(panels, (flops, [min(row["shape"]) for row in rows]), strict=True):
+            axes.plot(places, ratios, color=colour, marker=marker, linestyle="", alpha=0.7, markersize=5, label=dtype)
+    for axes, what in zip(panels, ("operations", "the smallest of m, k, n"), strict=True):
+        axes.axhline(1.0, color="#444444", linewidth=1)
+        axes.axhline(0.9, color="#444444", linewidth=0.7, linestyle=":")
+        axes.set(xscale="log", yscale="log", xlabel=what)
+        axes.grid(alpha=0.3)
+    ticks = (0.2, 0.35, 0.5, 0.7, 0.9, 1, 1.5, 2, 3, 5, 8)
+    ratios = [row["graph_ratio"] for row in document["rows"]] or [1.0]
+    shown = [tick for tick in ticks if 0.9 * min(ratios) <= tick <= 1.1 * max(ratios)] or [1]
+    panels[0].set_yticks(shown, [f"{tick:g}" for tick in shown])
+    panels[0].minorticks_off()
+    panels[0].set_ylabel("times the vendor's speed, card alone")
+    panels[1].legend(fontsize=8)
     return figure

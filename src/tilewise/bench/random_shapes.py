@@ -1,4 +1,4 @@
-"""Shapes that nobody chose: m, k and n log-uniform, layouts at random, drawn from a seed."""
+"""Random products: m, k and n log-uniform, layouts at random, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 
 from tilewise.algebra.dtypes import SHORT
+from tilewise.bench.suites import Shape
 from tilewise.errors import UsageError
 
 LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
@@ -16,8 +17,8 @@ KINDS = {**SHORT, "tf32": "tf32"}
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A product that nobody chose."""
+class RandomProduct:
+    """A product, or a stack of several."""
 
     m: int
     k: int
@@ -28,8 +29,12 @@ class Shape:
     members: int = 1
 
     @property
+    def shape(self) -> Shape:
+        return self.m, self.k, self.n
+
+    @property
     def kind(self) -> str:
-        """The dtype as people say it: float32 by tf32 is a kind of its own."""
+        """The dtype, or tf32 for float32 that is multiplied so."""
         return "tf32" if self.precision == "tf32" else self.dtype
 
     @property
@@ -38,49 +43,55 @@ class Shape:
         return f"{self.kind} {stack}{self.m}x{self.k}x{self.n} {self.layouts}"
 
 
-def draw(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
-    """m log-uniform from 1, k and n from 16; three of ten in multiples of 8; two of five with both in rows."""
+def log_uniform(rng: random.Random, low: float, high: float) -> int:
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def draw(rng: random.Random, kinds: tuple[str, ...]) -> RandomProduct:
+    """m log-uniform from 1, k and n from 16; three of ten in multiples of 8; two of five row-major on both sides."""
     while True:
-        dtype = rng.choice(dtypes)
-        name = "float32" if dtype == "tf32" else dtype
-        most = LARGEST.get(dtype, 16384)
-        m, k, n = (round(math.exp(rng.uniform(math.log(least), math.log(most)))) for least in (1, 16, 16))
-        if rng.random() < 0.3:
-            m, k, n = (max(8, extent // 8 * 8) for extent in (m, k, n))
+        kind = rng.choice(kinds)
+        m, k, n = _extents(rng, (1, 16, 16), LARGEST.get(kind, 16384))
         if STEPS[0] < m * k * n < STEPS[1]:
-            layouts = rng.choice(("NN", "NN", "NT", "TN", "TT"))
-            return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high")
+            return _product(kind, (m, k, n), rng.choice(("NN", "NN", "NT", "TN", "TT")))
 
 
-def draw_stack(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
+def draw_stack(rng: random.Random, kinds: tuple[str, ...]) -> RandomProduct:
     """2 to 4,096 members of sides 2 to 2,048, log-uniform; three of ten in multiples of 8."""
     while True:
-        dtype = rng.choice(dtypes)
-        members = round(math.exp(rng.uniform(math.log(2), math.log(4096))))
-        m, k, n = (round(math.exp(rng.uniform(math.log(2), math.log(2048)))) for _ in range(3))
-        if rng.random() < 0.3:
-            m, k, n = (max(8, extent // 8 * 8) for extent in (m, k, n))
+        kind = rng.choice(kinds)
+        members = log_uniform(rng, 2, 4096)
+        m, k, n = _extents(rng, (2, 2, 2), 2048)
         fits = members * (m * k + k * n + m * n) < STACK_CELLS
         if fits and STEPS[0] / 10 < members * m * k * n < STEPS[1]:
-            name, layouts = "float32" if dtype == "tf32" else dtype, rng.choice(("NN", "NN", "NT", "TN"))
-            return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high", members)
+            return _product(kind, (m, k, n), rng.choice(("NN", "NN", "NT", "TN")), members)
+
+
+def _extents(rng: random.Random, least: tuple[int, ...], most: int) -> Shape:
+    m, k, n = (log_uniform(rng, low, most) for low in least)
+    return (max(8, m // 8 * 8), max(8, k // 8 * 8), max(8, n // 8 * 8)) if rng.random() < 0.3 else (m, k, n)
+
+
+def _product(kind: str, shape: Shape, layouts: str, members: int = 1) -> RandomProduct:
+    dtype, precision = ("float32", "tf32") if kind == "tf32" else (kind, "high")
+    return RandomProduct(*shape, layouts, dtype, precision, members)
 
 
 def kinds_given(text: str) -> tuple[str, ...]:
-    """`bf16,fp32` or `bfloat16,float32` → the names that `draw` knows."""
+    """`bf16,fp32` or `bfloat16,float32` → the names that `draw` takes."""
     found = []
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        name = KINDS.get(word, word)
+    for given in filter(None, (part.strip() for part in text.split(","))):
+        name = KINDS.get(given, given)
         if name not in KINDS.values():
-            raise UsageError(f"--dtypes {text!r}: {word!r} is not known; known are {', '.join(KINDS)}")
+            raise UsageError(f"--dtypes {text!r}: {given!r} is not known; known are {', '.join(KINDS)}")
         found.append(name)
     if not found:
         raise UsageError(f"--dtypes {text!r} names none; known are {', '.join(KINDS)}")
     return tuple(dict.fromkeys(found))
 
 
-def drawn(count: int, seed: int, kinds: tuple[str, ...]) -> list[Shape]:
-    """So many shapes of every kind; those of one do not depend on which others are asked for."""
+def drawn(count: int, seed: int, kinds: tuple[str, ...]) -> list[RandomProduct]:
+    """So many products of every kind; those of one do not depend on which others are requested."""
     if count < 1:
         raise UsageError(f"--count {count} must be 1 or more")
     return [draw(rng, (kind,)) for kind in kinds for rng in [random.Random(f"{seed} {kind}")] for _ in range(count)]

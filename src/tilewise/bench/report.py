@@ -1,22 +1,31 @@
-"""A run of a suite as one document: when, where, with which versions, by which command, and every row."""
+"""A run of a suite as one document (date, device, versions, command, rows), and the tables made from its rows."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import math
 import platform
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tilewise.bench import host_time, random_report, random_rings
+from tilewise.bench.rows import Ratios, Row, grouped, ratios
+from tilewise.system.quantities import seconds as seconds_text
 from tilewise.system.version import __version__
 
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
+WORST = 10  # rows of a table of the worst
+FLOORS = {"semirings-random": ("share_of_floor", 0.88), "halves-random": ("over_float32", 1.0)}  # a key, and its bar
+PEERS = ("openblas", "mkl", "torch")  # of the last two, the one that torch was built with
+OVER = {f"{how}over_{peer}": peer + (", cold" if how else "") for how in ("", "cold_") for peer in PEERS}
+
+Table = tuple[str, list[str], list[list[str]]]  # a title, a head, rows of cells
+Cell = str | Callable[[Row], str]  # a format of the row's values, or a function
 
 
-def make_document(suite: str, device: str, command: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def make_document(suite: str, device: str, command: str, rows: list[Row]) -> dict[str, Any]:
     return {
         "version": JSON_VERSION,
         "suite": suite,
@@ -56,134 +65,239 @@ def installed(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def contestants(document: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(label(row) for row in document["rows"]))
-
-
-def label(row: dict[str, Any]) -> str:
+def label(row: Row) -> str:
     return f"{row['kernel']} {row['tile']}" if row["tile"] else str(row["kernel"])
 
 
-def case_text(row: dict[str, Any]) -> str:
-    """What was multiplied: its shape, and more where a suite has several products of one shape."""
+def case_text(row: Row) -> str:
+    """What was multiplied: its shape, or more where a suite has several products of one shape."""
     return str(row.get("case") or shape_text(row["shape"]))
 
 
-def shape_text(shape: list[int]) -> str:
-    return f"{shape[0]}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
+def shape_text(shape: Iterable[int]) -> str:
+    extents = list(shape)
+    return f"{extents[0]}³" if len(set(extents)) == 1 else "×".join(map(str, extents))
 
 
-def tables(document: dict[str, Any]) -> list[random_report.Part]:
-    """(title, head, lines) of everything a run has to show."""
-    if document["suite"] == "random":
-        return random_report.parts(document)
-    dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row))
-    return [(f"{document['suite']} on {document['device']['name']}: {dtypes}", *table(document))]
+def tables(document: dict[str, Any]) -> list[Table]:
+    """Everything that a run has to show; the first is its main table."""
+    suite, rows = document["suite"], document["rows"]
+    if suite == "random":
+        return _random(rows)
+    dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in rows if "dtype" in row))
+    title = f"{suite} on {document['device']['name']}: {dtypes}" if "device" in document else suite
+    if suite in COLUMNS:
+        return [(title, *_cells(COLUMNS[suite], rows))]
+    special = {"cpu-random": _cpu_random, "stacks": _batches, "groups": _batches, **dict.fromkeys(FLOORS, _floors)}
+    return special.get(suite, _speeds)(title, suite, rows)
 
 
-def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """One line a measurement for `semirings`; else contestants down and shapes across, or the other way round when
-    there are more shapes, with TFLOP/s in the cells."""
-    if document["suite"] == "scale":
-        names = ("what", "who", "size", "result")
-        return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
-    if document["suite"] == "host":
-        return host_time.HEAD, [host_time.line(row) for row in document["rows"]]
-    if document["suite"] == "calls":
-        return ["called from", "with", "µs", "its own, µs"], [_call_line(row) for row in document["rows"]]
-    if document["suite"] == "cpu-random":
-        from tilewise.bench.cpu_random import summary
-
-        return ["dtype", "against", "products", "mean", "under 0.9", "lowest"], summary(document["rows"])
-    if document["suite"] in random_rings.BARS:
-        head = random_rings.HEAD if document["suite"] == "semirings-random" else random_rings.HEAD_HALVES
-        return head, random_rings.summary(document["suite"], document["rows"])
-    if document["suite"] == "model":
-        head = ["steps of", "by", "ms", "of its rival", "first step, s", "memory", "loss", "rival's"]
-        return head, [_model_line(row) for row in document["rows"]]
-    if document["suite"] == "dtypes":
-        return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
-    if document["suite"] in ("stacks", "groups"):
-        return _table_of_many(document["rows"])
-    if document["suite"] == "semirings":
-        return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
-    cases = list(dict.fromkeys(case_text(row) for row in document["rows"]))
-    cells = {(label(row), case_text(row)): row["tflops"] for row in document["rows"]}
-    scale, unit = (1.0, "TFLOP/s") if max(cells.values(), default=1) >= 1 else (1e3, "GFLOP/s")
-    lines = []
-    for name in contestants(document):
-        values = [cells.get((name, case)) for case in cases]
-        lines.append([name, *("–" if v is None else f"{v * scale:.2f}" for v in values)])
-    head = [unit, *cases]
-    if len(cases) > len(lines) + 6:
-        head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
-    return head, lines
-
-
-def _call_line(row: dict[str, Any]) -> list[str]:
-    own = row["own_microseconds"]
-    return [row["library"], row["keywords"], f"{row['microseconds']:.1f}", "" if own is None else f"{own:.1f}"]
-
-
-def _model_line(row: dict[str, Any]) -> list[str]:
-    """The rival is torch, or torch.compile where ours is compiled too."""
-    memory = f"{row['memory_ratio']:.3f}" if row["peak_bytes"] else "–"
-    ms, faster = f"{1e3 * row['seconds']:.2f}", f"{row['times_faster']:.2f}×"
-    losses = [f"{row[name]:.4f}" for name in ("loss", "loss_of_torch")]
-    return [row["case"], row["kernel"], ms, faster, f"{row['first_seconds']:.2f}", memory, *losses]
-
-
-def _table_of_many(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Known cases, the ten worst of the random ones, and what all random ones come to, one line a dtype."""
-    known, others = ([row for row in rows if (row["suite"] == "known") == is_known] for is_known in (True, False))
-    worst = sorted(others, key=lambda row: row["ratio"])[:10]
-    lines = [_line_of_many(row) for row in known] + [_line_of_many(row, "worst: ") for row in worst]
-    for dtype, peer in dict.fromkeys((row["dtype"], row["peer"]) for row in others):
-        of = [row["ratio"] for row in others if (row["dtype"], row["peer"]) == (dtype, peer)]
-        ratios = [ratio for ratio in of if ratio == ratio]
-        if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            under = 100 * sum(ratio < 0.9 for ratio in ratios) / len(ratios)
-            words = f"mean {mean:.2f}, under 0.9: {under:.0f} %, lowest {min(ratios):.2f}"
-            lines.append([f"{len(ratios)} random, {dtype}", peer, "", "", words, ""])
-    return ["case", "peer", "peer, µs", "ours, µs", "ratio", "kernel"], lines
-
-
-def _line_of_many(row: dict[str, Any], before: str = "") -> list[str]:
-    times = (f"{1e6 * row[name]:.1f}" for name in ("peer_seconds", "seconds"))
-    words = f"{row['ratio']:.2f}" + (f", of the floor {row['of_floor']:.2f}" if row.get("of_floor") else "")
-    return [before + row["case"], row["peer"], *times, words + ("" if row["right"] else " WRONG"), row["kernel"]]
-
-
-def _dtype_line(row: dict[str, Any]) -> list[str]:
-    form = "{:.1f}" if row["unit"].endswith("/s") else "{:.1e}"
-    values = [form.format(row[who]) for who in ("ours", "vendor")]
-    return [f"{row['what']}, {row['unit']}", row["case"], *values, f"{row['ratio']:.2f}"]
-
-
-def _semiring_line(row: dict[str, Any]) -> list[str]:
-    if "instruction_limit" in row:
-        name, rate = f"{row['semiring']} {row['dtype']}", row["steps_per_second"] / 1e12
-        name += f", {row['known']}" if row["known"] else ""
-        result = (
-            f"{rate:.1f} T steps/s, {100 * row['share_of_limit']:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
-        )
-        limit = f"instruction limit {row['instruction_limit'] / 1e12:.1f}"
-        return [name, limit, str(row["shape"][0]), "–", result]
-    if "share_of_limit" in row:
-        name, size = f"{row['semiring']} {row['dtype']}", row["shape"][0]
-        return [name, "port limit", str(size), str(row["threads"]), f"{100 * row['share_of_limit']:.1f} %"]
-    threads = str(row.get("threads", "–"))
-    result = f"{row['times_faster']:.3g} times"
-    if "over_memory_floor" in row:
-        result += f"; {row['over_memory_floor']:.2f} of the memory's floor"
-    return [row["what"], row["peer"], str(row["size"]), threads, result]
+def _cells(columns: dict[str, Cell], rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
+    cells = columns.values()
+    return list(columns), [
+        [cell.format_map(row) if isinstance(cell, str) else cell(row) for cell in cells] for row in rows
+    ]
 
 
 def markdown(document: dict[str, Any]) -> str:
-    made = []
-    shown = tables(document) if document["suite"] == "random" else [("", *table(document))]
-    for _, head, lines in shown:
-        rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines]
-        made.append("\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
-    return "\n".join(made)
+    made = tables(document)
+    shown = made if document["suite"] == "random" else made[:1]
+    return "\n".join(_markdown(head, rows) for _, head, rows in shown)
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    return "".join("| " + " | ".join(row) + " |\n" for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows))
+
+
+def _speeds(title: str, suite: str, rows: list[Row]) -> list[Table]:
+    """TFLOP/s of candidates down and cases across, transposed where there are many more cases."""
+    cases = list(dict.fromkeys(case_text(row) for row in rows))
+    speeds = {(label(row), case_text(row)): row["tflops"] for row in rows}
+    scale, unit = (1.0, "TFLOP/s") if max(speeds.values(), default=1) >= 1 else (1e3, "GFLOP/s")
+    cells = []
+    for name in dict.fromkeys(label(row) for row in rows):
+        values = [speeds.get((name, case)) for case in cases]
+        cells.append([name, *("–" if value is None else f"{value * scale:.2f}" for value in values)])
+    head = [unit, *cases]
+    if len(cases) > len(cells) + 6:
+        head, *cells = [list(column) for column in zip(head, *cells, strict=True)]
+    return [(title, head, cells)]
+
+
+def _host_pair(how: str, row: Row) -> str:
+    ours, theirs = row[f"ours {how}"], row[f"theirs {how}"]
+    return f"{ours:.1f} / {theirs:.1f} = {ours / theirs:.2f}"
+
+
+def _extents(row: Row) -> str:
+    return "×".join(map(str, row["shape"]))
+
+
+def _value(who: str, row: Row) -> str:
+    return f"{row[who]:.1f}" if row["unit"].endswith("/s") else f"{row[who]:.1e}"
+
+
+def _semiring(row: Row) -> str:
+    known = f", {row['known']}" if row.get("known") else ""
+    return row["what"] if "what" in row else f"{row['semiring']} {row['dtype']}{known}"
+
+
+def _semiring_limit(row: Row) -> str:
+    if "instruction_limit" in row:
+        return f"instruction limit {row['instruction_limit'] / 1e12:.1f}"
+    return "port limit" if "share_of_limit" in row else row["peer"]
+
+
+def _semiring_result(row: Row) -> str:
+    if "instruction_limit" in row:
+        rate, share = row["steps_per_second"] / 1e12, 100 * row["share_of_limit"]
+        return f"{rate:.1f} T steps/s, {share:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
+    if "share_of_limit" in row:
+        return f"{100 * row['share_of_limit']:.1f} %"
+    floor = f"; {row['over_memory_floor']:.2f} of the memory's floor" if "over_memory_floor" in row else ""
+    return f"{row['times_faster']:.3g} times{floor}"
+
+
+COLUMNS: dict[str, dict[str, Cell]] = {
+    "scale": {"measured": "{what}", "": "{who}", "size": "{size}", "result": "{result}"},
+    "host": {
+        "host µs a call, ours / theirs": lambda row: f"{row['library']} {row['dtype']} {_extents(row)}",
+        "launches": "{launches}",
+        "out=": partial(_host_pair, "out"),
+        "new memory": partial(_host_pair, "new memory"),
+        "out=, same tensors": partial(_host_pair, "out, same"),
+    },
+    "calls": {
+        "called from": "{library}",
+        "with": "{keywords}",
+        "µs": "{microseconds:.1f}",
+        "its own, µs": lambda row: "" if row["own_microseconds"] is None else f"{row['own_microseconds']:.1f}",
+    },
+    "model": {
+        "steps of": "{case}",
+        "by": "{kernel}",
+        "ms": lambda row: f"{1e3 * row['seconds']:.2f}",
+        "of its peer": "{times_faster:.2f}×",
+        "first step, s": "{first_seconds:.2f}",
+        "memory": lambda row: f"{row['memory_ratio']:.3f}" if row["peak_bytes"] else "–",
+        "loss": "{loss:.4f}",
+        "peer's": "{loss_of_torch:.4f}",
+    },
+    "dtypes": {
+        "measured": "{what}, {unit}",
+        "of": "{case}",
+        "tilewise": partial(_value, "ours"),
+        "vendor": partial(_value, "vendor"),
+        "ratio": "{ratio:.2f}",
+    },
+    "semirings": {
+        "measured": _semiring,
+        "against": _semiring_limit,
+        "size": lambda row: str(row["size"] if "size" in row else row["shape"][0]),
+        "threads": lambda row: str(row.get("threads", "–")),
+        "result": _semiring_result,
+    },
+}  # fmt: skip
+WORST_OF_RANDOM: dict[str, Cell] = {
+    "": "{case}",
+    "graph": "{graph_ratio:.2f}",
+    "queued": "{queued_ratio:.2f}",
+    "ours": lambda row: seconds_text(row["seconds"]),
+    "kernel": "{kernel}",
+}
+
+
+def _batches(title: str, suite: str, rows: list[Row]) -> list[Table]:
+    """Known cases, the worst of the random ones, and a summary of the random ones by dtype."""
+    known, others = ([row for row in rows if (row["suite"] == "known") == is_known] for is_known in (True, False))
+    cells = [_batch(row) for row in known]
+    cells += [_batch(row, "worst: ") for row in sorted(others, key=lambda row: float(row["ratio"]))[:WORST]]
+    for (dtype, peer), of in grouped(others, "dtype", "peer").items():
+        found = ratios(of, "ratio")
+        if found.values:
+            text = f"mean {found.mean:.2f}, under 0.9: {found.percent}, lowest {min(found.values):.2f}"
+            cells.append([f"{len(found.values)} random, {dtype}", peer, "", "", text, ""])
+    return [(title, ["case", "peer", "peer, µs", "ours, µs", "ratio", "kernel"], cells)]
+
+
+def _batch(row: Row, before: str = "") -> list[str]:
+    times = (f"{1e6 * row[name]:.1f}" for name in ("peer_seconds", "seconds"))
+    text = f"{row['ratio']:.2f}" + (f", of the floor {row['of_floor']:.2f}" if row.get("of_floor") else "")
+    return [before + row["case"], row["peer"], *times, text + ("" if row["right"] else " WRONG"), row["kernel"]]
+
+
+def _cpu_random(title: str, suite: str, rows: list[Row]) -> list[Table]:
+    """By dtype and peer, and the products that are furthest behind."""
+    cells = []
+    for (dtype,), of in sorted(grouped(rows, "dtype").items()):
+        for key, peer in OVER.items():
+            if (found := ratios(of, key)).values:
+                below = f"{found.below} ({found.percent})"
+                count = str(len(found.values))
+                cells.append([dtype, peer, count, f"{found.mean:.3f}", below, f"{min(found.values):.2f}"])
+    behind = [(row[key], peer, row) for row in rows for key, peer in OVER.items() if key in row]
+    worst = [
+        [_extents(row), row["dtype"], row["kernel"], peer, f"{ratio:.2f}"]
+        for ratio, peer, row in sorted(behind, key=lambda found: found[0])[:WORST]
+    ]
+    head = ["dtype", "against", "products", "mean", "under 0.9", "lowest"]
+    return [(title, head, cells), ("furthest behind", ["m×k×n", "dtype", "kernel", "against", "ratio"], worst)]
+
+
+def _floors(title: str, suite: str, rows: list[Row]) -> list[Table]:
+    """By semiring and dtype: means, how many are below the bar, the lowest; and the products furthest behind."""
+    (key, bar), of_semirings = FLOORS[suite], suite == "semirings-random"
+    cells = []
+    for case, of in grouped(rows, "semiring", "dtype").items():
+        found = ratios(of, key, bar)
+        ports = [f"{ratios(of, 'share_of_ports').mean:.3f}"] if of_semirings else []
+        below = f"{found.below} ({found.percent}) below {bar}"
+        cells.append(
+            [*filter(None, case), str(len(of)), *ports, f"{found.mean:.3f}", below, f"{min(found.values):.2f}"]
+        )
+    worst = [
+        [_extents(row), f"{row.get('semiring', '')} {row['dtype']}".strip(), row["kernel"],
+         *(f"{row[name]:.2f}" for name in ("share_of_ports", "share_of_floor", "over_float32") if name in row)]
+        for row in sorted(rows, key=lambda row: float(row[key]))[:WORST]
+    ]  # fmt: skip
+    kinds = (["semiring", "dtype"], ["mean of ports", "mean of the floor"], ["of ports", "of the floor"])
+    of_halves = (["dtype"], ["mean over float32"], ["over float32"])
+    names, means, shares = kinds if of_semirings else of_halves
+    head = [*names, "products", *means, "below", "lowest"]
+    return [(title, head, cells), ("furthest behind", ["m×k×n", "of", "kernel", *shares], worst)]
+
+
+def _random(rows: list[Row]) -> list[Table]:
+    """By dtype, by kernel, first calls, and the worst."""
+    by_dtype = grouped(rows, "dtype")
+    dtypes = [dtype for (dtype,) in by_dtype]
+    kernels = sorted(grouped(rows, "dtype", "kernel").items(), key=lambda item: (dtypes.index(item[0][0]), item[0][1]))
+    firsts = [[dtype, *_percentiles([row["first_seconds"] for row in of])] for (dtype,), of in by_dtype.items()]
+    head = ["", "shapes", *(name for clock in ("graph", "queued") for name in (clock, "lowest", "under 0.9"))]
+    return [
+        ("random shapes, times the speed of the better of cuBLAS and cuBLASLt", head,
+         [[dtype, *_two_clocks(of)] for (dtype,), of in by_dtype.items()]),
+        ("by kernel", head, [[f"{dtype} {kernel}", *_two_clocks(of)] for (dtype, kernel), of in kernels]),
+        ("the first call of a new shape, until it returns", ["", "median", "p90", "p99", "worst", "sum"], firsts),
+        ("the lowest ten, card alone", *_cells(WORST_OF_RANDOM, worst_of_random(rows))),
+    ]  # fmt: skip
+
+
+def worst_of_random(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: float(row["graph_ratio"]))[:WORST]
+
+
+def plans(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of the lowest ten of `bench random`, each as one text."""
+    return [(str(row["case"]), "; ".join((row["plan"], *row["notes"]))) for row in worst_of_random(document["rows"])]
+
+
+def _two_clocks(rows: list[Row]) -> list[str]:
+    clocks: list[Ratios] = [ratios(rows, key) for key in ("graph_ratio", "queued_ratio")]
+    return [str(len(rows)), *(cell for c in clocks for cell in (f"{c.mean:.2f}", f"{min(c.values):.2f}", c.percent))]
+
+
+def _percentiles(values: list[float]) -> list[str]:
+    ranked = sorted(values)
+    shares = [ranked[min(len(ranked) - 1, int(len(ranked) * share))] for share in (0.5, 0.9, 0.99)]
+    return [seconds_text(value) for value in (*shares, ranked[-1], sum(ranked))]

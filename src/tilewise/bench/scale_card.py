@@ -1,11 +1,12 @@
-"""Products larger than a card, streamed from the host's memory: beside the same kernel on resident operands, and beside
-the loop people write, cuBLAS on tiles with pageable copies."""
+"""Suite `scale` on a card: products larger than its memory, streamed from the host's, beside the same kernel on
+resident operands, and beside the loop people write, cuBLAS on tiles with pageable copies."""
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,33 @@ import numpy as np
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import matmul
 from tilewise.arrays.card import memory as card_memory
+from tilewise.bench.peak import Peak
+from tilewise.bench.rows import Row
+from tilewise.bench.suites import Piece, Request
 from tilewise.scale.card import card_schedule, phase_problems
 from tilewise.scale.cuda_queues import CudaQueues
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource
 
-Row = dict[str, Any]
 Array = np.ndarray[Any, np.dtype[Any]]
 
-RESIDENT = {"bfloat16": 32768, "float32": 16384}  # sides whose operands and product lie on the card
-WARM_SECONDS = 2.5  # of multiplying before a rate counts: a card that is hot is slower
+RESIDENT = {"bfloat16": 32768, "float32": 16384}  # sides whose operands and product fit on the card
+WARM_SECONDS = 2.5  # of products before a rate counts: a hot card is slower
 SAMPLE = 64
-LOOP_PHASES = 4  # of the plain loop: it is several times slower
+LOOP_PHASES = 4  # of the plain loop that are timed: it is several times slower
 THREADS = 16
 
 
+def pieces(request: Request) -> Iterator[Piece]:
+    yield staging_rates
+    for dtype, side in (("float32", 90112), ("bfloat16", 153600)):
+        for extent in request.sizes or ((side // 4,) if request.quick else (side,)):
+            yield partial(larger_than_card, extent, dtype, square=dtype == "bfloat16")
+
+
 def random_matrix(side: int, dtype: str, seed: int) -> Array:
-    """Random numbers, quickly: every row is another stretch of one long random vector."""
+    """Random numbers, made fast: every row is another part of one long random vector."""
     number = dtype_named(dtype).numpy
     rng = np.random.default_rng(seed)
     base = rng.standard_normal(side + 2**20, np.float32).astype(number)
@@ -49,30 +59,8 @@ def random_matrix(side: int, dtype: str, seed: int) -> Array:
     return made
 
 
-class PeakMemory:
-    """The most memory of the card that was taken while it is open."""
-
-    def __init__(self, device: str) -> None:
-        self.device, self.peak = device, 0
-        self._over = threading.Event()
-
-    def __enter__(self) -> PeakMemory:
-        self._start = card_memory(self.device)[0]
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.05):
-            self.peak = max(self.peak, self._start - card_memory(self.device)[0])
-
-
 def resident_rate(dtype: str, device: str = "cuda:0") -> float:
-    """Operations a second of the product of operands that lie on the card, once it is warm."""
+    """Operations a second of a product whose operands are on the card, once it is warm."""
     import torch
 
     side = RESIDENT[dtype]
@@ -94,8 +82,8 @@ def resident_rate(dtype: str, device: str = "cuda:0") -> float:
 
 
 def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -> float:
-    """Operations a second of cuBLAS on the same tiles and panels, copied in the plain way, on the first tile of P: its
-    first phases, of which the others are as many times more, and its way back."""
+    """Operations a second of cuBLAS on the same tiles and panels, with pageable copies, on the first tile of P:
+    extrapolated from its first phases, and its copy back to the host."""
     import torch
 
     def tensor(array: Array) -> Any:
@@ -108,7 +96,7 @@ def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -
     torch.backends.cuda.matmul.allow_tf32 = False
     left, right, s = tensor(M), tensor(N), schedule
     torch.zeros(1, device=device) @ torch.zeros(1, device=device)
-    back = torch.ones(s.rows, s.cols, dtype=left.dtype)  # as P is given: its pages are there
+    back = torch.ones(s.rows, s.cols, dtype=left.dtype)  # touched, as the pages of the given P are
     torch.cuda.synchronize()
     start = time.perf_counter()
     sums = torch.zeros(s.rows, s.cols, device=device, dtype=left.dtype)
@@ -125,9 +113,8 @@ def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -
     return 2 * s.rows * s.cols * s.problem.k / seconds
 
 
-def warm_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> None:
-    """Every kind of phase once, on zeros: kernels are compiled once and kept on disk, which is no part of a product's
-    time."""
+def compile_phases(schedule: Schedule, transposed: tuple[bool, bool], device: str) -> None:
+    """Every kind of phase once, on zeros, so that no kernel is compiled while a product is timed."""
     import torch
 
     s, p = schedule, schedule.problem
@@ -137,7 +124,7 @@ def warm_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> N
     torch.cuda.synchronize()
     queues = CudaQueues(device)
     stream = queues.stream()
-    for problem in phase_problems(schedule, turned):
+    for problem in phase_problems(schedule, transposed):
         queues.multiply(problem, M.data_ptr(), N.data_ptr(), P.data_ptr(), stream)
     if kinds[0] != kinds[1]:
         queues.round(P.data_ptr(), s.cols, 1, s.cols, kinds, stream)
@@ -146,10 +133,12 @@ def warm_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> N
     torch.cuda.empty_cache()
 
 
-def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", square: bool = False) -> Row:
+def larger_than_card(
+    side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", square: bool = False
+) -> list[Row]:
     """side³ within `share` of the operands' bytes. `square` multiplies M by itself, where two do not fit the host.
 
-    P is given, as it is to the resident product and to the plain loop: its pages are there, with other numbers in them.
+    P is given, as it is to the resident product and to the plain loop: its pages have been touched.
     """
     M, P = random_matrix(side, dtype, 0), random_matrix(side, dtype, 2)
     N = M if square else random_matrix(side, dtype, 1)
@@ -158,8 +147,9 @@ def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", s
     schedule = card_schedule(problem_of(*sources, "plus_times"), *sources, device, memory)
     resident = resident_rate(dtype, device)
     loop = plain_loop(M, N, schedule, device)
-    warm_phases(schedule, (sources[0].turned, sources[1].turned), device)
-    with PeakMemory(device) as watched:
+    compile_phases(schedule, (sources[0].turned, sources[1].turned), device)
+    free = card_memory(device)[0]
+    with Peak(lambda: free - card_memory(device)[0], every=0.05) as watched:
         start = time.perf_counter()
         matmul(M, N, device=device, memory=memory, out=P)
         seconds = time.perf_counter() - start
@@ -169,26 +159,28 @@ def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", s
     rows, cols = (np.sort(rng.choice(side, SAMPLE, replace=False)) for _ in range(2))
     expected = M[rows].astype(np.float64) @ np.ascontiguousarray(N[:, cols]).astype(np.float64)
     got = P[np.ix_(rows, cols)].astype(np.float64)
-    return {
-        "what": "larger than the card, P given",
-        "who": f"{memory / 1e9:.3g} GB",
-        "size": f"{side}³ {dtype}",
-        "result": f"{rate / 1e12:.4g} TFLOP/s, {beside}",
-        "dtype": dtype,
-        "shape": [side] * 3,
-        "operand_bytes": M.nbytes + N.nbytes,
-        "memory": memory,
-        "card_bytes_at_peak": watched.peak,
-        "schedule": schedule.to_json(),
-        "seconds": seconds,
-        "predicted_seconds": schedule.predicted,
-        "tflops": rate / 1e12,
-        "resident_tflops": resident / 1e12,
-        "plain_loop_tflops": loop / 1e12,
-        "share_of_resident": rate / resident,
-        "times_plain_loop": rate / loop,
-        "relative_error": float(np.linalg.norm(got - expected) / np.linalg.norm(expected)),
-    }
+    return [
+        {
+            "what": "larger than the card, P given",
+            "who": f"{memory / 1e9:.3g} GB",
+            "size": f"{side}³ {dtype}",
+            "result": f"{rate / 1e12:.4g} TFLOP/s, {beside}",
+            "dtype": dtype,
+            "shape": [side] * 3,
+            "operand_bytes": M.nbytes + N.nbytes,
+            "memory": memory,
+            "card_bytes_at_peak": watched.largest,
+            "schedule": schedule.to_json(),
+            "seconds": seconds,
+            "predicted_seconds": schedule.predicted,
+            "tflops": rate / 1e12,
+            "resident_tflops": resident / 1e12,
+            "plain_loop_tflops": loop / 1e12,
+            "share_of_resident": rate / resident,
+            "times_plain_loop": rate / loop,
+            "relative_error": float(np.linalg.norm(got - expected) / np.linalg.norm(expected)),
+        }
+    ]
 
 
 def staging_rates(nbytes: int = 2 * 10**9, device: str = "cuda:0") -> list[Row]:

@@ -1,4 +1,5 @@
-"""Products and closures from file to file on this machine: speed beside the same in memory, and memory taken."""
+"""Suite `scale` on a CPU: products and closures from file to file, beside the same in memory, and the memory they take;
+products on a Dask cluster of this machine, where Dask is installed."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,27 @@ import numpy as np
 
 import tilewise
 from tilewise.api import matmul
+from tilewise.bench.peak import Peak, most_resident
+from tilewise.bench.rows import Row
+from tilewise.bench.suites import Piece, Request
+from tilewise.bench.timing import interleaved
 from tilewise.errors import EngineError
 
-Row = dict[str, Any]
-BASE = 32768  # the side of three files of 4.3 GB, which has a budget of 1 GB; smaller ones have their share
-LEAST = 260_000_000  # below this the interpreter itself is most of it
+BASE = 32768  # the side of three files of 4.3 GB, which has a budget of 1 GB; smaller ones in proportion
+LEAST = 260_000_000  # below this the interpreter itself takes most of it
 IN_MEMORY = 8192
+
+
+def pieces(request: Request) -> Iterator[Piece]:
+    for side in request.sizes or ((4096,) if request.quick else (16384,)):
+        yield partial(files, side)
+    yield partial(closure, 3000 if request.quick else 8000)
+    if find_spec("distributed"):
+        from tilewise.bench import scale_dask
+
+        yield partial(scale_dask.live_data, 16, 128 if request.quick else 512)
+        yield partial(scale_dask.memory_limit, blocks=8 if request.quick else 16, side=512)
+        yield scale_dask.planned
 
 
 def files(side: int, rounds: int = 3) -> list[Row]:
@@ -87,16 +104,12 @@ def in_memory_rate(side: int, rounds: int) -> float:
     rng = np.random.default_rng(0)
     M, N = (rng.standard_normal((side, side), np.float32) for _ in range(2))
     P = matmul(M, N)
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        matmul(M, N, out=P)
-        times.append(time.perf_counter() - start)
-    return 2 * side**3 / float(np.median(times)) / 1e9
+    seconds = interleaved({"ours": lambda: matmul(M, N, out=P)}, rounds, 1)["ours"]
+    return 2 * side**3 / seconds / 1e9
 
 
 def write_random(path: Path, side: int, seed: int) -> None:
-    """A file larger than one would hold, band by band."""
+    """A file that may be larger than memory, 1024 rows at a time."""
     made = np.lib.format.open_memmap(path, "w+", np.float32, (side, side))
     rng = np.random.default_rng(seed)
     for top in range(0, side, 1024):
@@ -105,7 +118,7 @@ def write_random(path: Path, side: int, seed: int) -> None:
 
 
 def command(folder: str, *arguments: str) -> tuple[Any, int]:
-    """A command of ours in a process of its own: its JSON, and the most memory the system saw it hold."""
+    """A command of ours in another process: its JSON, and the most memory that the system saw it hold."""
     environment = os.environ | {"PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
     process = subprocess.Popen(
         [sys.executable, "-m", "tilewise", *arguments, "--json"],
@@ -114,30 +127,8 @@ def command(folder: str, *arguments: str) -> tuple[Any, int]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    peak = 0
-    watching = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not watching.wait(0.01):
-            peak = max(peak, most_memory(process.pid))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    out, said = process.communicate()
-    watching.set()
-    watcher.join()
+    with Peak(lambda: most_resident(process.pid)) as watched:
+        out, errors = process.communicate()
     if process.returncode:
-        raise EngineError(f"tilewise {' '.join(arguments)} failed: {said.decode(errors='replace').strip()}")
-    return json.loads(out), peak
-
-
-def most_memory(pid: int) -> int:
-    """The most a process has held so far. (What the system says when a process ends counts its parent's memory too.)"""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return 0
+        raise EngineError(f"tilewise {' '.join(arguments)} failed: {errors.decode(errors='replace').strip()}")
+    return json.loads(out), watched.largest

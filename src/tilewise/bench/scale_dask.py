@@ -4,22 +4,23 @@ limit under which Dask's own does not finish."""
 from __future__ import annotations
 
 import contextlib
-import threading
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tilewise.api import matmul
+from tilewise.bench.peak import Peak, resident
+from tilewise.bench.rows import Row
 from tilewise.scale.cluster import local_workers
 
-Row = dict[str, Any]
 WORKERS = 4
 
 
 @contextlib.contextmanager
 def local_cluster(memory_limit: str | int = 0, workers: int = WORKERS, **how: Any) -> Iterator[Any]:
-    """Workers that are processes of one thread, quiet, and gone at the end."""
+    """Workers that are processes of one thread and log nothing."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -29,12 +30,12 @@ def local_cluster(memory_limit: str | int = 0, workers: int = WORKERS, **how: An
         LocalCluster(**local_workers(workers, memory_limit), **how) as cluster,
         Client(cluster) as client,
     ):
-        client.run(_warm)
+        client.run(_load)
         yield client
 
 
-def _warm() -> int:
-    """What a worker loads once is not live data."""
+def _load() -> int:
+    """What a worker loads once does not count as live data."""
     import dask.array as da
     import numpy as np
 
@@ -44,80 +45,44 @@ def _warm() -> int:
     return 0
 
 
-class PeakOfWorkers:
-    """The most memory all workers together held beyond what they held at first, by the system's own count."""
-
-    def __init__(self, client: Any) -> None:
-        self._pids = list(client.run(_pid).values())
-        self._over = threading.Event()
-        self.peak = 0
-        self.largest = 0  # of one worker
-
-    def __enter__(self) -> PeakOfWorkers:
-        self._base = {pid: _resident(pid) for pid in self._pids}
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.01):
-            more = [max(0, _resident(pid) - base) for pid, base in self._base.items()]
-            self.peak, self.largest = max(self.peak, sum(more)), max(self.largest, *more)
+def peak_of_workers(client: Any) -> Peak:
+    """The most memory that all workers together hold beyond what they hold now, by the system's count."""
+    held = {pid: resident(pid) for pid in client.run(os.getpid).values()}
+    return Peak(lambda: sum(max(0, resident(pid) - base) for pid, base in held.items()))
 
 
-def _pid() -> int:
-    import os
+def random_operands(blocks: int, side: int) -> list[Any]:
+    import dask.array as da
 
-    return os.getpid()
+    return [da.random.default_rng(seed).standard_normal((blocks * side,) * 2, chunks=side) for seed in (1, 2)]
 
 
-def _resident(pid: int) -> int:
-    import os
-
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {"tilewise": matmul, "dask": lambda x, y: x @ y}
 
 
 def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
     """blocks × blocks × blocks products of float64 blocks: peak memory of the workers and seconds, each on a fresh
     cluster. P is summed, so that neither keeps it."""
-    import dask.array as da
-
-    def operands() -> tuple[Any, Any]:
-        makers = da.random.default_rng(1), da.random.default_rng(2)
-        x, y = (r.standard_normal((blocks * side,) * 2, chunks=side) for r in makers)
-        return x, y
-
-    contestants: dict[str, Callable[[Any, Any], Any]] = {
-        "tilewise": matmul,
-        "dask": lambda x, y: x @ y,
-    }
-    rows, sums = [], {}
-    for name, multiply in contestants.items():
-        x, y = operands()
-        with local_cluster() as client, PeakOfWorkers(client) as watched:
+    rows = []
+    for name, multiply in PRODUCTS.items():
+        x, y = random_operands(blocks, side)
+        with local_cluster() as client, peak_of_workers(client) as watched:
             start = time.perf_counter()
-            sums[name] = float(client.compute(multiply(x, y).sum()).result())
+            total = float(client.compute(multiply(x, y).sum()).result())
             seconds = time.perf_counter() - start
         rows.append(
             {
                 "what": "live data on 4 workers",
                 "who": name,
                 "size": f"{blocks}×{blocks}×{blocks} blocks",
-                "result": f"{watched.peak / 1e6:,.0f} MB at the peak, {seconds:.3g} s",
+                "result": f"{watched.largest / 1e6:,.0f} MB at the peak, {seconds:.3g} s",
                 "blocks": blocks,
                 "shape": [blocks * side] * 3,
                 "dtype": "float64",
                 "operand_bytes": (blocks * side) ** 2 * 8,
-                "peak_bytes": watched.peak,
+                "peak_bytes": watched.largest,
                 "seconds": seconds,
-                "sum": sums[name],
+                "sum": total,
             }
         )
     return rows
@@ -125,16 +90,13 @@ def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
 
 def memory_limit(limit: str = "400MB", blocks: int = 16, side: int = 512, patience: float = 150.0) -> list[Row]:
     """The same products on workers that may not hold more than `limit` each: what Dask's own does then, and ours."""
-    import dask.array as da
-
     rows: list[Row] = []
-    for name in ("tilewise", "dask"):
-        makers = da.random.default_rng(1), da.random.default_rng(2)
-        x, y = (r.standard_normal((blocks * side,) * 2, chunks=side) for r in makers)
+    for name, multiply in PRODUCTS.items():
+        x, y = random_operands(blocks, side)
         started = time.perf_counter()
         spilled, outcome = 0, "finished"
         with local_cluster(limit) as client:
-            job = client.compute((matmul(x, y) if name == "tilewise" else x @ y).sum())
+            job = client.compute(multiply(x, y).sum())
             while not job.done() and time.perf_counter() - started < patience:
                 time.sleep(0.2)
                 workers = client.scheduler_info(n_workers=-1)["workers"].values()
@@ -162,8 +124,8 @@ def memory_limit(limit: str = "400MB", blocks: int = 16, side: int = 512, patien
 
 
 def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...] = (1, 2)) -> list[Row]:
-    """The model of many workers held against runs: rates of one worker are measured apart, times are predicted, and
-    then the products are made, from .npy files, in tiles of a quarter of the side."""
+    """The cost model of many workers beside runs: rates of one worker are measured apart, times are predicted, and
+    then the products are computed, from .npy files, in tiles of a quarter of the side."""
     import tempfile
 
     import dask.array as da
@@ -185,20 +147,13 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
             with local_cluster(workers=count) as client:
                 rates = client.submit(_rates, stored[sides[-1]], pure=False).result()
                 tiny = da.ones((64, 64), chunks=16, dtype=np.float32)
-                starts = []
-                for turn in range(3):
-                    begin = time.perf_counter()
-                    client.compute(matmul(tiny + turn, tiny).sum()).result()
-                    starts.append(time.perf_counter() - begin)
-                crew = Crew(count, rates[0], rates[1], overlap=False, start=min(starts))
+                starts = [_seconds(client, matmul(tiny + number, tiny).sum()) for number in range(3)]
+                machines = Crew(count, rates[0], rates[1], overlap=False, start=min(starts))
                 for side in sides:
                     step = side // 4
                     x = da.from_array(stored[side], chunks=step, asarray=False, meta=np.empty((0, 0), np.float32))
-                    job = matmul(x, x).sum()
-                    start = time.perf_counter()
-                    client.compute(job).result()
-                    took = time.perf_counter() - start
-                    spread = Spread(problem_of_shape(side, side, side), crew, 4, 4, 1)
+                    took = _seconds(client, matmul(x, x).sum())
+                    spread = Spread(problem_of_shape(side, side, side), machines, 4, 4, 1)
                     ratio = spread.predicted / took
                     rows.append(
                         {
@@ -213,6 +168,12 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
                         }
                     )
     return rows
+
+
+def _seconds(client: Any, job: Any) -> float:
+    start = time.perf_counter()
+    client.compute(job).result()
+    return time.perf_counter() - start
 
 
 def _rates(stored: Any) -> tuple[float, float]:

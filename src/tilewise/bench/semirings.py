@@ -1,17 +1,17 @@
-"""Suite `semirings` on the CPU: every algebra against the port limit, and min_plus against those who also can."""
+"""Suite `semirings` on a CPU: every semiring against the port limit, and min_plus against other implementations."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tilewise.bench.bursts import bursts
-
-Row = dict[str, Any]
+from tilewise.bench.rows import Row, peer_row
+from tilewise.bench.suites import Piece, Request
+from tilewise.bench.timing import Work, bursts
 
 CASES = (
     *((ring, dtype) for ring in ("min_plus", "max_plus", "max_times", "max_min") for dtype in ("float32", "float64")),
@@ -21,8 +21,17 @@ CASES = (
 )  # fmt: skip
 
 
+def pieces(request: Request) -> Iterator[Piece]:
+    how = {"threads": request.threads, "rounds": request.rounds(2, 5)}
+    for case in CASES:
+        yield partial(limits, [case], **how)
+    yield partial(min_plus_peers, **how)
+    yield partial(closures, request.sizes or (1024,), **how)
+    yield partial(reachability, **how)
+
+
 def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: int = 1, rounds: int = 5) -> list[Row]:
-    """One row a semiring and dtype: steps a second, and what share of the port limit (of the same run) that is."""
+    """One row a semiring and dtype: steps a second, and their share of the port limit of the same run."""
     from tilewise.algebra.builtin import find_semiring
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.api import matmul
@@ -36,7 +45,7 @@ def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: 
         P = np.empty((size, size), dtype)
         algebra = find_semiring(ring).over(dtype_named(dtype))
         peak, steps = peak_work(algebra, threads)
-        works: dict[str, Callable[[], Any]] = {"tilewise": partial(matmul, M, N, semiring=ring, out=P), "peak": peak}
+        works: dict[str, Work] = {"tilewise": partial(matmul, M, N, semiring=ring, out=P), "peak": peak}
         seconds = bursts(works, rounds, threads)
         rate, limit = size**3 / seconds["tilewise"], steps / seconds["peak"]
         rows.append(
@@ -46,7 +55,7 @@ def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: 
     return rows
 
 
-def rivals(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
+def min_plus_peers(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
     """min_plus in float32 beside NumPy row by row, torch broadcasting, python-graphblas and Numba's best loop."""
     from tilewise.api import matmul
     from tilewise.backends.cpu.runtime.pool import set_num_threads
@@ -55,14 +64,14 @@ def rivals(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
     M, N = _operands(size, "float32")
     P = np.empty((size, size), np.float32)
     right = matmul(M, N, semiring="min_plus")
-    works: dict[str, Callable[[], Any]] = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P)}
+    works: dict[str, Work] = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P)}
     for name, make in (("numpy rows", _numpy), ("torch", _torch), ("graphblas", _graphblas), ("numba", _numba)):
         work = make(M, N, threads)
         if work is not None:
             np.testing.assert_allclose(np.asarray(work()), right, rtol=1e-6)
             works[name] = work
     seconds = bursts(works, rounds, threads)
-    return [_against("min_plus", name, size, threads, seconds) for name in seconds if name != "tilewise"]
+    return [_row("min_plus", name, size, threads, seconds) for name in seconds if name != "tilewise"]
 
 
 def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) -> list[Row]:
@@ -79,7 +88,7 @@ def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) 
         W, _ = _operands(size, "float64")
         np.testing.assert_allclose(closure(W[:300, :300]), floyd_warshall(W[:300, :300]))
         works = {"tilewise": partial(closure, W), "scipy": partial(floyd_warshall, W)}
-        rows.append(_against("closure", "scipy", size, threads, bursts(works, rounds, threads)))
+        rows.append(_row("closure", "scipy", size, threads, bursts(works, rounds, threads)))
     return rows
 
 
@@ -98,14 +107,11 @@ def reachability(size: int = 4096, threads: int = 2, rounds: int = 5) -> list[Ro
         "tilewise": lambda: matmul(M, N, semiring="lor_land", out=P),
         "openblas float32": lambda: np.matmul(A, B, out=C),
     }
-    return [_against("lor_land", "openblas float32", size, threads, bursts(works, rounds, threads))]
+    return [_row("lor_land", "openblas float32", size, threads, bursts(works, rounds, threads))]
 
 
-def _against(what: str, peer: str, size: int, threads: int, seconds: dict[str, float]) -> Row:
-    return {
-        "what": what, "peer": peer, "size": size, "threads": threads, "seconds": seconds["tilewise"],
-        "peer_seconds": seconds[peer], "times_faster": seconds[peer] / seconds["tilewise"],
-    }  # fmt: skip
+def _row(what: str, peer: str, size: int, threads: int, seconds: dict[str, float]) -> Row:
+    return peer_row(what, peer, size, seconds["tilewise"], seconds[peer], threads=threads)
 
 
 def _operands(size: int, dtype: str) -> tuple[Any, Any]:
@@ -115,32 +121,32 @@ def _operands(size: int, dtype: str) -> tuple[Any, Any]:
     return tuple(rng.integers(0, 100, (size, size)).astype(dtype) for _ in range(2))  # type: ignore[return-value]
 
 
-def _numpy(M: Any, N: Any, threads: int) -> Callable[[], Any]:
+def _numpy(M: Any, N: Any, threads: int) -> Work:
     def rows() -> Any:
         P = np.empty((len(M), N.shape[1]), M.dtype)
-        turned = np.ascontiguousarray(N.T)
+        transposed = np.ascontiguousarray(N.T)
         for i, row in enumerate(M):
-            P[i] = (turned + row).min(1)
+            P[i] = (transposed + row).min(1)
         return P
 
     return rows
 
 
-def _torch(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+def _torch(M: Any, N: Any, threads: int) -> Work | None:
     if importlib.util.find_spec("torch") is None:
         return None
     import torch
 
     torch.set_num_threads(threads)
-    tM, turned = torch.from_numpy(M), torch.from_numpy(np.ascontiguousarray(N.T))
+    tM, transposed = torch.from_numpy(M), torch.from_numpy(np.ascontiguousarray(N.T))
 
     def broadcast() -> Any:
-        return torch.cat([(tM[i : i + 8, None, :] + turned[None]).amin(2) for i in range(0, len(M), 8)])
+        return torch.cat([(tM[i : i + 8, None, :] + transposed[None]).amin(2) for i in range(0, len(M), 8)])
 
     return broadcast
 
 
-def _graphblas(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+def _graphblas(M: Any, N: Any, threads: int) -> Work | None:
     if importlib.util.find_spec("graphblas") is None:
         return None
     import graphblas
@@ -149,7 +155,7 @@ def _graphblas(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
     return lambda: graphblas.semiring.min_plus(A @ B).new().to_dense()
 
 
-def _numba(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+def _numba(M: Any, N: Any, threads: int) -> Work | None:
     if importlib.util.find_spec("numba") is None:
         return None
     import numba

@@ -1,22 +1,21 @@
-"""Suite `shapes` on the CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and torch's."""
+"""Suite `shapes` on a CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and torch's BLAS."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
-from collections.abc import Callable, Sequence
-from itertools import cycle
+from collections.abc import Iterator
+from functools import partial
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 
+from tilewise.bench import cold
 from tilewise.bench.blas_threads import hold
-from tilewise.bench.bursts import PAUSE, bursts
-from tilewise.bench.cold import operands
-
-Shape = tuple[int, int, int]
-Row = dict[str, Any]
+from tilewise.bench.rows import Row, speed_row
+from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.timing import PAUSE, Work, bursts
 
 SHAPES: tuple[Shape, ...] = (
     *((size,) * 3 for size in (256, 512, 1000, 1024, 1537, 2048, 4096)),
@@ -29,20 +28,17 @@ SHAPES: tuple[Shape, ...] = (
 DTYPES = ("float32", "float64")
 
 
-def shapes(
-    which: Sequence[Shape] = SHAPES, dtypes: Sequence[str] = DTYPES, threads: int = 1, rounds: int = 5
-) -> list[Row]:
-    """One row a shape and dtype: seconds of each, and how many times faster than each peer tilewise is.
-
-    The peers take as many threads; `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM).
-    """
-    return [row for dtype in dtypes for shape in which for row in contest(shape, dtype, threads, rounds)]
+def pieces(request: Request) -> Iterator[Piece]:
+    for dtype, shape in product(DTYPES, request.cubes or SHAPES):
+        yield partial(candidate_rows, shape, dtype, request.threads, request.rounds(2, 5))
 
 
-def contest(
-    shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold: bool = False
-) -> list[Row]:
-    """`cold`: on operands that no cache holds as well, `cold_over_` of each peer."""
+def beside_peers(
+    shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold_too: bool = False
+) -> Row:
+    """Seconds of each candidate, and how many times faster than each peer tilewise is. The peers take as many threads;
+    `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM). `cold_too`: `cold_over_` of each
+    peer, on operands that no cache holds."""
     from tilewise.api import matmul, plan
     from tilewise.backends.cpu.runtime.pool import set_num_threads
     from tilewise.core.accuracy import relative_error
@@ -53,7 +49,7 @@ def contest(
     rng = np.random.default_rng(0)
     M, N = (rng.standard_normal(extents).astype(dtype) for extents in ((m, k), (k, n)))
     P, Q = np.empty((m, n), dtype), np.empty((m, n), dtype)
-    works: dict[str, Callable[[], Any]] = {
+    works: dict[str, Work] = {
         "tilewise": lambda: matmul(M, N, out=P),
         "openblas": lambda: np.matmul(M, N, out=Q),
     }
@@ -62,73 +58,56 @@ def contest(
         torch.set_num_threads(threads)
         tM, tN = torch.from_numpy(M), torch.from_numpy(N)
         tP = torch.empty(m, n, dtype=tM.dtype)
-        works["mkl" if torch.backends.mkl.is_available() else "torch"] = lambda: torch.matmul(tM, tN, out=tP)
+        works[_blas_of(torch)] = lambda: torch.matmul(tM, tN, out=tP)
     seconds = bursts(works, rounds, threads, pause)
     matmul(M, N, out=P)
     rows = M[: max(1, min(m, 1 + 2**24 // (k * n)))].astype(np.float64)
-    error = relative_error(P[: len(rows)], rows @ N.astype(np.float64))
     row: Row = {
         "shape": list(shape),
         "dtype": dtype,
         "threads": threads,
         "kernel": plan(M, N).kernel,
         "gflops": 2 * m * k * n / seconds["tilewise"] / 1e9,
-        "relative_error": error,
+        "relative_error": relative_error(P[: len(rows)], rows @ N.astype(np.float64)),
         "seconds": seconds,
+        **_times_faster(seconds, "over_"),
     }
-    row |= {f"over_{peer}": seconds[peer] / seconds["tilewise"] for peer in seconds if peer != "tilewise"}
-    pairs = operands(shape, dtype) if cold else []
+    pairs = cold.operands(shape, dtype) if cold_too else []
     if pairs:
-        far = bursts(_turns(pairs, P, Q, torch), rounds, threads, pause)
-        row["cold_seconds"] = far
-        row |= {f"cold_over_{peer}": far[peer] / far["tilewise"] for peer in far if peer != "tilewise"}
-    return [row]
+        row["cold_seconds"] = bursts(_cold_works(pairs, P, Q, torch), rounds, threads, pause)
+        row |= _times_faster(row["cold_seconds"], "cold_over_")
+    return row
 
 
-def _turns(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Callable[[], Any]]:
-    """The contestants, each of whose runs takes the next operands. Each begins elsewhere: what one has just read is
-    near for whoever comes next."""
+def _times_faster(seconds: dict[str, float], prefix: str) -> dict[str, float]:
+    return {f"{prefix}{peer}": taken / seconds["tilewise"] for peer, taken in seconds.items() if peer != "tilewise"}
+
+
+def _blas_of(torch: Any) -> str:
+    return "mkl" if torch.backends.mkl.is_available() else "torch"
+
+
+def _cold_works(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Work]:
+    """The candidates, each of whose runs takes the next operands. They start a third apart: what one has just read is
+    in the cache for the next."""
     from tilewise.api import matmul
 
-    ours, theirs, others = (cycle(pairs[start:] + pairs[:start]) for start in starts(len(pairs)))
-    works: dict[str, Callable[[], Any]] = {
+    ours, theirs, others = (cycle(pairs[start:] + pairs[:start]) for start in (i * len(pairs) // 3 for i in range(3)))
+    works: dict[str, Work] = {
         "tilewise": lambda: matmul(*next(ours), out=P),
         "openblas": lambda: np.matmul(*next(theirs), out=Q),
     }
     if torch is not None:
         tP = torch.from_numpy(np.empty_like(P))
-        name = "mkl" if torch.backends.mkl.is_available() else "torch"
-        works[name] = lambda: torch.matmul(*map(torch.from_numpy, next(others)), out=tP)
+        works[_blas_of(torch)] = lambda: torch.matmul(*map(torch.from_numpy, next(others)), out=tP)
     return works
 
 
-def starts(count: int, contestants: int = 3) -> list[int]:
-    """Where each of them begins, as far from the others as can be."""
-    return [number * count // contestants for number in range(contestants)]
-
-
-def contestants(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
-    """The same as one row a contestant, as the tables of `bench` want it."""
-    (row,) = contest(shape, dtype, threads, rounds)
-    m, k, n = shape
+def candidate_rows(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
+    """The same as one row for each candidate, for tables of speeds."""
+    row = beside_peers(shape, dtype, threads, rounds)
     return [
-        {
-            "kernel": f"{name} {dtype}",
-            "tile": 0,
-            "shape": list(shape),
-            "dtype": dtype,
-            "threads": threads,
-            "seconds": seconds,
-            "tflops": 2 * m * k * n / seconds / 1e12,
-            "share_of_peak": None,
-            "relative_error": row["relative_error"] if name == "tilewise" else None,
-            "predicted_seconds": None,
-            "bytes_with_tiles": None,
-        }
+        speed_row(f"{name} {dtype}", shape, dtype, seconds, threads=threads,
+                  relative_error=row["relative_error"] if name == "tilewise" else None)
         for name, seconds in row["seconds"].items()
-    ]
-
-
-def geometric_mean(rows: Sequence[Row], key: str) -> float:
-    values = [row[key] for row in rows if key in row]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+    ]  # fmt: skip

@@ -1,7 +1,6 @@
-"""Measuring ways on a card: for each product of a suite those that the model expects to be near the best, interleaved.
-
-The fastest goes into the card's table, beside the time of the model's own choice, so that a table shows what it won.
-"""
+"""`tilewise tune`: for each product of a suite, the configs that the cost model expects to be near the best, timed
+interleaved. The fastest goes into the card's table, with the time of the model's own choice, so that the table shows
+the gain."""
 
 from __future__ import annotations
 
@@ -12,7 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tilewise.bench.card_shapes import CACHE_BYTES, CASES, Case, operand, rotating, torch_for
+from tilewise.bench.card_shapes import CASES
+from tilewise.bench.suites import Shape
+from tilewise.bench.timing import Work, on_card
+from tilewise.bench.torch_products import Case, is_cold, operands, torch_for
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
@@ -22,8 +24,8 @@ from tilewise.kernels.registry import family_of
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
 
-AT_MOST = 6  # ways of one product
-NEAR = 1.3  # of the least expected time: what the model holds to be slower is not tried
+AT_MOST = 6  # configs of one product
+NEAR = 1.3  # times the least expected time: configs expected to be slower are not tried
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Product:
         return f"{self.dtype} {self.case.name}"
 
 
-def suite(dtypes: tuple[str, ...], shapes: tuple[tuple[int, int, int], ...] = ()) -> list[Product]:
+def suite(dtypes: tuple[str, ...], shapes: tuple[Shape, ...] = ()) -> list[Product]:
     """The products to measure: those of `bench shapes`, or the shapes given."""
     cases = tuple(Case(shape) for shape in shapes) if shapes else CASES
     return [Product(case, dtype) for case in cases for dtype in dtypes]
@@ -47,8 +49,7 @@ def suite(dtypes: tuple[str, ...], shapes: tuple[tuple[int, int, int], ...] = ()
 def tune(
     products: list[Product], machine: Machine, table: Table, rounds: int, enough: Callable[[], bool]
 ) -> Iterator[tuple[Product, str, Entry | None, Table]]:
-    """(product, class, what was measured or None where it was known, the table now), one product after the other, until
-    `enough`. What the table holds already is not measured again."""
+    """(product, class, its new entry or None where the table had one, the table now), until `enough`."""
     untuned = replace(machine, tuned=None)
     for product in products:
         if enough():
@@ -74,15 +75,13 @@ def _measured(
 
     torch = torch_for("tilewise tune")
     plans = _candidates(problem, machine, kernel)
-    _compile_all(list(plans.values()), machine.arch)
+    compile_all(list(plans.values()), machine.arch)
     stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
     M, N, P = (x.data_ptr() for x in tensors)
-    works: dict[str, Callable[[], Any]] = {
+    works: dict[str, Work] = {
         spec: partial(run_plan, plan, "cuda:0", stream, M=M, N=N, P=P) for spec, plan in plans.items()
     }
-    m, k, n = product.case.shape
-    nbytes = problem.dtype.itemsize * (m * k + k * n + m * n)
-    seconds = rotating(works, rounds, cold=nbytes < CACHE_BYTES)
+    seconds = on_card(torch, works, rounds, cold=is_cold(*tensors))
     first, best = next(iter(plans)), min(seconds, key=lambda spec: seconds[spec])
     if seconds[first] < WORTH * seconds[best]:
         best = first
@@ -92,14 +91,14 @@ def _measured(
 def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:
     """By name, the model's choice first."""
     family = family_of(kernel)
-    timed = [(family.seconds(way, problem, machine), way) for way in family.configurations(problem, machine)]
+    timed = [(family.seconds(config, problem, machine), config) for config in family.configurations(problem, machine)]
     timed.sort(key=lambda pair: pair[0])
-    near = [way for seconds, way in timed if seconds <= NEAR * timed[0][0]][:AT_MOST]
-    return {way.spec(): family.pinned(problem, machine, way) for way in near}
+    near = [config for seconds, config in timed if seconds <= NEAR * timed[0][0]][:AT_MOST]
+    return {config.spec(): family.pinned(problem, machine, config) for config in near}
 
 
-def _compile_all(plans: list[Plan], arch: str) -> None:
-    """Together, before anything is timed."""
+def compile_all(plans: list[Plan], arch: str) -> None:
+    """All kernels of the plans, in parallel, before anything is timed."""
     from tilewise.backends.cuda.compile import compile_source
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -111,10 +110,7 @@ def _operands(product: Product) -> tuple[Problem, Any, Any, Any]:
     from tilewise.api import plan
 
     torch = torch_for("tilewise tune")
-    number, case = getattr(torch, product.dtype), product.case
-    m, k, n = case.shape
     torch.manual_seed(0)
-    M = operand(torch, m, k, case.layouts[0], case.offset, number)
-    N = operand(torch, k, n, case.layouts[1], case.offset, number)
-    P = torch.empty(m, n, device="cuda", dtype=number)
+    M, N = operands(torch, product.case, getattr(torch, product.dtype))
+    P = torch.empty(M.shape[0], N.shape[1], device="cuda", dtype=M.dtype)
     return plan(M, N).problem, M, N, P

@@ -1,4 +1,4 @@
-"""`tilewise bench`: the ladder and the tile widths, measured here and now beside their peers."""
+"""`tilewise bench`: measure a suite beside its peers, or show a document that was saved."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ import click
 
 from tilewise.cli.output import json_option, print_json, print_rows, print_table, progress, remark
 
-DRAWN = (
-    "cpu-random",
-    "semirings-random",
-    "halves-random",
-    "random",
-    "stacks",
-    "groups",
-)  # suites with shapes that nobody chose
-SAVE_SECONDS = 2.0  # from one writing of --save to the next
+SAVE_SECONDS = 2.0  # between two writes of --save, at least
 
 
 @click.command("bench")
@@ -30,9 +22,9 @@ SAVE_SECONDS = 2.0  # from one writing of --save to the next
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
 @click.option("--count", default=30, show_default=True, help="Shapes of `…-random`, and of every dtype of `random`.")
-@click.option("--seed", type=int, help="What those and `stacks`, `groups` are drawn from; the clock's unless given.")
+@click.option("--seed", type=int, help="Of those and of `stacks`, `groups`; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
-@click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
+@click.option("--quick", is_flag=True, help="Fewer rounds.")
 @click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")
 @click.option("--odd", is_flag=True, help="Of `model`: every width odd, instead of all even and of an odd vocabulary.")
 @click.option("--compile", "compiled", is_flag=True, help="Of `model`: torch.compile takes part, alone and with ours.")
@@ -42,37 +34,24 @@ SAVE_SECONDS = 2.0  # from one writing of --save to the next
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
 @json_option
 def command(
-    suite: str,
-    device: str,
-    sizes: str | None,
-    threads: int,
-    count: int,
-    seed: int | None,
-    dtypes: str,
-    quick: bool,
-    model: str,
-    odd: bool,
-    compiled: bool,
-    plot: Path | None,
-    save: Path | None,
-    from_file: Path | None,
-    as_markdown: bool,
-    as_json: bool,
-) -> None:
+    device: str, sizes: str | None, seed: int | None, plot: Path | None, save: Path | None, from_file: Path | None,
+    as_markdown: bool, as_json: bool, **how: Any,
+) -> None:  # fmt: skip
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
-    float32 and float64 on a CPU), `cpu-random`, `semirings-random`, `halves-random` (on a CPU over shapes by chance),
-    `dtypes` (other numbers on a card), `mma` (float64, mma.sync on a card, a fused bias and gelu), `semirings` (every
-    algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
-    `model` (whole training steps), `host` (what a call costs the host, tensors somewhere new every time), `calls` (what
-    a call costs, by library and keyword), `random` (shapes that nobody chose, on a card, by three clocks), `scale`
-    (larger than card, memory or one process), `stacks` (many products of one shape, known and random) or `groups` (rows
-    of experts, random). Peers that are installed take part.
+    float32 and float64 on a CPU), `cpu-random`, `semirings-random`, `halves-random` (random shapes on a CPU), `dtypes`
+    (other numbers on a card), `mma` (float64, mma.sync on a card, a fused bias and gelu), `semirings` (every semiring
+    against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward), `model`
+    (whole training steps), `host` (what a call costs the host, tensors at new addresses every time), `calls` (what a
+    call costs, by library and keyword), `random` (random shapes on a card, by three clocks), `scale` (larger than card,
+    memory or one process), `stacks` (many products of one shape, known and random) or `groups` (rows of experts,
+    random). Peers that are installed take part.
 
-    All contestants of a shape run interleaved in one process on the same random operands; each product is checked
+    All candidates of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
     """
     from tilewise.bench.report import make_document, markdown
-    from tilewise.cli.job import best_device
+    from tilewise.bench.suites import Request, pieces, suite_named
+    from tilewise.cli.job import chosen_device
     from tilewise.system.output import check_output
 
     for path in (plot, save):
@@ -81,12 +60,15 @@ def command(
     if from_file:
         document = _read(from_file)
     else:
-        chosen = best_device(device)
-        if device == "auto":
-            remark(f"device: {chosen}")
-        work, more = _work(suite, chosen, sizes, quick, threads, (count, seed, dtypes), (model, odd, compiled))
+        chosen = chosen_device(device)
+        seed = int(time.time()) if seed is None else seed
+        request = Request(device=chosen, sizes=_sizes(sizes), seed=seed, **how)
+        drawn = {"seed": seed, "count": request.count} if suite_named(request.suite).drawn else {}
+        if drawn:
+            remark(f"seed: {seed}")
+        work = pieces(request)
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
-        document = {**make_document(suite, chosen, command_line, []), **more}
+        document = {**make_document(request.suite, chosen, command_line, []), **drawn}
         _measure(work, document, save)
     if save:
         _write(save, document)
@@ -104,7 +86,7 @@ def command(
 
 
 def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str, Any], save: Path | None) -> None:
-    """Every piece of work in turn; its rows go into the document."""
+    """Run every piece; its rows go into the document."""
     bar, task = progress(len(work), f"bench {document['suite']}")
     done, written = 0, -SAVE_SECONDS
     try:
@@ -114,7 +96,7 @@ def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str,
                 done += 1
                 bar.advance(task)
                 if save and time.monotonic() > written + SAVE_SECONDS:
-                    _write(save, document)  # a run that is killed loses what came after; one that fails, nothing
+                    _write(save, document)  # all that a killed run keeps; a failing one keeps everything
                     written = time.monotonic()
     except BaseException:
         if save and done:
@@ -124,49 +106,13 @@ def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str,
 
 
 def _print(document: dict[str, Any]) -> None:
-    """The document as tables for people."""
-    from tilewise.bench.report import tables
+    """The document as tables."""
+    from tilewise.bench.report import plans, tables
 
-    for title, head, lines in tables(document):
-        print_table(title, head, lines)
+    for title, head, rows in tables(document):
+        print_table(title, head, rows)
     if document["suite"] == "random":
-        from tilewise.bench.random_report import plans
-
         print_rows(plans(document))
-    if document["suite"] == "cpu-random":
-        from tilewise.bench.cpu_random import worst
-
-        columns = ["m×k×n", "dtype", "kernel", "against", "ratio"]
-        print_table("furthest behind", columns, list(worst(document["rows"])))
-    if document["suite"].endswith("s-random"):
-        from tilewise.bench import random_rings
-
-        columns = random_rings.WORST_HEAD if document["suite"] == "semirings-random" else random_rings.WORST_HALVES
-        print_table("furthest behind", columns, random_rings.worst(document["suite"], document["rows"]))
-
-
-def _work(
-    suite: str,
-    device: str,
-    sizes: str | None,
-    quick: bool,
-    threads: int,
-    drawing: tuple[int, int | None, str],
-    training: tuple[str, bool, bool],
-) -> tuple[list[Callable[[], list[dict[str, Any]]]], dict[str, Any]]:
-    """What is to be measured, and what the document says of how it was drawn."""
-    from tilewise.bench import suites
-
-    count, given, dtypes = drawing
-    seed = int(time.time()) if given is None else given
-    said = {"seed": seed, "count": count} if suite in DRAWN else {}
-    if said:
-        remark(f"seed: {seed}")
-    if suite != "random":
-        return suites.pieces(suite, device, _sizes(sizes), quick, threads, count, seed, *training), said
-    from tilewise.bench.random_shapes import kinds_given
-
-    return suites.random_pieces(device, suites.Drawing(count, seed, kinds_given(dtypes)), quick), said
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:

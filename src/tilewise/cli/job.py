@@ -11,6 +11,7 @@ import numpy as np
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import Report, timed_matmul
 from tilewise.arrays.card import card_count
+from tilewise.cli.output import remark
 from tilewise.core.accuracy import relative_error
 from tilewise.core.problem import Problem
 from tilewise.system.memory import check_room
@@ -20,11 +21,19 @@ Array = np.ndarray[Any, np.dtype[Any]]
 CHECK_STEPS = 400_000_000  # beyond this many steps, a check takes a sample of rows
 
 
-def best_device(asked: str) -> str:
+def best_device(requested: str) -> str:
     """For commands, "auto" is the best device present."""
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     return "cuda" if card_count() else "cpu"
+
+
+def chosen_device(requested: str) -> str:
+    """The same, reported where the command chose it."""
+    chosen = best_device(requested)
+    if requested == "auto":
+        remark(f"device: {chosen}")
+    return chosen
 
 
 def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[Array, Array]:

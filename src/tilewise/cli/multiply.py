@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tilewise.cli.output import json_option, print_json, print_rows, remark
+from tilewise.cli.output import json_option, print_json, print_rows
 
 
 @click.command("multiply")
@@ -114,14 +114,11 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
 def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **how: Any) -> tuple[Any, Any]:
     """The product with its times, and what a check said of it."""
     from tilewise.api import timed_matmul
-    from tilewise.cli.job import best_device, check_product
+    from tilewise.cli.job import check_product, chosen_device
     from tilewise.cli.npy import read_matrix
 
-    chosen = best_device(device)
-    if device == "auto":
-        remark(f"device: {chosen}")
     row = read_matrix(bias) if bias else None
-    report = timed_matmul(M, N, device=chosen, bias=row, **how)
+    report = timed_matmul(M, N, device=chosen_device(device), bias=row, **how)
     return report, check_product(M, N, report, row) if check else None
 
 

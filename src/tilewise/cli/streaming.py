@@ -12,7 +12,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
-from tilewise.cli.job import best_device
+from tilewise.cli.job import chosen_device
 from tilewise.cli.output import progress, remark
 from tilewise.core.accuracy import relative_error
 from tilewise.scale.budget import budget
@@ -54,9 +54,7 @@ def multiply_streaming(
                 lambda done, total: bar.update(task, completed=done, total=total), Keys(*keys),
             )  # fmt: skip
     else:
-        chosen = best_device(device)
-        if device == "auto":
-            remark(f"device: {chosen}")
+        chosen = chosen_device(device)
         chosen = "cpu" if chosen == "cpu" else chosen if ":" in chosen else f"{chosen}:0"
         report = _within(FileProduct(m_file, n_file, output, memory=room, semiring=semiring, device=chosen,
                                      precision=precision), restart)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The suite over shapes that nobody chose, as far as it can be seen without a card."""
+"""The suite over random shapes on a card, as far as it can be tested without one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from tilewise.bench.card_random import MOST_CALLS, SHAPE_SECONDS, repetitions, row
-from tilewise.bench.card_shapes import CUBLAS, CUBLASLT, OURS
-from tilewise.bench.random_report import parts, plans
-from tilewise.bench.random_shapes import LARGEST, STEPS, Shape, drawn, kinds_given
-from tilewise.bench.report import markdown
-from tilewise.bench.suites import Drawing, random_pieces
+from tilewise.bench.random_shapes import LARGEST, STEPS, RandomProduct, drawn, kinds_given
+from tilewise.bench.report import markdown, plans, tables
+from tilewise.bench.suites import Request, pieces
+from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS
 from tilewise.cli.main import run
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.planning.choose import make_plan
 
 
-def test_a_seed_draws_the_same_shapes_whatever_else_is_asked_for():
+def test_the_shapes_of_a_seed_do_not_depend_on_other_dtypes():
     seed = next_seed() % 10**9
     print(f"seed {seed}")
     alone, beside = drawn(30, seed, ("float32",)), drawn(30, seed, ("bfloat16", "float32"))
@@ -44,7 +43,7 @@ def test_dtypes_by_either_name():
 
 def test_it_needs_a_card():
     with pytest.raises(tw.UsageError, match="bench random measures a card"):
-        random_pieces("cpu", Drawing(), True)
+        pieces(Request("random", "cpu"))
 
 
 def test_a_hundred_shapes_a_dtype_are_measured_in_minutes():
@@ -61,7 +60,7 @@ def document(ours: tuple[float, ...]) -> dict:
     """Rows as a card would leave them: the better of the two peers takes 10 µs by both clocks."""
     rows = []
     for number, seconds in enumerate(ours):
-        shape = Shape(100 + number, 200, 300, "NT", "float32", "tf32" if number % 2 else "high")
+        shape = RandomProduct(100 + number, 200, 300, "NT", "float32", "tf32" if number % 2 else "high")
         plan = make_plan(problem_of_shape(shape.m, shape.k, shape.n), KNOWN_CARDS["h200"])
         clocks = {OURS: seconds, CUBLAS: 10e-6, CUBLASLT: 12e-6}
         rows.append(row(shape, clocks, clocks, 1e-3 * (number + 1), (1e-7, 1e-7), plan))
@@ -69,8 +68,8 @@ def document(ours: tuple[float, ...]) -> dict:
     return {"version": 1, "suite": "random", "device": card, "date": "today", "command": "", "rows": rows}
 
 
-def test_the_tables_say_what_was_measured():
-    by_dtype, by_kernel, firsts, worst = parts(document((10e-6, 20e-6, 2.5e-6)))
+def test_the_tables_show_what_was_measured():
+    by_dtype, by_kernel, firsts, worst = tables(document((10e-6, 20e-6, 2.5e-6)))
     assert by_dtype[2] == [
         ["float32", "2", "2.00", "1.00", "0 %", "2.00", "1.00", "0 %"],
         ["tf32", "1", "0.50", "0.50", "100 %", "0.50", "0.50", "100 %"],
@@ -82,10 +81,10 @@ def test_the_tables_say_what_was_measured():
 
 
 def test_the_lowest_ten_come_with_their_plans():
-    told = plans(document(tuple(1e-6 * (number + 1) for number in range(12))))
-    assert len(told) == 10
-    assert told[0][0].startswith("tf32 111x200x300")
-    assert "expected" in told[0][1]
+    shown = plans(document(tuple(1e-6 * (number + 1) for number in range(12))))
+    assert len(shown) == 10
+    assert shown[0][0].startswith("tf32 111x200x300")
+    assert "expected" in shown[0][1]
 
 
 def test_a_document_is_shown_and_drawn(tmp_path, capsys):

@@ -1,0 +1,227 @@
+"""Suites `ladder` and `tiles`: the kernels of the ladder over sizes, and over TILE_WIDTH.
+
+On a card each candidate is queued on the default stream and writes the same P, which is checked first. On a CPU the
+reference engine runs beside NumPy's product.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewise.arrays.card import default_stream
+from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.backends.cuda.device import describe
+from tilewise.backends.cuda.launcher import Launcher
+from tilewise.bench.rows import Row, speed_row
+from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.timing import Work, interleaved
+from tilewise.core.accuracy import relative_error
+from tilewise.core.plan import Plan
+from tilewise.core.problem import problem_of_shape
+from tilewise.core.recipe import Launch, Recipe
+from tilewise.kernels.ladder.model import LADDER
+from tilewise.planning.choose import make_plan
+from tilewise.planning.launchers import run_plan
+from tilewise.system.resources import shipped
+
+SQUARES = (512, 1024, 2048, 4096, 4097, 8192)
+SWEEP_SHAPES: tuple[Shape, ...] = (
+    (512,) * 3, (1024,) * 3, (2048,) * 3, (4096,) * 3, (1000,) * 3, (4097,) * 3, (1000, 500, 700), (8192, 256, 8192),
+)  # fmt: skip
+CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
+TILES = (4, 8, 16, 32)
+DEVICE = "cuda:0"
+TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes
+QUEUE_STEPS = 2**31  # smaller products are queued in longer rounds
+SAMPLE = 64  # rows of P that are compared with float64
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A rung at a tile, or a peer by its name."""
+
+    kernel: str
+    tile: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel} {self.tile}" if self.tile else self.kernel
+
+
+@dataclass
+class CardProduct:
+    """The operands of one shape on the card, and some rows of their product in float64."""
+
+    shape: Shape
+    M: DeviceArray
+    N: DeviceArray
+    P: DeviceArray
+    rows: Any
+    expected: Any
+
+    @classmethod
+    def random(cls, shape: Shape) -> CardProduct:
+        m = shape[0]
+        rng = np.random.default_rng(0)
+        M, N = _operands(shape, rng)
+        rows = np.sort(rng.choice(m, min(m, SAMPLE), replace=False))
+        expected = M[rows].astype(np.float64) @ N.astype(np.float64)
+        return cls(shape, to_device(M), to_device(N), to_device(_nans(shape)), rows, expected)
+
+    def free(self) -> None:
+        for array in (self.M, self.N, self.P):
+            array.free()
+
+
+def pieces(request: Request) -> Iterator[Piece]:
+    of_ladder, rounds = request.suite == "ladder", request.rounds(3, 7)
+    if not request.on_card:
+        tiles = (16,) if of_ladder else TILES
+        for size in request.sizes or CPU_SIZES:
+            yield partial(on_cpu, size, tiles, request.rounds(2, 5))
+        return
+    peers = [Candidate("cublas")] if vendor() else []
+    squares = tuple((size, size, size) for size in SQUARES)
+    for shape in request.cubes or (squares if of_ladder else SWEEP_SHAPES):
+        candidates = _rungs(shape[0]) if of_ladder else _sweep()
+        yield partial(on_card, shape, [*candidates, *peers], rounds)
+        if of_ladder:
+            yield partial(on_host, shape, 3)
+
+
+def _rungs(size: int) -> list[Candidate]:
+    """Every rung that takes this size, beside the course's kernel and what the planner chooses from."""
+    candidates = [Candidate("course", 16), Candidate("course", 32)]
+    for rung in LADDER.values():
+        if rung.whole_tiles_only and size % 32:
+            continue
+        candidates += [Candidate(rung.name, tile) for tile in ((16,) if rung.max_tile == 16 else (16, 32))]
+    return [*candidates, Candidate("plain"), Candidate("bf16x6")]
+
+
+def _sweep() -> list[Candidate]:
+    kernels = ("naive", "tiled_edges", "coarsened", "register_tiled")
+    return [Candidate(kernel, tile) for kernel in kernels for tile in TILES if tile <= LADDER[kernel].max_tile]
+
+
+def on_card(shape: Shape, candidates: list[Candidate], rounds: int) -> list[Row]:
+    """One row for each candidate, all timed in the same rounds on the same operands."""
+    product = CardProduct.random(shape)
+    stream, machine, steps = default_stream(DEVICE), describe(DEVICE), math.prod(shape)
+    works: dict[str, Work] = {}
+    plans: dict[str, Plan | None] = {}
+    errors: dict[str, float] = {}
+    try:
+        for candidate in candidates:
+            name = candidate.name
+            works[name], plans[name] = _work(candidate, product, stream)
+            product.P.copy_from(_nans(shape))
+            works[name]()
+            errors[name] = relative_error(product.P.numpy()[product.rows], product.expected)
+            if not errors[name] < TOLERANCE:
+                raise AssertionError(f"{name} is wrong at {shape}: relative error {errors[name]:.2e}")
+        seconds = interleaved(works, rounds, 3 if steps >= QUEUE_STEPS else 20, stream)
+    finally:
+        product.free()
+    rows = []
+    for candidate in candidates:
+        name, plan = candidate.name, plans[candidate.name]
+        share = steps / seconds[name] / machine.step_rate("float32")
+        row = _row(candidate, shape, seconds[name], share_of_peak=share, relative_error=errors[name])
+        if plan:
+            moved = plan.loads_with_tiles * 4 + shape[0] * shape[2] * 4
+            row |= {"predicted_seconds": plan.predicted, "bytes_with_tiles": moved}
+        rows.append(row)
+    return rows
+
+
+def on_host(shape: Shape, repeats: int) -> list[Row]:
+    """NumPy's product on the host, for the speed-up of the card; its operands stay in the host's memory."""
+    M, N = _operands(shape, np.random.default_rng(0))
+    seconds = interleaved({"numpy": lambda: np.matmul(M, N)}, repeats, 1)["numpy"]
+    return [_row(Candidate("numpy"), shape, seconds)]
+
+
+def on_cpu(size: int, tiles: tuple[int, ...], rounds: int) -> list[Row]:
+    """The reference engine at every tile width beside NumPy's product."""
+    from tilewise.api import matmul
+    from tilewise.backends.reference.limits import measured_machine
+
+    shape = (size, size, size)
+    M, N = _operands(shape, np.random.default_rng(0))
+    expected = M.astype(np.float64) @ N.astype(np.float64)
+    candidates = [Candidate("numpy"), *(Candidate("reference", tile) for tile in tiles)]
+    works: dict[str, Work] = {
+        one.name: partial(matmul, M, N, kernel="reference", tile=one.tile) if one.tile else partial(np.matmul, M, N)
+        for one in candidates
+    }
+    errors = {name: relative_error(work(), expected) for name, work in works.items()}
+    seconds = interleaved(works, rounds, 1)
+    rate = measured_machine().step_rate("float32")
+    return [
+        _row(one, shape, seconds[one.name], share_of_peak=size**3 / seconds[one.name] / rate,
+             relative_error=errors[one.name])
+        for one in candidates
+    ]  # fmt: skip
+
+
+def _row(candidate: Candidate, shape: Shape, seconds: float, **more: Any) -> Row:
+    return speed_row(candidate.kernel, shape, "float32", seconds, tile=candidate.tile, **more)
+
+
+def _operands(shape: Shape, rng: np.random.Generator) -> tuple[Any, Any]:
+    m, k, n = shape
+    return rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+
+
+def _nans(shape: Shape) -> Any:
+    return np.full((shape[0], shape[2]), np.nan, np.float32)
+
+
+def _work(candidate: Candidate, product: CardProduct, stream: Any) -> tuple[Work, Plan | None]:
+    if candidate.kernel == "course":
+        return _course(candidate.tile, product, stream), None
+    if candidate.kernel == "cublas":
+        return _cublas(product), None
+    plan = make_plan(problem_of_shape(*product.shape), describe(DEVICE), candidate.kernel, candidate.tile or None)
+    M, N, P = product.M.pointer, product.N.pointer, product.P.pointer
+    return (lambda: run_plan(plan, DEVICE, stream, M=M, N=N, P=P)), plan
+
+
+def _course(tile: int, product: CardProduct, stream: Any) -> Work:
+    text = f"#define TILE_WIDTH {tile}\n" + shipped("bench/course.cu").read_text(encoding="utf-8")
+    m, k, n = product.shape
+    pointers = (ctypes.c_void_p(x.pointer) for x in (product.M, product.N, product.P))
+    arguments = (*pointers, *(ctypes.c_int(extent) for extent in (m, k, n)))
+    launch = Launch.of(text, "course", (math.ceil(n / tile), math.ceil(m / tile)), (tile, tile), arguments)
+    launcher = Launcher(Recipe((launch,)), DEVICE)
+    return lambda: launcher(int(stream.handle))
+
+
+def vendor() -> str | None:
+    """Which library calls cuBLAS for us, if one is installed."""
+    from importlib.util import find_spec
+
+    return next((name for name in ("torch", "cupy") if find_spec(name)), None)
+
+
+def _cublas(product: CardProduct) -> Work:
+    """float32 without TF32, into the same P, on the same default stream."""
+    arrays = (product.M, product.N, product.P)
+    if vendor() == "torch":
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = False
+        M, N, P = (torch.as_tensor(array, device="cuda") for array in arrays)
+        return lambda: torch.mm(M, N, out=P)
+    import cupy
+
+    M, N, P = (cupy.asarray(array) for array in arrays)
+    return lambda: cupy.matmul(M, N, out=P)
