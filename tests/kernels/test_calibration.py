@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from tilewise.bench.calibrate import draw
+from tilewise.bench.random_shapes import draw
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape, row_major
 from tilewise.core.tuning import Line, Table, table_for, table_of

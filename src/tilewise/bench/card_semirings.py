@@ -38,21 +38,11 @@ SAMPLE = 24  # rows of P that are checked
 # that are not negative: the caller promises it, or the card checks it.
 ANY, WEIGHTS, PROMISED = "both signs", "found ≥ 0", "promised ≥ 0"
 CASES = (
-    ("min_plus", "float32", ANY, 4096),
-    ("min_plus", "float32", WEIGHTS, 4096),
-    ("min_plus", "float32", PROMISED, 4096),
-    ("max_times", "float32", ANY, 4096),
-    ("max_times", "float32", WEIGHTS, 4096),
+    *(("min_plus", "float32", known, 4096) for known in (ANY, WEIGHTS, PROMISED)),
+    *(("max_times", "float32", known, 4096) for known in (ANY, WEIGHTS)),
     ("max_min", "float32", ANY, 4096),
-    ("min_plus", "int32", "", 4096),
-    ("min_plus", "int16", "", 4096),
-    ("min_plus", "float16", "", 4096),
-    ("min_plus", "bfloat16", "", 4096),
-    ("min_plus", "float64", "", 4096),
-    ("plus_times", "int32", "", 4096),
-    ("plus_times", "int64", "", 4096),
-    ("plus_times", "complex64", "", 4096),
-    ("plus_times", "float32", "", 4096),
+    *(("min_plus", dtype, "", 4096) for dtype in ("int32", "int16", "float16", "bfloat16", "float64")),
+    *(("plus_times", dtype, "", 4096) for dtype in ("int32", "int64", "complex64", "float32")),
     ("logaddexp_plus", "float32", "", 4096),
     ("lor_land", "bool", "", 16384),
 )

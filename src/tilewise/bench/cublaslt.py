@@ -53,7 +53,7 @@ def fastest_mma_sync(M: Any, N: Any, P: Any) -> tuple[Callable[[], None], str]:
         if call(algorithm):
             continue
         name = _kernel_name(torch, lambda algorithm=algorithm: call(algorithm))  # type: ignore[misc]
-        if any(word in name for word in HOPPERS):
+        if any(part in name for part in HOPPERS):
             continue
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()

@@ -1,5 +1,6 @@
 """Suite `groups`: rows routed to experts, beside torch._grouped_mm on a card (padded to 16-byte rows, which it
-requires), on a CPU beside loops of np.matmul, or of torch.mm for bfloat16, for which NumPy has no BLAS."""
+requires), on a CPU beside loops of np.matmul, or of torch.mm for bfloat16, for which NumPy has no BLAS; on a card also
+whole layers of a mixture of experts, forward and backward."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import importlib
 import importlib.util
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import dtype_named
-from tilewise.bench import moe_layer
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, batch_row
 from tilewise.bench.suites import Piece, Request
-from tilewise.bench.timing import Work, bursts, replayed
+from tilewise.bench.timing import Work, bursts, event_seconds, medians, replayed
 from tilewise.core.accuracy import relative_error
 
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # standard deviation of the logarithm of an expert's share
@@ -29,7 +29,11 @@ EXPERTS = (8, 64, 256)
 SIDES = ((2048, 1408), (2048, 1536), (7168, 2048), (2047, 1409))
 CPU_DTYPES, CPU_SIDES = ("float32", "float64", "bfloat16"), (4, 512)
 BANDWIDTH = 4.2e12  # bytes a second that a copy reaches on an H200
-TOLERANCE = 8e-3
+TOLERANCE, LAYER_TOLERANCE = 8e-3, 3e-2
+PEER = "torch._grouped_mm"
+PADDED = 8  # elements: torch's operands start and step on 16 bytes
+TOP = 2  # experts of a token in a layer
+LAYER_ROUNDS, LAYER_STEPS = 5, 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,29 @@ class RoutedRows:
     @property
     def name(self) -> str:
         return f"{self.rows} rows, {self.experts} experts of {self.k}x{self.n}, {self.router}"
+
+
+@dataclass(frozen=True)
+class ExpertLayer:
+    """Tokens of `hidden` columns, each multiplied by TOP experts of hidden×inner and inner×hidden."""
+
+    experts: int
+    tokens: int
+    hidden: int
+    inner: int
+    dtype: str = "bfloat16"
+
+    @property
+    def name(self) -> str:
+        sizes = f"{self.experts} experts {self.hidden}x{self.inner}, {self.tokens} tokens"
+        return f"layer of {sizes}, forward and backward"
+
+
+LAYERS = (
+    ExpertLayer(64, 4096, 2048, 1408),
+    ExpertLayer(8, 8192, 2048, 1536),
+    ExpertLayer(64, 8192, 2047, 1409),
+)
 
 
 def drawn(rng: random.Random, on_card: bool) -> RoutedRows:
@@ -74,8 +101,8 @@ def pieces(request: Request) -> Iterator[Piece]:
         case = drawn(rng, request.on_card)
         yield partial(measure, case, ends_of(case, rng), request.seed)
     if request.on_card:
-        for layer in moe_layer.LAYERS:
-            yield partial(moe_layer.forward_and_backward, layer, request.seed)
+        for layer in LAYERS:
+            yield partial(forward_and_backward, layer, request.seed)
 
 
 def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
@@ -93,7 +120,7 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
         "dense": lambda: torch.mm(x, one),
     }
     if hasattr(torch, "_grouped_mm"):
-        works[moe_layer.PEER] = lambda: moe_layer.grouped_mm(torch, x, w, offsets).contiguous()
+        works[PEER] = lambda: grouped_mm(torch, x, w, offsets).contiguous()
     times = replayed(torch, works)
     groups = list(enumerate(pairwise([0, *ends])))
     used = sum(b > a for _, (a, b) in groups)
@@ -103,7 +130,7 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     error = relative_error(P[a:b].double().cpu().numpy(), expected)
     of_floor = max(times["dense"], moved / BANDWIDTH) / times["ours"]
     kernel = tw.grouped_plan(x, w, offsets).kernel
-    return [batch_row(case, f"seed {seed}", kernel, times, moe_layer.PEER, error, TOLERANCE, of_floor=of_floor)]
+    return [batch_row(case, f"seed {seed}", kernel, times, PEER, error, TOLERANCE, of_floor=of_floor)]
 
 
 def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
@@ -142,3 +169,53 @@ def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[R
 
 def _double(x: Any) -> Any:
     return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
+
+
+def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:
+    """One row; results and gradients of the two are compared with each other."""
+    import torch
+
+    import tilewise as tw
+
+    torch.manual_seed(seed)
+    number, card = torch.bfloat16, "cuda"
+    experts, tokens, hidden, inner = layer.experts, layer.tokens, layer.hidden, layer.inner
+    x = torch.randn(tokens, hidden, device=card).to(number).requires_grad_()
+    up = (torch.randn(experts, hidden, inner, device=card) * hidden**-0.5).to(number).requires_grad_()
+    down = (torch.randn(experts, inner, hidden, device=card) * inner**-0.5).to(number).requires_grad_()
+    chosen = torch.rand(tokens, experts, device=card).topk(TOP).indices.flatten()
+    order = chosen.argsort(stable=True)
+    rows, ends = order // TOP, torch.bincount(chosen, minlength=experts).cumsum(0).to(torch.int32)
+    share = torch.rand(tokens * TOP, device=card)[order]
+    gradient = torch.randn(tokens, hidden, device=card).to(number)
+
+    def ours() -> Any:
+        made = torch.nn.functional.silu(tw.grouped_matmul(x, up, ends, rows=rows))
+        return tw.scatter_rows(tw.grouped_matmul(made, down, ends), rows, tokens, weights=share)
+
+    def theirs() -> Any:
+        made = torch.nn.functional.silu(grouped_mm(torch, x[rows], up, ends))
+        weighted = grouped_mm(torch, made, down, ends) * share[:, None].to(number)
+        return torch.zeros(tokens, hidden, dtype=number, device=card).index_add(0, rows, weighted)
+
+    def step(forward: Callable[[], Any]) -> tuple[Any, ...]:
+        P = forward()
+        return (P.detach(), *torch.autograd.grad(P, (x, up, down), gradient))
+
+    steps = {"ours": partial(step, ours), PEER: partial(step, theirs)}
+    error = max(_difference(a, b) for a, b in zip(steps["ours"](), steps[PEER](), strict=True))
+    times = medians(steps, LAYER_ROUNDS, lambda name: [event_seconds(torch, steps[name], LAYER_STEPS)])
+    return [batch_row(layer, "known", "wgmma_half", times, PEER, error, LAYER_TOLERANCE, of_floor=None)]
+
+
+def grouped_mm(torch: Any, x: Any, w: Any, ends: Any) -> Any:
+    """torch's own; operands whose rows do not start on 16 bytes are padded first, and the product sliced."""
+    k, n = w.shape[1:]
+    if k % PADDED or n % PADDED:
+        x = torch.nn.functional.pad(x, (0, -k % PADDED))
+        w = torch.nn.functional.pad(w, (0, -n % PADDED, 0, -k % PADDED))
+    return torch._grouped_mm(x, w, offs=ends)[:, :n]
+
+
+def _difference(found: Any, expected: Any) -> float:
+    return float((found.float() - expected.float()).norm() / expected.float().norm().clamp_min(1e-30))

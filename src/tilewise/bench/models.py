@@ -42,8 +42,7 @@ class Attention(nn.Module):
         if self.rotary:
             q, k = rotated(q), rotated(k)
         made = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        out: Tensor = self.out(made.transpose(1, 2).reshape(batch, tokens, width))
-        return out
+        return self.out(made.transpose(1, 2).reshape(batch, tokens, width))
 
 
 def rotated(x: Tensor) -> Tensor:
@@ -63,8 +62,7 @@ class FeedForward(nn.Module):
         self.up, self.down = nn.Linear(s.width, s.hidden), nn.Linear(s.hidden, s.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.down(functional.gelu(self.up(x), approximate="tanh"))
-        return made
+        return self.down(functional.gelu(self.up(x), approximate="tanh"))
 
 
 class GatedForward(nn.Module):
@@ -76,8 +74,7 @@ class GatedForward(nn.Module):
         self.down = nn.Linear(s.hidden, s.width, False)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.down(functional.silu(self.gate(x)) * self.up(x))
-        return made
+        return self.down(functional.silu(self.gate(x)) * self.up(x))
 
 
 class Experts(nn.Module):
@@ -111,8 +108,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.before(x))
-        made: Tensor = x + self.forward_part(self.between(x))
-        return made
+        return x + self.forward_part(self.between(x))
 
 
 class LanguageModel(nn.Module):

@@ -11,7 +11,7 @@ from tilewise.bench.report import case_text, label, shape_text
 from tilewise.bench.rows import Row
 from tilewise.errors import EngineError, UsageError
 
-# colours that colour-blind people tell apart, and a marker each, so that a black-and-white print is readable too
+# colours that differ for colour-blind readers too, and a marker each, so that a black-and-white print is readable too
 STYLES = {
     "naive": ("#7f7f7f", "o"),
     "tiled": ("#56b4e9", "s"),

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from tilewise.bench.cpu_random import draw
 from tilewise.bench.rows import Row
+from tilewise.bench.shapes import draw
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import Work, bursts
 

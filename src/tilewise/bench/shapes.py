@@ -1,18 +1,26 @@
-"""Suite `shapes` on a CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and torch's BLAS."""
+"""Suites `shapes` and `cpu-random` on a CPU: plus_times over squares, ragged, skinny and tall shapes, and over random
+ones, beside OpenBLAS and torch's BLAS.
+
+Random extents are log-uniform, so thin, flat and small products come as often as large ones; below MIN_STEPS the call
+costs more than the product, and above MAX_STEPS one product would take longer than all others together. They are timed
+on operands that are in the cache, the same in every run, and on others in every run, which no cache holds ("cold"), as
+one expert's weights after another's.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import random
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 
-from tilewise.bench import cold
 from tilewise.bench.blas_threads import hold
+from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, speed_row
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import PAUSE, Work, bursts
@@ -26,18 +34,36 @@ SHAPES: tuple[Shape, ...] = (
     (1, 4096, 4096),
 )  # fmt: skip
 DTYPES = ("float32", "float64")
+LARGEST = 3000  # random extent
+MIN_STEPS, MAX_STEPS = 10**5, 3 * 10**9  # of a random product
+COLD_BYTES = 3 * 2**26  # of operands of a dtype: more than the caches of most machines
+FEWEST_PAIRS, MOST_PAIRS = 4, 4096  # of cold operands; where fewer would fit, a burst on one of them is cold anyway
 
 
 def pieces(request: Request) -> Iterator[Piece]:
+    if request.suite == "cpu-random":  # shorter pauses, because there are many shapes
+        for shape, dtype in product(draw(request.count, request.seed), DTYPES):
+            yield partial(beside_peers, shape, dtype, request.threads, request.rounds(3, 7), 0.1, cold=True)
+        return
     for dtype, shape in product(DTYPES, request.cubes or SHAPES):
         yield partial(candidate_rows, shape, dtype, request.threads, request.rounds(2, 5))
 
 
+def draw(count: int, seed: int, most: int | None = None) -> list[Shape]:
+    """`count` shapes, m, k and n log-uniform from 1 to LARGEST, of no more than `most` steps."""
+    rng, found = random.Random(seed), list[Shape]()
+    while len(found) < count:
+        m, k, n = (log_uniform(rng, 1, LARGEST) for _ in range(3))
+        if MIN_STEPS <= m * k * n <= min(MAX_STEPS, most or MAX_STEPS):
+            found.append((m, k, n))
+    return found
+
+
 def beside_peers(
-    shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold_too: bool = False
-) -> Row:
+    shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold: bool = False
+) -> list[Row]:
     """Seconds of each candidate, and how many times faster than each peer tilewise is. The peers take as many threads;
-    `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM). `cold_too`: `cold_over_` of each
+    `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM). `cold`: `cold_over_` of each
     peer, on operands that no cache holds."""
     from tilewise.api import matmul, plan
     from tilewise.backends.cpu.runtime.pool import set_num_threads
@@ -72,11 +98,11 @@ def beside_peers(
         "seconds": seconds,
         **_times_faster(seconds, "over_"),
     }
-    pairs = cold.operands(shape, dtype) if cold_too else []
+    pairs = cold_operands(shape, dtype) if cold else []
     if pairs:
         row["cold_seconds"] = bursts(_cold_works(pairs, P, Q, torch), rounds, threads, pause)
         row |= _times_faster(row["cold_seconds"], "cold_over_")
-    return row
+    return [row]
 
 
 def _times_faster(seconds: dict[str, float], prefix: str) -> dict[str, float]:
@@ -103,9 +129,30 @@ def _cold_works(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dic
     return works
 
 
+def cold_operands(shape: Shape, dtype: str) -> list[tuple[Any, Any]]:
+    """Many pairs of M and N in random order; none where one pair is too large for a cache."""
+    m, k, n = shape
+    memory, each = _cold_memory(dtype), k * (m + n) + 64
+    count = min(MOST_PAIRS, len(memory) // each)
+    if count < FEWEST_PAIRS:
+        return []
+    stride = len(memory) // count
+    starts = [stride * i for i in range(count)]
+    random.Random(0).shuffle(starts)
+    return [
+        (memory[at : at + m * k].reshape(m, k), memory[at + m * k : at + k * (m + n)].reshape(k, n)) for at in starts
+    ]
+
+
+@lru_cache(maxsize=2)
+def _cold_memory(dtype: str) -> Any:
+    number = np.float64 if dtype == "float64" else np.float32
+    return np.random.default_rng(0).random(COLD_BYTES // np.dtype(number).itemsize, number)
+
+
 def candidate_rows(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
     """The same as one row for each candidate, for tables of speeds."""
-    row = beside_peers(shape, dtype, threads, rounds)
+    (row,) = beside_peers(shape, dtype, threads, rounds)
     return [
         speed_row(f"{name} {dtype}", shape, dtype, seconds, threads=threads,
                   relative_error=row["relative_error"] if name == "tilewise" else None)

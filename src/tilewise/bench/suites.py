@@ -32,7 +32,7 @@ SUITES = {
     "ladder": Suite("ladder", "ladder"),
     "tiles": Suite("ladder", "ladder"),
     "shapes": Suite("shapes", "card_shapes"),
-    "cpu-random": Suite("cpu_random", measures="the CPU's engine", drawn=True),
+    "cpu-random": Suite("shapes", measures="the CPU's engine", drawn=True),
     "dtypes": Suite(card="card_dtypes", measures="a card"),
     "mma": Suite(card="card_mma", measures="a card's tensor cores"),
     "semirings": Suite("semirings", "card_semirings"),

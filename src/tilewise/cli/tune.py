@@ -134,7 +134,7 @@ def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_j
     from dataclasses import replace
 
     from tilewise.backends.cuda.device import describe
-    from tilewise.bench.calibrate import measured
+    from tilewise.bench.tune import measured_families
     from tilewise.core.tuning import Table, slug, table_of
     from tilewise.kernels.calibration import calibrated, with_errors
     from tilewise.system.cache import cache_folder
@@ -149,7 +149,9 @@ def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_j
     found = []
     bar, task = progress(None, "calibrate")
     with bar:
-        for _, timed in measured(seconds, seed, names, replace(machine, tuned=replace(table, errors={}, stacks={}))):
+        for _, timed in measured_families(
+            seconds, seed, names, replace(machine, tuned=replace(table, errors={}, stacks={}))
+        ):
             found.append(timed)
             bar.advance(task)
     table = with_errors(table, [pair for timed in found for pair in timed])

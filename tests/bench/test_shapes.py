@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from seeds import next_seed
-from tilewise.bench import cold, cpu_random, shapes
+from tilewise.bench import shapes
 from tilewise.bench.report import tables
 from tilewise.bench.suites import Request, pieces
 from tilewise.cli.bench import command
@@ -25,12 +25,12 @@ def row(shape: list[int], dtype: str, **ratios: float) -> dict[str, object]:
 def test_shapes_depend_on_the_seed_alone_and_have_enough_steps() -> None:
     seed = next_seed()
     print(f"seed {seed}")
-    shapes = cpu_random.draw(200, seed)
-    assert shapes == cpu_random.draw(200, seed) != cpu_random.draw(200, seed + 1)
-    for m, k, n in shapes:
-        assert cpu_random.MIN_STEPS <= m * k * n <= cpu_random.MAX_STEPS
-        assert max(m, k, n) <= cpu_random.LARGEST
-    assert min(min(shape) for shape in shapes) < 10  # thin ones are among them
+    drawn = shapes.draw(200, seed)
+    assert drawn == shapes.draw(200, seed) != shapes.draw(200, seed + 1)
+    for m, k, n in drawn:
+        assert shapes.MIN_STEPS <= m * k * n <= shapes.MAX_STEPS
+        assert max(m, k, n) <= shapes.LARGEST
+    assert min(min(shape) for shape in drawn) < 10  # thin ones are among them
 
 
 def test_the_summary_counts_what_is_short_and_the_worst_come_first() -> None:
@@ -51,27 +51,27 @@ def test_the_summary_counts_what_is_short_and_the_worst_come_first() -> None:
 
 
 def test_cold_operands_are_many_and_never_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "BYTES", 2**20)
-    cold._memory.cache_clear()
+    monkeypatch.setattr(shapes, "COLD_BYTES", 2**20)
+    shapes._cold_memory.cache_clear()
     try:
         for dtype in ("float32", "float64"):
-            pairs = cold.operands((3, 50, 40), dtype)
+            pairs = shapes.cold_operands((3, 50, 40), dtype)
             assert len(pairs) == 2**20 // np.dtype(dtype).itemsize // (50 * 43 + 64)
             assert all(M.shape == (3, 50) and N.shape == (50, 40) and N.dtype == dtype for M, N in pairs)
             places = [(x.ctypes.data, x.ctypes.data + x.nbytes) for pair in pairs for x in pair]
             assert places != sorted(places)
             assert all(end <= start for (_, end), (start, _) in pairwise(sorted(places)))
-        assert cold.operands((300, 400, 500), "float32") == []
+        assert shapes.cold_operands((300, 400, 500), "float32") == []
     finally:
-        cold._memory.cache_clear()
+        shapes._cold_memory.cache_clear()
 
 
 def test_no_candidate_reads_what_another_has_just_brought_into_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """If all took the same operands at the same time, only the first would find them in no cache."""
-    monkeypatch.setattr(cold, "BYTES", 2**20)
-    cold._memory.cache_clear()
+    monkeypatch.setattr(shapes, "COLD_BYTES", 2**20)
+    shapes._cold_memory.cache_clear()
     try:
-        pairs, read = cold.operands((3, 50, 40), "float32"), {"matmul": [], "np": []}
+        pairs, read = shapes.cold_operands((3, 50, 40), "float32"), {"matmul": [], "np": []}
         monkeypatch.setattr("tilewise.api.matmul", lambda M, N, out: read["matmul"].append(N.ctypes.data))
         monkeypatch.setattr(np, "matmul", lambda M, N, out: read["np"].append(N.ctypes.data))
         works = shapes._cold_works(pairs, np.empty((3, 40), "float32"), np.empty((3, 40), "float32"), None)
@@ -81,13 +81,13 @@ def test_no_candidate_reads_what_another_has_just_brought_into_the_cache(monkeyp
         apart = [(read["np"].index(place) - number) % len(pairs) for number, place in enumerate(read["matmul"])]
         assert min(apart) >= len(pairs) // 3
     finally:
-        cold._memory.cache_clear()
+        shapes._cold_memory.cache_clear()
 
 
 def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = next_seed() % 1000
     print(f"seed {seed}")
-    monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
+    monkeypatch.setattr(shapes, "MAX_STEPS", 2 * shapes.MIN_STEPS)
     arguments = ["cpu-random", "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]
     done = CliRunner().invoke(command, [*arguments, "--json"])
     assert done.exit_code == 0, done.output
@@ -99,7 +99,7 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_without_a_seed_the_clock_gives_one_and_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["cpu-random", "--device", "cpu", "--count", "1", "--quick", "--json"]
-    monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
+    monkeypatch.setattr(shapes, "MAX_STEPS", 2 * shapes.MIN_STEPS)
     done = CliRunner().invoke(command, arguments)
     document = json.loads(done.stdout)
     assert abs(document["seed"] - time.time()) < 600
