@@ -72,7 +72,7 @@ def test_no_candidate_reads_what_another_has_just_brought_into_the_cache(monkeyp
     shapes._cold_memory.cache_clear()
     try:
         pairs, read = shapes.cold_operands((3, 50, 40), "float32"), {"matmul": [], "np": []}
-        monkeypatch.setattr("tilewise.api.matmul", lambda M, N, out: read["matmul"].append(N.ctypes.data))
+        monkeypatch.setattr(shapes, "matmul", lambda M, N, out: read["matmul"].append(N.ctypes.data))
         monkeypatch.setattr(np, "matmul", lambda M, N, out: read["np"].append(N.ctypes.data))
         works = shapes._cold_works(pairs, np.empty((3, 40), "float32"), np.empty((3, 40), "float32"), None)
         for _ in pairs:

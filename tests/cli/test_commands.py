@@ -25,7 +25,7 @@ def matrices(tmp_path):
     return tmp_path, A, B
 
 
-def says(capsys, arguments, code):
+def output_of(capsys, arguments, code):
     assert run([str(a) for a in arguments]) == code
     return capsys.readouterr()
 
@@ -33,7 +33,9 @@ def says(capsys, arguments, code):
 class TestMultiply:
     def test_files(self, matrices, capsys):
         folder, A, B = matrices
-        out = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--check"], 0).out
+        out = output_of(
+            capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--check"], 0
+        ).out
         np.testing.assert_allclose(np.load(folder / "C.npy"), A @ B)
         assert "ok: relative error" in out
         assert sorted(p.name for p in folder.iterdir()) == ["A.npy", "B.npy", "C.npy"]
@@ -42,15 +44,15 @@ class TestMultiply:
         folder, A, B = matrices
         np.save(folder / "bias.npy", np.array([1.0, -2.0, 3.0]))
         files = [folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--bias", folder / "bias.npy"]
-        out = says(capsys, ["multiply", *files, "--alpha", "0.5", "--activation", "relu", "--check"], 0).out
+        out = output_of(capsys, ["multiply", *files, "--alpha", "0.5", "--activation", "relu", "--check"], 0).out
         np.testing.assert_allclose(np.load(folder / "C.npy"), np.maximum(0.5 * (A @ B) + [1, -2, 3], 0))
         assert "relu(0.5 · M·N + bias)" in out
         assert "ok: relative error" in out
-        assert "known are relu" in says(capsys, ["multiply", *files, "--activation", "swish"], 2).err
+        assert "known are relu" in output_of(capsys, ["multiply", *files, "--activation", "swish"], 2).err
 
     def test_a_shape(self, capsys):
         drawn = ["multiply", "--shape", "10x20x30", "--seed", "3"]
-        out = says(capsys, [*drawn, "--check", "--json", "--semiring", "min_plus"], 0)
+        out = output_of(capsys, [*drawn, "--check", "--json", "--semiring", "min_plus"], 0)
         document = json.loads(out.out)
         assert document["plan"]["problem"]["shape"] == [10, 20, 30]
         assert document["check"]["passed"]
@@ -58,7 +60,7 @@ class TestMultiply:
 
     @pytest.mark.parametrize("dtype", ["int32", "bool", "float16", "complex64", "bfloat16"])
     def test_every_dtype_can_be_made_and_checked(self, dtype, capsys):
-        says(capsys, ["multiply", "--shape", "9x8x7", "--dtype", dtype, "--check", "--device", "cpu"], 0)
+        output_of(capsys, ["multiply", "--shape", "9x8x7", "--dtype", dtype, "--check", "--device", "cpu"], 0)
 
     def test_a_wrong_product_is_noticed(self, monkeypatch, capsys):
         import tilewise.backends.reference.phases as phases
@@ -74,7 +76,7 @@ class TestMultiply:
         monkeypatch.setattr(phases, "multiply", wrong_once)
         assert (
             "WRONG"
-            in says(
+            in output_of(
                 capsys, ["multiply", "--shape", "9x8x7", "--check", "--device", "cpu", "--kernel", "reference"], 1
             ).out
         )
@@ -86,7 +88,7 @@ def bad_files(folder):
     (folder / "header.npy").write_bytes((folder / "A.npy").read_bytes()[:20])
     (folder / "empty.npy").write_bytes(b"")
     np.save(folder / "objects.npy", np.array([[object()]]), allow_pickle=True)
-    np.save(folder / "words.npy", np.array([["a"]]))
+    np.save(folder / "text.npy", np.array([["a"]]))
     np.save(folder / "cube.npy", np.ones((2, 2, 2)))
     np.savez(folder / "many.npz", np.ones(3))
     (folder / "folder.npy").mkdir()
@@ -101,7 +103,7 @@ def bad_files(folder):
         (["multiply", "header.npy", "B.npy"], 2, "header.npy is damaged or cut short"),
         (["multiply", "empty.npy", "B.npy"], 2, "empty.npy is not a .npy file"),
         (["multiply", "objects.npy", "B.npy"], 2, "objects.npy holds Python objects"),
-        (["multiply", "words.npy", "words.npy"], 2, "holds no numbers"),
+        (["multiply", "text.npy", "text.npy"], 2, "holds no numbers"),
         (["multiply", "cube.npy", "B.npy"], 2, "cube.npy holds an array of 3 axes"),
         (["multiply", "many.npz", "B.npy"], 2, "many.npz is an .npz archive"),
         (["multiply", "folder.npy", "B.npy"], 2, "folder.npy is a folder"),
@@ -133,7 +135,7 @@ def test_bad_input_gets_one_sentence_and_no_file(matrices, monkeypatch, capsys, 
     before = sorted(os.listdir(folder))
     if "-o" not in arguments and arguments[0] == "multiply":
         arguments = [*arguments, "-o", "C.npy"]
-    err = says(capsys, arguments, code).err
+    err = output_of(capsys, arguments, code).err
     assert expected in err
     assert "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith(("error:", "Error:"))]) == 1
@@ -143,14 +145,14 @@ def test_bad_input_gets_one_sentence_and_no_file(matrices, monkeypatch, capsys, 
 def test_an_output_that_was_there_survives_a_failure(matrices, monkeypatch, capsys):
     folder, *_ = matrices
     (folder / "C.npy").write_text("precious")
-    says(capsys, ["multiply", folder / "B.npy", folder / "A.npy", "-o", folder / "C.npy"], 2)
+    output_of(capsys, ["multiply", folder / "B.npy", folder / "A.npy", "-o", folder / "C.npy"], 2)
     assert (folder / "C.npy").read_text() == "precious"
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    err = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 2).err
+    err = output_of(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 2).err
     assert "No space left on device" in err
     assert (folder / "C.npy").read_text() == "precious"
     assert sorted(p.name for p in folder.iterdir()) == ["A.npy", "B.npy", "C.npy"]
@@ -161,7 +163,7 @@ def test_a_folder_that_cannot_be_written(matrices, capsys):
     folder, *_ = matrices
     locked = folder / "locked"
     locked.mkdir(mode=0o500)
-    err = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", locked / "C.npy"], 2).err
+    err = output_of(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", locked / "C.npy"], 2).err
     assert "permission denied" in err
 
 
@@ -172,7 +174,7 @@ def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib.import_module("tilewise.backends.cpu.run"), "run", interrupted)
-    says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--device", "cpu"], 130)
+    output_of(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--device", "cpu"], 130)
     assert not (folder / "C.npy").exists()
 
 
@@ -192,21 +194,21 @@ def test_an_interrupted_command_waits_for_no_compiler():
 
 
 def test_plan_shows_what_the_notes_promise(capsys):
-    out = says(
+    out = output_of(
         capsys, ["plan", "--shape", "64x64x64", "--device", "h200", "--kernel", "tiled_edges", "--tile", "16"], 0
     ).out
-    for word in ("kernel", "phases", "shared memory", "÷ 16", "floor", "why"):
-        assert word in out
+    for name in ("kernel", "phases", "shared memory", "÷ 16", "floor", "why"):
+        assert name in out
 
 
 def test_plan_prints_the_very_source(capsys):
-    out = says(capsys, ["plan", "--shape", "64x64x64", "--kernel", "tiled_edges", "--source"], 0).out
+    out = output_of(capsys, ["plan", "--shape", "64x64x64", "--kernel", "tiled_edges", "--source"], 0).out
     assert "#define TILE_WIDTH" in out
     assert 'extern "C" __global__ void tiled_edges' in out
 
 
 def test_plan_prints_the_tensor_cores_source_too(capsys):
-    out = says(
+    out = output_of(
         capsys, ["plan", "--shape", "4097x4097x4097", "--dtype", "bfloat16", "--device", "h200", "--source"], 0
     ).out
     assert "wgmma.mma_async" in out
@@ -216,24 +218,24 @@ def test_plan_prints_the_tensor_cores_source_too(capsys):
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
 def test_json_is_all_that_stdout_holds(arguments, capsys):
-    json.loads(says(capsys, [*arguments, "--json"], 0).out)
+    json.loads(output_of(capsys, [*arguments, "--json"], 0).out)
 
 
 def test_demo_and_info_speak_to_people(capsys):
-    out = says(capsys, ["demo", "--device", "cpu"], 0).out
+    out = output_of(capsys, ["demo", "--device", "cpu"], 0).out
     assert "phase 1   Mds |  3  · |   Nds |  3  2 |   sums |  30  24 |" in out
     assert "ok: relative error" in out
-    assert "engines" in says(capsys, ["info"], 0).out
+    assert "engines" in output_of(capsys, ["info"], 0).out
 
 
 def test_bench_saves_shows_and_plots(tmp_path, capsys):
     saved, drawn = tmp_path / "run.json", tmp_path / "run.png"
-    says(capsys, ["bench", "tiles", "--device", "cpu", "--sizes", "16,33", "--quick", "--save", saved], 0)
+    output_of(capsys, ["bench", "tiles", "--device", "cpu", "--sizes", "16,33", "--quick", "--save", saved], 0)
     document = json.loads(saved.read_text())
     assert document["suite"] == "tiles"
     assert len(document["rows"]) == 10
     assert all(row["relative_error"] < 1e-5 for row in document["rows"])
-    assert "reference 32" in says(capsys, ["bench", "--from", saved, "--plot", drawn], 0).out
+    assert "reference 32" in output_of(capsys, ["bench", "--from", saved, "--plot", drawn], 0).out
     assert drawn.read_bytes()[:4] == b"\x89PNG"
 
 
@@ -249,15 +251,15 @@ def test_a_benchmark_that_is_stopped_keeps_what_it_has(ends, tmp_path, capsys, m
     saved = tmp_path / "half.json"
     with contextlib.suppress(AssertionError):
         run(["bench", "tiles", "--device", "cpu", "--quick", "--save", str(saved)])
-    said = "".join(capsys.readouterr().err.split())  # a long path is wrapped, wherever it happens to end
-    assert "half.json holds the first 1 of 3 measurements".replace(" ", "") in said
+    errors = "".join(capsys.readouterr().err.split())  # a long path is wrapped, wherever it happens to end
+    assert "half.json holds the first 1 of 3 measurements".replace(" ", "") in errors
     assert json.loads(saved.read_text())["rows"]
 
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("suite", ["shapes", "semirings"])
-def test_bench_draws_the_cpus_suites(suite, tmp_path, capsys):
-    """Whatever peers took part: the documents of the tables, and a run with fewer rows."""
+def test_bench_plots_the_cpus_suites(suite, tmp_path, capsys):
+    """The documents of the tables, and one of fewer rows and peers."""
     kept = Path(__file__).parents[2] / "docs" / "benchmarks" / f"cpu-{suite}-2-threads.json"
     document = json.loads(kept.read_text())
     few = tmp_path / "few.json"
@@ -266,7 +268,7 @@ def test_bench_draws_the_cpus_suites(suite, tmp_path, capsys):
     )
     for number, source in enumerate((kept, few)):
         drawn = tmp_path / f"{number}.png"
-        says(capsys, ["bench", "--from", source, "--plot", drawn], 0)
+        output_of(capsys, ["bench", "--from", source, "--plot", drawn], 0)
         assert drawn.read_bytes()[:4] == b"\x89PNG"
 
 

@@ -1,4 +1,4 @@
-"""`tilewise explore`: writes one file, says where, and refuses in one sentence."""
+"""`tilewise explore`: writes one file, prints its path, and refuses in one sentence."""
 
 from __future__ import annotations
 
@@ -22,25 +22,34 @@ def test_the_page_is_written_and_its_path_printed(tmp_path, capsys):
     assert '<html lang="pt"' in (tmp_path / "page.html").read_text()
 
 
-def test_json_says_size_and_scenes(tmp_path, capsys):
+def test_json_has_size_and_scenes(tmp_path, capsys):
     assert run(["explore", "--shape", "4x4x4", "-o", str(tmp_path / "p.html"), "--json", "--no-what-if"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["bytes"] == (tmp_path / "p.html").stat().st_size
-    assert (said["scenes"], said["faults"]) == (1, [0])
+    document = json.loads(capsys.readouterr().out)
+    assert document["bytes"] == (tmp_path / "p.html").stat().st_size
+    assert (document["scenes"], document["faults"]) == (1, [0])
 
 
 def test_two_files_are_compared(tmp_path, capsys):
     (tmp_path / "a.cu").write_text(RIGHT.replace("i < n && j < n", "true"))
     (tmp_path / "b.cu").write_text(RIGHT)
-    words = ["explore", "--compare", str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), "--shape", "3x3x3", "--tile", "2"]
-    assert run([*words, "--block-dim", "2,2", "-o", str(tmp_path / "p.html"), "--json"]) == 0
+    arguments = [
+        "explore",
+        "--compare",
+        str(tmp_path / "a.cu"),
+        str(tmp_path / "b.cu"),
+        "--shape",
+        "3x3x3",
+        "--tile",
+        "2",
+    ]
+    assert run([*arguments, "--block-dim", "2,2", "-o", str(tmp_path / "p.html"), "--json"]) == 0
     faults = json.loads(capsys.readouterr().out)["faults"]
     assert faults[0] > 0
     assert faults[1] == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["--lang", "xx"], "language 'xx' is not known"),
         (["--compare", "a.cu", "b.cu", "--kernel", "tiled"], "not both"),
@@ -48,7 +57,7 @@ def test_two_files_are_compared(tmp_path, capsys):
         (["--shape", "3x3x3", "--shape", "4x4x4"], "one --shape"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_no_file(tmp_path, capsys, words, sentence):
-    assert run(["explore", *words, "-o", str(tmp_path / "p.html"), "--no-open"]) in (2, 4)
+def test_bad_input_gets_one_sentence_and_no_file(tmp_path, capsys, arguments, sentence):
+    assert run(["explore", *arguments, "-o", str(tmp_path / "p.html"), "--no-open"]) in (2, 4)
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -86,7 +86,7 @@ def test_hostile_programs_of_every_class(tmp_path, make):
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "words"),
+    ("text", "code", "sentence"),
     [
         (hostile.BODY.format("a[0] = 0x1p999999999999;"), 0, ""),
         (hostile.KERNEL.replace("float sum", 'printf("%*d", NAN, 1); float sum'), 0, ""),
@@ -95,11 +95,11 @@ def test_hostile_programs_of_every_class(tmp_path, make):
         (hostile.KERNEL.replace("float sum", "\x1b[31m float sum"), 2, "a character that is no CUDA C"),
     ],
 )  # fmt: skip
-def test_what_ended_as_please_report_it_is_a_sentence(tmp_path, capsys, text, code, words):
+def test_what_ended_as_please_report_it_is_a_sentence(tmp_path, capsys, text, code, sentence):
     (tmp_path / "k.cu").write_text(text)
     assert run(["check", str(tmp_path / "k.cu")]) == code
     err = capsys.readouterr().err
-    assert words in err
+    assert sentence in err
     assert "\x1b" not in err
     assert "report it" not in err
 
@@ -123,17 +123,17 @@ def test_a_page_whose_title_is_a_mark_of_the_template_ends(tmp_path, monkeypatch
     assert capsys.readouterr().out
 
 
-# the stop may come while another library's callback runs, which then tells of it; it is sent again
+# the stop may come while another library's callback runs, which then reports it; it is sent again
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_budget_is_of_the_whole_call_and_says_what_used_it():
+def test_the_budget_is_of_the_whole_call_and_the_error_names_what_used_it():
     text = hostile.many_kernels(random.Random(1))
     start = time.process_time()
-    try:  # where some kernels were judged before, the report says of the others why they were not
-        said = list(tw.check(text, limits=Limits(seconds=1.0)).not_judged.values())
+    try:  # where some kernels were judged before, the report names the reason for the others
+        reasons = list(tw.check(text, limits=Limits(seconds=1.0)).not_judged.values())
     except LimitError as error:
-        said = [str(error)]
+        reasons = [str(error)]
     ended = r"stopped: (1 s were used up .*; [a-z ]+.* took \d+\.\d s of it|the budget of this call was used up)"
-    assert any(re.search(ended, words) for words in said), said
+    assert any(re.search(ended, reason) for reason in reasons), reasons
     assert time.process_time() - start < 4
 
 
@@ -165,7 +165,7 @@ def test_a_stop_that_is_swallowed_comes_again():
 
 
 def busy(seconds):
-    """In a frame of its own: what CPython 3.13 raises at the turn of a loop passes by its frame's own `with`."""
+    """In a separate frame: what CPython 3.13 raises at the end of a loop's iteration skips the `with` of its frame."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
@@ -190,22 +190,22 @@ def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
     noise = "\x1b[2J\x07\x9b2J\u202e"
     (tmp_path / "a\x1b[2J.cu").write_text(f"__global__ void k(float* a) {{ a[0] = {noise} 1; }}\nint main() {{}}\n")
     (tmp_path / "t.toml").write_text('title = "\\u001b[2J"\n')
-    for words in (["run"], ["run", "--json"], ["run", "--format", "sanitizer"], ["grade"],
+    for arguments in (["run"], ["run", "--json"], ["run", "--format", "sanitizer"], ["grade"],
                   ["grade", "--assignment", str(tmp_path / "t.toml")], ["check"], ["trace"]):  # fmt: skip
-        assert run([*words, str(tmp_path / "a\x1b[2J.cu")]) in (1, 2), words
-        said = "".join(capfd.readouterr())
-        assert said.strip()
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said), (words, said)
+        assert run([*arguments, str(tmp_path / "a\x1b[2J.cu")]) in (1, 2), arguments
+        shown = "".join(capfd.readouterr())
+        assert shown.strip()
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown), (arguments, shown)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
-def test_a_child_that_cannot_say_why_it_ended_is_spoken_for(capfd):
+def test_the_parent_reports_for_a_child_that_cannot(capfd):
     """Where memory is used up, the sentence about it may need more than there is."""
 
     def used_up(arguments):
         raise MemoryError
 
     assert guarded(["check", "kernel.cu"], used_up) == 4
-    said = capfd.readouterr().err
-    assert "ended without a word" in said
-    assert "2048 MiB were allowed" in said
+    errors = capfd.readouterr().err
+    assert "ended without a word" in errors
+    assert "2048 MiB were allowed" in errors

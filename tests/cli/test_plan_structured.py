@@ -1,4 +1,4 @@
-"""`tilewise plan` of values with fields: the step's own issue limit, on this CPU and on a card that is not there."""
+"""`tilewise plan` of values with fields: the step's own issue limit, on this CPU and on a card that is not present."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import json
 from tilewise.cli.main import run
 
 
-def said(capsys, *arguments):
+def planned(capsys, *arguments):
     assert run(["plan", "--shape", "512x256x128", *arguments]) == 0
     return capsys.readouterr().out
 
 
 def test_it_prints_the_issue_limit(capsys):
     for device in ("cpu", "h200"):
-        assert "issue limit" in said(capsys, "--semiring", "min_count", "--dtype", "float32,int32", "--device", device)
-        told = json.loads(said(capsys, "--semiring", "4_best", "--device", device, "--json"))
-        assert told["floor"] == 512 * 256 * 128 / told["limit"]
+        assert "issue limit" in planned(
+            capsys, "--semiring", "min_count", "--dtype", "float32,int32", "--device", device
+        )
+        document = json.loads(planned(capsys, "--semiring", "4_best", "--device", device, "--json"))
+        assert document["floor"] == 512 * 256 * 128 / document["limit"]
 
 
 def test_a_cards_text_is_whole(capsys):
-    text = said(capsys, "--semiring", "dual", "--device", "h200", "--source")
+    text = planned(capsys, "--semiring", "dual", "--device", "h200", "--source")
     assert "struct __align__(8) Value" in text
     assert 'extern "C" __global__' in text
 

@@ -22,13 +22,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(capsys, words, *expected, code=2):
-    assert run(words) == code
+def refused(capsys, arguments, *expected, code=2):
+    assert run(arguments) == code
     err = capsys.readouterr().err
     assert len([line for line in err.splitlines() if line.startswith("error")]) == 1
     assert "report it" not in err
-    for word in expected:
-        assert word in err
+    for part in expected:
+        assert part in err
     return err
 
 
@@ -58,7 +58,7 @@ def test_dense_matrix_market_files_as_scipy_reads_them(folder, kind):
     np.testing.assert_array_equal(made, whole)
 
 
-def test_a_few_bytes_that_ask_for_gigabytes_are_refused(folder, capsys, monkeypatch):
+def test_a_few_bytes_that_declare_gigabytes_are_refused(folder, capsys, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda root=None: (300_000_000, "the container's limit, memory.max"))
     (folder / "G.mtx").write_text("%%MatrixMarket matrix coordinate real general\n20000 20000 1\n1 1 1\n")
     refused(capsys, ["closure", "G.mtx"], "20000×20000", "3.2 GB", "the container's limit, memory.max")
@@ -96,7 +96,7 @@ def test_accumulate_without_out_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("options", "expected"),
     [
         (["--cluster", "tls://nowhere:1"], "needs --tls-ca, --tls-cert, --tls-key"),
         (["--cluster", "tls://nowhere:1", "--tls-ca", "none", "--tls-cert", "A.npy", "--tls-key", "A.npy"], "does not"),
@@ -104,14 +104,14 @@ def test_accumulate_without_out_is_refused(folder):
         (["--tls-ca", "none"], "belong to --cluster"),
     ],
 )  # fmt: skip
-def test_tls_without_its_files_is_a_sentence(folder, capsys, words, expected):
+def test_tls_without_its_files_is_a_sentence(folder, capsys, options, expected):
     pytest.importorskip("distributed")
-    assert run(["multiply", "A.npy", "A.npy", "-o", "C.npy", *words]) == 2
+    assert run(["multiply", "A.npy", "A.npy", "-o", "C.npy", *options]) == 2
     assert expected in capsys.readouterr().err
     assert sorted(os.listdir(folder)) == ["A.npy"]
 
 
-def test_a_part_that_was_cut_short_says_how_to_begin_anew(folder, capsys):
+def test_a_truncated_part_is_refused_with_how_to_restart(folder, capsys):
     from tilewise.scale.files import FileProduct
 
     job = FileProduct(Path("A.npy"), Path("A.npy"), Path("C.npy"), memory=8 * 10**9)
@@ -120,5 +120,5 @@ def test_a_part_that_was_cut_short_says_how_to_begin_anew(folder, capsys):
     os.truncate(job.output.part, 100)
     job.close()
     refused(capsys, ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu"], "--restart")
-    words = ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu", "--restart"]
-    assert run(words) == 0
+    arguments = ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu", "--restart"]
+    assert run(arguments) == 0

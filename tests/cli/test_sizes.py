@@ -11,15 +11,15 @@ from tilewise.errors import TooLargeError
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["multiply", "--shape", "3000000x3000000x3000000"],
         ["multiply", "--shape", "99999999999x99999999999x99999999999"],
         ["multiply", "--shape", "10000000x1x10000000"],
     ],
 )
-def test_a_shape_that_does_not_fit(capsys, words):
-    assert run(words) == 2
+def test_a_shape_that_does_not_fit(capsys, arguments):
+    assert run(arguments) == 2
     err = capsys.readouterr().err
     assert "of memory, and" in err
     assert "can be had" in err

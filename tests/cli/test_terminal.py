@@ -56,7 +56,7 @@ __global__ void k(float* a, int n) {{
 """
 
 
-def on_a_terminal(folder: Path, *words: str) -> tuple[int, bytes]:
+def on_a_terminal(folder: Path, *arguments: str) -> tuple[int, bytes]:
     """The command with a terminal for its three streams; everything that came there."""
     ours, theirs = pty.openpty()
     environment = {
@@ -66,35 +66,35 @@ def on_a_terminal(folder: Path, *words: str) -> tuple[int, bytes]:
         "LANG": "C.UTF-8",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "tilewise", *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
+        [sys.executable, "-m", "tilewise", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
         env=environment, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
-    said = b""
+    output = b""
     with contextlib.suppress(OSError):  # EIO, when the last one has closed it
         while data := os.read(ours, 4096):
-            said += data
+            output += data
     os.close(ours)
-    return process.wait(), said
+    return process.wait(), output
 
 
-def obeyed(said: bytes) -> list[str]:
-    text = said.decode("utf-8", "surrogateescape")
+def obeyed(output: bytes) -> list[str]:
+    text = output.decode("utf-8", "surrogateescape")
     return OBEYED.findall(text) + re.findall("[\udc80-\udcff]", text)
 
 
 def test_what_a_program_prints_is_shown_on_a_terminal(tmp_path):
     (tmp_path / "p.cu").write_text(PROGRAM)
-    _, said = on_a_terminal(tmp_path, "run", "p.cu")
-    assert obeyed(said) == []
-    lines = said.decode().replace("\r\n", "\n")
-    assert r"stdout \x1b]0;title\x07 \x1b[2J \x9b2J \x9b2J \x0e \x7f \x07 \x0b\x0c|" + "\b\r\t café \\u202e \n" in lines
-    assert "\né\n\\x00\\x1bc\n" in lines
-    assert "cout \\x1b[1m\\x1bc\n" in lines
-    assert "cerr \\x1b[1m./p\n" in lines
-    assert "stderr \\x1b[31m\n" in lines
-    assert "device \\x1b[31m \\x1b \\x1b]0;title\\x07\n" in lines
-    assert "what \\x1b[2J" in lines
+    _, output = on_a_terminal(tmp_path, "run", "p.cu")
+    assert obeyed(output) == []
+    shown = output.decode().replace("\r\n", "\n")
+    assert r"stdout \x1b]0;title\x07 \x1b[2J \x9b2J \x9b2J \x0e \x7f \x07 \x0b\x0c|" + "\b\r\t café \\u202e \n" in shown
+    assert "\né\n\\x00\\x1bc\n" in shown
+    assert "cout \\x1b[1m\\x1bc\n" in shown
+    assert "cerr \\x1b[1m./p\n" in shown
+    assert "stderr \\x1b[31m\n" in shown
+    assert "device \\x1b[31m \\x1b \\x1b]0;title\\x07\n" in shown
+    assert "what \\x1b[2J" in shown
 
 
 @pytest.mark.parametrize("where", ["stdout", "stderr"])
@@ -115,7 +115,7 @@ def test_the_bytes_stay_as_they_are_where_no_terminal_is(tmp_path, where):
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["run"], ["run", "--all", "--lang", "vi"], ["run", "--json"], ["run", "--format", "sarif"],
         ["run", "--format", "sanitizer"],
@@ -129,17 +129,17 @@ def test_the_bytes_stay_as_they_are_where_no_terminal_is(tmp_path, where):
 )  # fmt: skip
 @pytest.mark.parametrize("text", [PROGRAM, KERNEL, f"#error {NOISE}\n{KERNEL}"], ids=["program", "kernel", "error"])
 @pytest.mark.drawn(6)
-def test_what_commands_quote_of_a_file_is_shown(tmp_path, words, text):
-    """Its name, its lines, its messages, the names it opens and includes."""
+def test_what_commands_quote_of_a_file_is_shown(tmp_path, arguments, text):
+    """The file's name, its text, its messages, the names it opens and includes."""
     name = f"a{NOISE}.cu"
     (tmp_path / name).write_text(text)
     (tmp_path / "t\x1b[2J.toml").write_text('title = "\\u001b[2J"\n[points]\nproduct = 1\nprogram = 1\n')
-    command, *options = words
+    command, *options = arguments
     if options == ["missing"]:
         name, options = f"b{NOISE}.cu", []
-    _, said = on_a_terminal(tmp_path, command, *options, name)
-    assert said.strip()
-    assert obeyed(said) == [], said
+    _, output = on_a_terminal(tmp_path, command, *options, name)
+    assert output.strip()
+    assert obeyed(output) == [], output
 
 
 def test_what_learn_quotes_is_shown(tmp_path):
@@ -149,9 +149,9 @@ def test_what_learn_quotes_is_shown(tmp_path):
     (tmp_path / f"c{NOISE}").mkdir()
     (tmp_path / f"c{NOISE}" / one.file_name).write_text(KERNEL)
     for folder, code in ((f"c{NOISE}", 1), (f"d{NOISE}", 0)):
-        ended, said = on_a_terminal(tmp_path, "learn", one.name, "--folder", folder)
+        ended, output = on_a_terminal(tmp_path, "learn", one.name, "--folder", folder)
         assert ended == code
-        assert obeyed(said) == [], said
+        assert obeyed(output) == [], output
     assert obeyed(on_a_terminal(tmp_path, "learn", NOISE)[1]) == []
 
 

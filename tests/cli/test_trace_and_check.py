@@ -22,21 +22,21 @@ FOREVER = """__global__ void k(float* A, float* B, float* C, int n) {
 }"""
 
 
-def says(capsys, arguments, code):
+def output_of(capsys, arguments, code):
     assert run([str(a) for a in arguments]) == code
     return capsys.readouterr()
 
 
 class TestTrace:
     def test_without_a_file_it_shows_the_course_s_example(self, capsys):
-        out = says(capsys, ["trace", "--shape", "4x4x4", "--tile", "2"], 0).out
+        out = output_of(capsys, ["trace", "--shape", "4x4x4", "--tile", "2"], 0).out
         assert "(0,1)    M[0][1] → Mds[0][1]" in out
         assert "64 loads with this kernel, 128 without tiles" in out
         assert "Block (0, 0): 16 loads, 32 without tiles" in out
         assert max(map(len, out.splitlines())) <= 80
 
     def test_a_block_and_a_phase_can_be_chosen(self, capsys):
-        out = says(capsys, ["trace", "--shape", "3x3x3", "--block", "1,1", "--phase", "0"], 0).out
+        out = output_of(capsys, ["trace", "--shape", "3x3x3", "--block", "1,1", "--phase", "0"], 0).out
         assert "Block (1, 1)" in out
         assert "Block (0, 0)" not in out
         assert "(1,0)    0 → Mds[1][0]" in out
@@ -45,19 +45,19 @@ class TestTrace:
 
     def test_every_rung_can_be_traced(self, capsys):
         for rung in ("naive", "tiled", "tiled_edges", "coarsened", "register_tiled"):
-            says(capsys, ["trace", "--kernel", rung, "--shape", "4x4x4", "--tile", "2"], 0)
+            output_of(capsys, ["trace", "--kernel", rung, "--shape", "4x4x4", "--tile", "2"], 0)
 
     def test_another_algebra_is_held_against_its_own_product(self, capsys):
-        says(capsys, ["trace", "--shape", "5x4x3", "--semiring", "min_plus", "--dtype", "int32", "--seed", "1"], 0)
-        assert "DtypeError" not in says(capsys, ["trace", "--dtype", "complex64"], 2).err
+        output_of(capsys, ["trace", "--shape", "5x4x3", "--semiring", "min_plus", "--dtype", "int32", "--seed", "1"], 0)
+        assert "DtypeError" not in output_of(capsys, ["trace", "--dtype", "complex64"], 2).err
 
     def test_faults_end_with_1(self, capsys):
-        out = says(capsys, ["trace", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3"], 1).out
+        out = output_of(capsys, ["trace", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3"], 1).out
         assert "M[0][3] ✗ [1][0]" in out
         assert "silent-overrun: 4 loads" in out
 
     def test_json(self, capsys):
-        document = json.loads(says(capsys, ["trace", "--shape", "4x4x4", "--json"], 0).out)
+        document = json.loads(output_of(capsys, ["trace", "--shape", "4x4x4", "--json"], 0).out)
         assert document["schema"] == 1
         assert document["counters"]["loads"] == 64
         assert len(document["events"]["kind"]) > 0
@@ -65,39 +65,41 @@ class TestTrace:
 
 class TestCheck:
     def test_a_clean_file(self, capsys):
-        out = says(capsys, ["check", KERNELS / "tiled_edges.cu"], 0).out
+        out = output_of(capsys, ["check", KERNELS / "tiled_edges.cu"], 0).out
         assert "no faults in 3 launches" in out
 
     @pytest.mark.parametrize(
-        ("form", "word"),
+        ("form", "expected"),
         [("text", "change:"), ("sanitizer", "ERROR SUMMARY"), ("sarif", "2.1.0"), ("json", '"schema": 1')],
     )
-    def test_faults_in_every_form_end_with_1(self, form, word, capsys):
-        out = says(capsys, ["check", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3", "--format", form], 1).out
-        assert word in out
+    def test_faults_in_every_form_end_with_1(self, form, expected, capsys):
+        out = output_of(capsys, ["check", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3", "--format", form], 1).out
+        assert expected in out
         assert "silent" in out.lower()
         if form in ("sarif", "json"):
             json.loads(out)
 
     def test_several_shapes(self, capsys):
-        out = says(capsys, ["check", KERNELS / "tiled_edges.cu", "--shape", "3x3x3", "--shape", "5x5x5", "--json"], 0)
+        out = output_of(
+            capsys, ["check", KERNELS / "tiled_edges.cu", "--shape", "3x3x3", "--shape", "5x5x5", "--json"], 0
+        )
         assert [r["shape"] for r in json.loads(out.out)["runs"]] == [[3, 3, 3], [5, 5, 5]]
 
     def test_our_own_rungs_are_clean_but_for_the_one_without_checks(self, capsys):
         for rung in ("naive", "tiled_edges", "coarsened", "register_tiled"):
-            says(capsys, ["check", "--kernel", rung, "--tile", "2"], 0)
-        assert "silent-overrun" in says(capsys, ["check", "--kernel", "tiled", "--tile", "4", "--strict"], 1).out
+            output_of(capsys, ["check", "--kernel", rung, "--tile", "2"], 0)
+        assert "silent-overrun" in output_of(capsys, ["check", "--kernel", "tiled", "--tile", "4", "--strict"], 1).out
 
     def test_arguments_grid_and_macros(self, tmp_path, capsys):
         text = "__global__ void scale(float* x, int n, float by) { int i = blockIdx.x * blockDim.x + threadIdx.x;"
         (tmp_path / "scale.cu").write_text(text + " if (i < LIMIT) x[i] *= by; }")
-        words = ["check", tmp_path / "scale.cu", "--arg", "x=float32:10", "--arg", "n=10", "--arg", "by=0.5"]
-        words += ["--grid", "2", "--block-dim", "8"]
-        says(capsys, [*words, "-D", "LIMIT=n"], 0)
-        assert "6 stores outside x" in says(capsys, [*words, "-D", "LIMIT=100"], 1).out
+        arguments = ["check", tmp_path / "scale.cu", "--arg", "x=float32:10", "--arg", "n=10", "--arg", "by=0.5"]
+        arguments += ["--grid", "2", "--block-dim", "8"]
+        output_of(capsys, [*arguments, "-D", "LIMIT=n"], 0)
+        assert "6 stores outside x" in output_of(capsys, [*arguments, "-D", "LIMIT=100"], 1).out
         np.save(tmp_path / "x.npy", np.ones(16, np.float32))
-        words[3] = f"x={tmp_path / 'x.npy'}"
-        says(capsys, [*words, "-D", "LIMIT=100"], 0)
+        arguments[3] = f"x={tmp_path / 'x.npy'}"
+        output_of(capsys, [*arguments, "-D", "LIMIT=100"], 0)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +141,14 @@ def test_bad_input_gets_one_sentence(arguments, code, expected, tmp_path, monkey
     (tmp_path / "empty.cu").write_text("int main() { return 0; }")
     (tmp_path / "folder.cu").mkdir()
     monkeypatch.chdir(tmp_path)
-    err = says(capsys, arguments, code).err
+    err = output_of(capsys, arguments, code).err
     assert expected in err
     assert "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith(("error:", "Error:"))]) == 1
 
 
 def test_a_refused_text_is_quoted_with_a_caret(capsys):
-    err = says(capsys, ["check", KERNELS / "slip.cu"], 2).err
+    err = output_of(capsys, ["check", KERNELS / "slip.cu"], 2).err
     place, line, caret = err.splitlines()
     assert place.endswith("slip.cu:12:28: t is not declared")
     assert line[caret.index("^") :].startswith("t * TILE_WIDTH+tx < Width")
@@ -159,7 +161,7 @@ def test_interrupting_ends_with_130(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checking, "simulate", interrupted)
-    says(capsys, ["check", KERNELS / "tiled_edges.cu"], 130)
+    output_of(capsys, ["check", KERNELS / "tiled_edges.cu"], 130)
 
 
 def seconds_of(*command):
@@ -178,17 +180,17 @@ def test_a_small_trace_is_quick_from_the_command_line():
     """Start of Python included: 0.4 s, or as much longer as a slow machine takes to start Python with NumPy alone."""
     spent, bare = [], []
     for _ in range(5):
-        taken, said = seconds_of("-m", "tilewise", "trace", "--shape", "4x4x4")
+        taken, out = seconds_of("-m", "tilewise", "trace", "--shape", "4x4x4")
         spent.append(taken)
         bare.append(seconds_of("-c", "import numpy, click")[0])
-    assert b"64 loads" in said
+    assert b"64 loads" in out
     assert min(spent) < max(0.4, 3.5 * min(bare)), (spent, bare)
 
 
 def test_trace_writes_the_page_and_pictures(tmp_path, capsys):
     page, picture, folder = tmp_path / "t.html", tmp_path / "t.svg", tmp_path / "all"
-    words = ["trace", "--shape", "3x3x3", "--block", "all", "--html", str(page), "--svg", str(picture)]
-    assert run([*words, "--svg-dir", str(folder), "--lang", "vi", "--phase", "1"]) == 0
+    arguments = ["trace", "--shape", "3x3x3", "--block", "all", "--html", str(page), "--svg", str(picture)]
+    assert run([*arguments, "--svg-dir", str(folder), "--lang", "vi", "--phase", "1"]) == 0
     assert "<!doctype html>" in page.read_text()
     assert "pha 1" in picture.read_text()
     assert len(list(folder.glob("*.svg"))) == 8
@@ -211,12 +213,12 @@ def test_json_is_strict_where_a_fill_is_infinite(capsys):
         "min_plus",
         "--json",
     ]
-    document = json.loads(says(capsys, arguments, 0).out, parse_constant=refuse)
+    document = json.loads(output_of(capsys, arguments, 0).out, parse_constant=refuse)
     assert "inf" in document["events"]["value"]
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["trace", "--phase", "7"], "--phase 7: this run has phases 0 to 1"),
         (["trace", "--shape", "2x2x2", "--phase", "1"], "--phase 1: this run has phase 0 only"),
@@ -227,8 +229,8 @@ def test_json_is_strict_where_a_fill_is_infinite(capsys):
         (["trace", "--shape", "4x4x4", "--limit", "steps=3"], "--limit steps=6 allows more"),
     ],
 )
-def test_what_is_wrong_is_said_and_what_would_be_right(capsys, words, sentence):
-    assert run(words) in (2, 4)
+def test_an_error_names_what_is_wrong_and_what_would_be_right(capsys, arguments, sentence):
+    assert run(arguments) in (2, 4)
     assert sentence in capsys.readouterr().err
 
 
@@ -247,7 +249,7 @@ def test_info_prints_what_to_install_whole(monkeypatch, capsys):
     assert "pip install 'tilewise[cuda]'" in capsys.readouterr().out
 
 
-def test_an_interrupt_while_importing_is_one_word(tmp_path):
+def test_an_interrupt_while_importing_prints_one_message(tmp_path):
     (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
     import tilewise
 

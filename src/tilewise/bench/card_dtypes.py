@@ -12,20 +12,21 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from tilewise.api import matmul, plan
 from tilewise.bench import torch_products as products
 from tilewise.bench.rows import Row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import Work, on_card
-from tilewise.bench.torch_products import OURS, SAMPLE, Case, cubes
+from tilewise.bench.torch_products import OURS, SAMPLE, ProductCase, cubes
 
-FLOAT32_CASES: tuple[Case, ...] = (
+FLOAT32_CASES: tuple[ProductCase, ...] = (
     *cubes(1024, 2047, 2048, 3000, 4095, 4096, 4097, 8191, 8192, 16383, 16384),
-    Case((5003, 3001, 7013)),
-    Case((4096, 4096, 14336)),
-    Case((8192, 1024, 8192)),
-    Case((4096, 50257, 4096)),
-    *(Case((4097,) * 3, layouts) for layouts in ("NT", "TN", "TT")),
-    Case((4096,) * 3, "NN", 1),
+    ProductCase((5003, 3001, 7013)),
+    ProductCase((4096, 4096, 14336)),
+    ProductCase((8192, 1024, 8192)),
+    ProductCase((4096, 50257, 4096)),
+    *(ProductCase((4097,) * 3, layouts) for layouts in ("NT", "TN", "TT")),
+    ProductCase((4096,) * 3, "NN", 1),
 )
 DATA = ("normal", "uniform", "exponents 2^±20", "ill-conditioned", "cancelling")
 DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
@@ -38,14 +39,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "float8 to bfloat16, fast peer": {"dtype": "bfloat16"},
 }
 KINDS = tuple(OPTIONS)
-CASES: dict[str, tuple[Case, ...]] = {
+CASES: dict[str, tuple[ProductCase, ...]] = {
     "float32": FLOAT32_CASES,
     "tf32": (
-        *(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN")),
+        *(ProductCase((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN")),
         *cubes(2047, 4097, 8191),
-        Case((5003, 3001, 7013)),
+        ProductCase((5003, 3001, 7013)),
     ),
-    "int8 to int32": tuple(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN", "TN")),
+    "int8 to int32": tuple(
+        ProductCase((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN", "TN")
+    ),
     "float8 to bfloat16": cubes(4096, 8192, layouts="NT"),
     "float8 to bfloat16, fast peer": cubes(4096, 8192, layouts="NT"),
 }
@@ -64,11 +67,9 @@ def pieces(request: Request) -> Iterator[Piece]:
             yield partial(float8_errors, result, data, depth)
 
 
-def speed(kind: str, case: Case, rounds: int) -> list[Row]:
+def speed(kind: str, case: ProductCase, rounds: int) -> list[Row]:
     """One row: ours and the fastest of the vendor's, each product checked."""
     torch = products.torch_for("bench dtypes")
-    from tilewise.api import matmul, plan
-
     m, k, n = case.shape
     torch.manual_seed(0)
     M, N = _operands(torch, kind, case)
@@ -102,7 +103,7 @@ def _row(
     }
 
 
-def _operands(torch: Any, kind: str, case: Case) -> tuple[Any, Any]:
+def _operands(torch: Any, kind: str, case: ProductCase) -> tuple[Any, Any]:
     if kind.startswith("int8"):
         draw = lambda *extents: torch.randint(-128, 128, extents, device="cuda")  # noqa: E731
         return products.operands(torch, case, torch.int8, draw=draw)
@@ -126,8 +127,6 @@ def _scaled_mm(torch: Any, M: Any, N: Any, result: Any, fast: bool) -> Callable[
 def float32_errors(data: str, depth: int) -> list[Row]:
     """One row: our error and SGEMM's, on the same operands."""
     torch = products.torch_for("bench dtypes")
-    from tilewise.api import matmul
-
     torch.backends.cuda.matmul.allow_tf32 = False
     M, N = operands(torch, data, 1024, depth, 1024)
     both = matmul(M, N, kernel="bf16x6"), torch.mm(M, N)
@@ -137,8 +136,6 @@ def float32_errors(data: str, depth: int) -> list[Row]:
 def float8_errors(result: str, data: str, depth: int) -> list[Row]:
     """One row: our error into P of dtype `result`, and the vendor's, whose sums leave the tensor cores too."""
     torch = products.torch_for("bench dtypes")
-    from tilewise.api import matmul
-
     M, N = operands(torch, data, 1024, depth, 1024)
     M, N = M.to(torch.float8_e4m3fn), N.T.contiguous().to(torch.float8_e4m3fn).T
     ours = matmul(M, N, kernel="k_major", dtype=None if result == "float32" else result)

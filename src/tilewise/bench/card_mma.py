@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from tilewise.api import matmul
+from tilewise.bench.cublaslt import fastest_mma_sync
 from tilewise.bench.rows import Row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import HOLD_CYCLES, Work
-from tilewise.bench.torch_products import CUBLAS, OURS, Case, cubes, measured_rows, operands, torch_for
+from tilewise.bench.torch_products import CUBLAS, OURS, ProductCase, cubes, measured_rows, operands, torch_for
 
-DOUBLES = (*cubes(2047, 2048, 4096, 4097, 8191, 8192), Case((5003, 3001, 7013)))
+DOUBLES = (*cubes(2047, 2048, 4096, 4097, 8191, 8192), ProductCase((5003, 3001, 7013)))
 HALVES = (4096, 8192)
 FUSED = (4097, 4096, 4099)
 
@@ -27,11 +29,9 @@ def pieces(request: Request) -> Iterator[Piece]:
         yield partial(fused, rounds)
 
 
-def doubles(case: Case, rounds: int) -> list[Row]:
+def doubles(case: ProductCase, rounds: int) -> list[Row]:
     """float64 as people call it."""
     torch = torch_for("bench mma")
-    from tilewise.api import matmul
-
     m, k, n = case.shape
     torch.manual_seed(0)
     M, N = (torch.randn(*shape, device="cuda", dtype=torch.float64) for shape in ((m, k), (k, n)))
@@ -44,9 +44,6 @@ def doubles(case: Case, rounds: int) -> list[Row]:
 def halves(size: int, rounds: int) -> list[Row]:
     """bfloat16 by mma.sync, beside the fastest of the vendor's kernels that do the same."""
     torch = torch_for("bench mma")
-    from tilewise.api import matmul
-    from tilewise.bench.cublaslt import fastest_mma_sync
-
     torch.manual_seed(0)
     (case,) = cubes(size)
     M, N = operands(torch, case, torch.bfloat16)
@@ -66,8 +63,6 @@ def halves(size: int, rounds: int) -> list[Row]:
 def fused(rounds: int) -> list[Row]:
     """gelu(M·N + bias) in one kernel, by torch.compile, and by torch's own operations."""
     torch = torch_for("bench mma")
-    from tilewise.api import matmul
-
     m, k, n = FUSED
     torch.manual_seed(0)
     M, N = torch.randn(m, k, device="cuda").bfloat16(), (torch.randn(k, n, device="cuda") / k**0.5).bfloat16()

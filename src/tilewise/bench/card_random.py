@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from tilewise.api import matmul, plan
 from tilewise.bench.random_shapes import RandomProduct, drawn, kinds_given
 from tilewise.bench.rows import Row, speed_row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import Work, captured, event_seconds, host_seconds, medians
-from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS, SAMPLE, Case, operands, relative, torch_for
+from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS, SAMPLE, ProductCase, operands, relative, torch_for
 from tilewise.system.quantities import seconds
 
 HOLD_CYCLES = 200_000  # about 0.1 ms for which the card waits while the first calls are queued
@@ -34,11 +35,9 @@ def pieces(request: Request) -> Iterator[Piece]:
 def three_clocks(product: RandomProduct, seed: int, rounds: int) -> list[Row]:
     """One row: ours and the better of the vendor's two by each clock, and the plan."""
     torch = torch_for("bench random")
-    from tilewise.api import matmul, plan
-
     number, precision = getattr(torch, product.dtype), product.precision
     torch.manual_seed(seed)
-    M, N = operands(torch, Case(product.shape, product.layouts), number)
+    M, N = operands(torch, ProductCase(product.shape, product.layouts), number)
     P, theirs = (torch.full((product.m, product.n), float("nan"), device="cuda", dtype=number) for _ in range(2))
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.cuda.synchronize()

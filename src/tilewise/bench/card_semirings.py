@@ -16,6 +16,8 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.expression import largest, minimum
+from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
@@ -23,9 +25,11 @@ from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.bench.ladder import vendor
 from tilewise.bench.rows import Row, peer_row
+from tilewise.bench.semirings import operands
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import GAP_SECONDS, Work, interleaved, on_card
 from tilewise.bench.torch_products import errors_of, is_cold
+from tilewise.compose.graph.closure import closure
 from tilewise.core.recipe import Launch, Recipe
 from tilewise.kernels.plain.text import render_limit
 from tilewise.kernels.plain.ways import Way, way_of
@@ -176,9 +180,6 @@ def compiled_min_plus(size: int, rounds: int, signed: bool) -> list[Row]:
 
 def own_semiring(size: int, rounds: int) -> list[Row]:
     """A user-defined min_plus, written as Python functions, beside the built-in one."""
-    from tilewise.algebra.expression import largest, minimum
-    from tilewise.algebra.semiring import Semiring
-
     own = Semiring("cheapest", add=minimum, mul=lambda x, y: x + y, zero=largest)
     M, N = operands((size, size, size), "float32")
     Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((size, size), dtype_named("float32"), DEVICE)
@@ -191,8 +192,6 @@ def own_semiring(size: int, rounds: int) -> list[Row]:
 
 def closures(size: int, rounds: int) -> list[Row]:
     """closure of a dense graph beside one min_plus product of its size: both take size³ steps."""
-    from tilewise.compose.graph.closure import closure
-
     M = np.ascontiguousarray(operands((size, size, 1), "float32")[0])
     W, P = to_device(M), DeviceArray((size, size), dtype_named("float32"), DEVICE)
     part = to_device(M[:300, :300])
@@ -200,28 +199,6 @@ def closures(size: int, rounds: int) -> list[Row]:
     works = {"closure": lambda: closure(W).free(), "min_plus": lambda: matmul(W, W, semiring="min_plus", out=P)}
     seconds = interleaved(works, rounds, 1, default_stream(DEVICE), GAP_SECONDS)
     return [peer_row("closure float32", "min_plus product", str(size), seconds["closure"], seconds["min_plus"])]
-
-
-def operands(shape: Shape, dtype: str, *, signed: bool = False) -> tuple[Array, Array]:
-    """Random, never all zeros: weights from 0.1 to 1 (half of them negative, if signed), small whole numbers, True for
-    one in a hundred."""
-    m, k, n = shape
-    rng = np.random.default_rng(0)
-    number = dtype_named(dtype).numpy
-
-    def matrix(rows: int, cols: int) -> Array:
-        if dtype == "bool":
-            return rng.random((rows, cols), np.float32) < 0.01
-        if number.kind in "iu":
-            return rng.integers(0, 100, (rows, cols)).astype(number)
-        real = rng.random((rows, cols), np.float32) * 0.9 + 0.1
-        if signed:
-            real *= rng.integers(0, 2, (rows, cols), np.int8) * 2 - 1
-        if number.kind == "c":
-            return (real + 1j * rng.random((rows, cols), np.float32)).astype(number)
-        return real.astype(number)
-
-    return matrix(m, k), matrix(k, n)
 
 
 def check_rows(P: Array, M: Array, N: Array, ring: str) -> None:

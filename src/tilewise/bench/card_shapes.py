@@ -7,28 +7,29 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from tilewise.api import matmul, plan
 from tilewise.bench import torch_products as products
 from tilewise.bench.rows import Row, speed_row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import host_seconds, medians
-from tilewise.bench.torch_products import CUBLAS, OURS, SAMPLE, Case, cubes
+from tilewise.bench.torch_products import CUBLAS, OURS, SAMPLE, ProductCase, cubes
 
-CASES: tuple[Case, ...] = (
+CASES: tuple[ProductCase, ...] = (
     *cubes(512, 1000, 1024, 2047, 2048, 4095, 4096, 4097, 8191, 8192, 16384),
-    Case((333, 555, 777)),
-    Case((4099, 4091, 4093)),
-    Case((5003, 3001, 7013)),
-    Case((5000, 3000, 7016)),
-    Case((4096, 4096, 14336)),
-    Case((8192, 8192, 28672)),
-    Case((4096, 4096, 50257)),
-    Case((4096, 50257, 4096)),  # its backward products: the gradient of the input,
-    Case((50257, 4096, 4096), "TN"),  # and that of the weights
-    *(Case((rows, 8192, 8192)) for rows in (1, 16, 64, 333)),
-    Case((8192, 64, 8192)),
-    Case((128, 65536, 128)),
-    *(Case((size,) * 3, layouts) for size in (4096, 4097) for layouts in ("NT", "TN", "TT")),
-    *(Case((size,) * 3, "NN", 1) for size in (4095, 4096)),
+    ProductCase((333, 555, 777)),
+    ProductCase((4099, 4091, 4093)),
+    ProductCase((5003, 3001, 7013)),
+    ProductCase((5000, 3000, 7016)),
+    ProductCase((4096, 4096, 14336)),
+    ProductCase((8192, 8192, 28672)),
+    ProductCase((4096, 4096, 50257)),
+    ProductCase((4096, 50257, 4096)),  # its backward products: the gradient of the input,
+    ProductCase((50257, 4096, 4096), "TN"),  # and that of the weights
+    *(ProductCase((rows, 8192, 8192)) for rows in (1, 16, 64, 333)),
+    ProductCase((8192, 64, 8192)),
+    ProductCase((128, 65536, 128)),
+    *(ProductCase((size,) * 3, layouts) for size in (4096, 4097) for layouts in ("NT", "TN", "TT")),
+    *(ProductCase((size,) * 3, "NN", 1) for size in (4095, 4096)),
 )
 PADDED = "pad, multiply, slice"
 DTYPE = "bfloat16"
@@ -43,11 +44,9 @@ def pieces(request: Request) -> Iterator[Piece]:
         yield partial(host_cost, rounds)
 
 
-def half_precision(case: Case, rounds: int) -> list[Row]:
+def half_precision(case: ProductCase, rounds: int) -> list[Row]:
     """One row for each candidate; products are checked against float32."""
     torch = products.torch_for("bench shapes")
-    from tilewise.api import matmul, plan
-
     m, k, n = case.shape
     torch.manual_seed(0)
     M, N = products.operands(torch, case, getattr(torch, DTYPE))
@@ -74,8 +73,6 @@ def half_precision(case: Case, rounds: int) -> list[Row]:
 def host_cost(rounds: int) -> list[Row]:
     """What one call on 16×16 tensors costs the host, queued back to back; the card takes less than that."""
     torch = products.torch_for("bench shapes")
-    from tilewise.api import matmul
-
     M, N, P = (torch.randn(16, 16, device="cuda").to(getattr(torch, DTYPE)) for _ in range(3))
     works = {OURS: lambda: matmul(M, N, out=P), CUBLAS: lambda: torch.mm(M, N, out=P)}
 

@@ -1,7 +1,7 @@
 """The vendor's own mma.sync kernels, through cuBLASLt's C interface: its heuristics never choose them on Hopper.
 
 Every algorithm and every configuration of it that cuBLASLt accepts for a square bfloat16 product is run once; the
-fastest whose kernel is not one of Hopper's own is the peer of ours.
+fastest whose kernel does not use wgmma is the peer of ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BFLOAT16, FLOAT32, COMPUTE = 14, 0, 68  # the library's numbers for CUDA_R_16BF,
 TILE, STAGES = 1, 6  # attributes of an algorithm's configuration
 TILES, STAGE_KINDS = 40, 36  # how many values of each are tried
 WORKSPACE = 64 << 20
-HOPPERS = ("sm90", "nvjet")  # in the names of kernels that use wgmma
+WGMMA_NAMES = ("sm90", "nvjet")  # in the names of kernels that use wgmma
 
 Algorithm = ctypes.c_uint64 * 8
 
@@ -53,7 +53,7 @@ def fastest_mma_sync(M: Any, N: Any, P: Any) -> tuple[Callable[[], None], str]:
         if call(algorithm):
             continue
         name = _kernel_name(torch, lambda algorithm=algorithm: call(algorithm))  # type: ignore[misc]
-        if any(part in name for part in HOPPERS):
+        if any(part in name for part in WGMMA_NAMES):
             continue
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()

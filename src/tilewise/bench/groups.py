@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import tilewise as tw
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
@@ -109,8 +110,6 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     """`of_floor`: the time of one dense product of all rows, or of moving what is needed, as a share of ours."""
     import torch
 
-    import tilewise as tw
-
     x = torch.randn(case.rows, case.k, device="cuda").bfloat16()
     w = torch.randn(case.experts, case.k, case.n, device="cuda").bfloat16()
     offsets, P = torch.tensor(ends, dtype=torch.int32, device="cuda"), x.new_empty(case.rows, case.n)
@@ -134,8 +133,6 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
 
 
 def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
-    import tilewise as tw
-
     rng = np.random.default_rng(0)
     x, w = (
         rng.standard_normal(extents, np.float32) for extents in ((case.rows, case.k), (case.experts, case.k, case.n))
@@ -174,8 +171,6 @@ def _double(x: Any) -> Any:
 def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:
     """One row; results and gradients of the two are compared with each other."""
     import torch
-
-    import tilewise as tw
 
     torch.manual_seed(seed)
     number, card = torch.bfloat16, "cuda"

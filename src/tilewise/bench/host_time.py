@@ -17,10 +17,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from tilewise.api import matmul, plan
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import medians
+from tilewise.kernels.detours import recipe_of
 
 SHAPES: tuple[Shape, ...] = ((16,) * 3, (64, 256, 256), (65, 257, 255), (512,) * 3, (777,) * 3)
 DTYPES = {"torch": ("float32", "bfloat16"), "cupy": ("float32",)}
@@ -52,9 +54,6 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]:
     """Microseconds of the host a call, ours and the library's, with the number of launches ours makes."""
-    from tilewise.api import matmul, plan
-    from tilewise.kernels.detours import recipe_of
-
     tensors, theirs, wait = _tensors(shape, dtype, library)
     launches = len(recipe_of(plan(tensors.M[0], tensors.N[0])).steps)
     works: dict[tuple[str, str], Callable[[int], Any]] = {}

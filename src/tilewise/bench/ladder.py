@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api import matmul
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
+from tilewise.backends.reference.limits import measured_machine
 from tilewise.bench.rows import Row, speed_row
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import Work, interleaved
@@ -42,6 +44,8 @@ TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes
 QUEUE_STEPS = 2**31  # smaller products are queued in longer rounds
 SAMPLE = 64  # rows of P that are compared with float64
 
+Arrays = tuple[DeviceArray, DeviceArray, DeviceArray]  # M, N and P on the card
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -53,31 +57,6 @@ class Candidate:
     @property
     def name(self) -> str:
         return f"{self.kernel} {self.tile}" if self.tile else self.kernel
-
-
-@dataclass
-class CardProduct:
-    """The operands of one shape on the card, and some rows of their product in float64."""
-
-    shape: Shape
-    M: DeviceArray
-    N: DeviceArray
-    P: DeviceArray
-    rows: Any
-    expected: Any
-
-    @classmethod
-    def random(cls, shape: Shape) -> CardProduct:
-        m = shape[0]
-        rng = np.random.default_rng(0)
-        M, N = _operands(shape, rng)
-        rows = np.sort(rng.choice(m, min(m, SAMPLE), replace=False))
-        expected = M[rows].astype(np.float64) @ N.astype(np.float64)
-        return cls(shape, to_device(M), to_device(N), to_device(_nans(shape)), rows, expected)
-
-    def free(self) -> None:
-        for array in (self.M, self.N, self.P):
-            array.free()
 
 
 def pieces(request: Request) -> Iterator[Piece]:
@@ -113,30 +92,36 @@ def _sweep() -> list[Candidate]:
 
 def on_card(shape: Shape, candidates: list[Candidate], rounds: int) -> list[Row]:
     """One row for each candidate, all timed in the same rounds on the same operands."""
-    product = CardProduct.random(shape)
-    stream, machine, steps = default_stream(DEVICE), describe(DEVICE), math.prod(shape)
+    m, steps, rng = shape[0], math.prod(shape), np.random.default_rng(0)
+    M, N = _operands(shape, rng)
+    sample = np.sort(rng.choice(m, min(m, SAMPLE), replace=False))
+    expected = M[sample].astype(np.float64) @ N.astype(np.float64)
+    nans = np.full((m, shape[2]), np.nan, np.float32)
+    arrays = to_device(M), to_device(N), to_device(nans)
+    stream, machine = default_stream(DEVICE), describe(DEVICE)
     works: dict[str, Work] = {}
     plans: dict[str, Plan | None] = {}
     errors: dict[str, float] = {}
     try:
         for candidate in candidates:
             name = candidate.name
-            works[name], plans[name] = _work(candidate, product, stream)
-            product.P.copy_from(_nans(shape))
+            works[name], plans[name] = _work(candidate, shape, arrays, stream)
+            arrays[2].copy_from(nans)
             works[name]()
-            errors[name] = relative_error(product.P.numpy()[product.rows], product.expected)
+            errors[name] = relative_error(arrays[2].numpy()[sample], expected)
             if not errors[name] < TOLERANCE:
                 raise AssertionError(f"{name} is wrong at {shape}: relative error {errors[name]:.2e}")
         seconds = interleaved(works, rounds, 3 if steps >= QUEUE_STEPS else 20, stream)
     finally:
-        product.free()
+        for array in arrays:
+            array.free()
     rows = []
     for candidate in candidates:
         name, plan = candidate.name, plans[candidate.name]
         share = steps / seconds[name] / machine.step_rate("float32")
         row = _row(candidate, shape, seconds[name], share_of_peak=share, relative_error=errors[name])
         if plan:
-            moved = plan.loads_with_tiles * 4 + shape[0] * shape[2] * 4
+            moved = plan.loads_with_tiles * 4 + m * shape[2] * 4
             row |= {"predicted_seconds": plan.predicted, "bytes_with_tiles": moved}
         rows.append(row)
     return rows
@@ -151,9 +136,6 @@ def on_host(shape: Shape, repeats: int) -> list[Row]:
 
 def on_cpu(size: int, tiles: tuple[int, ...], rounds: int) -> list[Row]:
     """The reference engine at every tile width beside NumPy's product."""
-    from tilewise.api import matmul
-    from tilewise.backends.reference.limits import measured_machine
-
     shape = (size, size, size)
     M, N = _operands(shape, np.random.default_rng(0))
     expected = M.astype(np.float64) @ N.astype(np.float64)
@@ -181,25 +163,20 @@ def _operands(shape: Shape, rng: np.random.Generator) -> tuple[Any, Any]:
     return rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
 
 
-def _nans(shape: Shape) -> Any:
-    return np.full((shape[0], shape[2]), np.nan, np.float32)
-
-
-def _work(candidate: Candidate, product: CardProduct, stream: Any) -> tuple[Work, Plan | None]:
+def _work(candidate: Candidate, shape: Shape, arrays: Arrays, stream: Any) -> tuple[Work, Plan | None]:
     if candidate.kernel == "course":
-        return _course(candidate.tile, product, stream), None
+        return _course(candidate.tile, shape, arrays, stream), None
     if candidate.kernel == "cublas":
-        return _cublas(product), None
-    plan = make_plan(problem_of_shape(*product.shape), describe(DEVICE), candidate.kernel, candidate.tile or None)
-    M, N, P = product.M.pointer, product.N.pointer, product.P.pointer
+        return _cublas(arrays), None
+    plan = make_plan(problem_of_shape(*shape), describe(DEVICE), candidate.kernel, candidate.tile or None)
+    M, N, P = (array.pointer for array in arrays)
     return (lambda: run_plan(plan, DEVICE, stream, M=M, N=N, P=P)), plan
 
 
-def _course(tile: int, product: CardProduct, stream: Any) -> Work:
+def _course(tile: int, shape: Shape, arrays: Arrays, stream: Any) -> Work:
     text = f"#define TILE_WIDTH {tile}\n" + shipped("bench/course.cu").read_text(encoding="utf-8")
-    m, k, n = product.shape
-    pointers = (ctypes.c_void_p(x.pointer) for x in (product.M, product.N, product.P))
-    arguments = (*pointers, *(ctypes.c_int(extent) for extent in (m, k, n)))
+    m, _, n = shape
+    arguments = (*(ctypes.c_void_p(array.pointer) for array in arrays), *map(ctypes.c_int, shape))
     launch = Launch.of(text, "course", (math.ceil(n / tile), math.ceil(m / tile)), (tile, tile), arguments)
     launcher = Launcher(Recipe((launch,)), DEVICE)
     return lambda: launcher(int(stream.handle))
@@ -212,9 +189,8 @@ def vendor() -> str | None:
     return next((name for name in ("torch", "cupy") if find_spec(name)), None)
 
 
-def _cublas(product: CardProduct) -> Work:
+def _cublas(arrays: Arrays) -> Work:
     """float32 without TF32, into the same P, on the same default stream."""
-    arrays = (product.M, product.N, product.P)
     if vendor() == "torch":
         import torch
 

@@ -89,16 +89,14 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         flat = x.flatten(0, 1)
         room = max(1, flat.shape[0] // self.up.shape[0])
-        share, taken = (
-            self.choose(flat).softmax(-1).topk(room, 0)
-        )  # each expert takes the tokens that score highest: equal loads
+        share, taken = self.choose(flat).softmax(-1).topk(room, 0)
         rows = flat[taken.T]
         made = torch.bmm(functional.silu(torch.bmm(rows, self.up)), self.down) * share.T[..., None]
         out = torch.zeros_like(flat).index_add(0, taken.T.flatten(), made.flatten(0, 1))
         return out.view_as(x)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     def __init__(self, s: Sizes, kind: str) -> None:
         super().__init__()
         plain = kind == "gpt2"
@@ -116,7 +114,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(s.vocabulary, s.width)
         self.positions = nn.Embedding(s.tokens, s.width) if kind == "gpt2" else None
-        self.blocks = nn.ModuleList(Block(s, kind) for _ in range(s.layers))
+        self.blocks = nn.ModuleList(TransformerBlock(s, kind) for _ in range(s.layers))
         self.last = nn.LayerNorm(s.width) if kind == "gpt2" else nn.RMSNorm(s.width)
         self.head = nn.Linear(s.width, s.vocabulary, False)
         nn.init.normal_(self.tokens.weight, std=0.02)

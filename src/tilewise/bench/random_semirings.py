@@ -14,6 +14,12 @@ from functools import partial
 
 import numpy as np
 
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.api import matmul, plan
+from tilewise.backends.cpu.peak import peak_work
+from tilewise.backends.cpu.runtime.pool import set_num_threads
+from tilewise.backends.cpu.touch import touch_work
 from tilewise.bench.rows import Row
 from tilewise.bench.shapes import draw
 from tilewise.bench.suites import Piece, Request, Shape
@@ -41,13 +47,6 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def against_limits(shape: Shape, ring: str, dtype: str, threads: int, rounds: int) -> list[Row]:
-    from tilewise.algebra.builtin import find_semiring
-    from tilewise.algebra.dtypes import dtype_named
-    from tilewise.api import matmul, plan
-    from tilewise.backends.cpu.peak import peak_work
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-    from tilewise.backends.cpu.touch import touch_work
-
     set_num_threads(threads)
     m, k, n = shape
     rng = np.random.default_rng(0)
@@ -84,9 +83,6 @@ def against_limits(shape: Shape, ring: str, dtype: str, threads: int, rounds: in
 def halves(shape: Shape, threads: int, rounds: int) -> list[Row]:
     """One row for each half, timed in the same bursts as float32."""
     from ml_dtypes import bfloat16
-
-    from tilewise.api import matmul, plan
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     m, k, n = shape

@@ -13,7 +13,9 @@ from typing import Any
 from tilewise.api import matmul
 from tilewise.bench.peak import Peak, resident
 from tilewise.bench.rows import Row
-from tilewise.scale.cluster import local_workers
+from tilewise.core.problem import problem_of_shape
+from tilewise.scale.cluster import StoredMatrix, local_workers
+from tilewise.scale.workers import Crew, Spread
 
 WORKERS = 4
 
@@ -130,10 +132,6 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
 
     import dask.array as da
     import numpy as np
-
-    from tilewise.core.problem import problem_of_shape
-    from tilewise.scale.cluster import StoredMatrix
-    from tilewise.scale.workers import Crew, Spread
 
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.api import matmul
+from tilewise.backends.cpu.peak import peak_work
+from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.rows import Row, peer_row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import Work, bursts
+from tilewise.compose.graph.closure import closure
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 CASES = (
     *((ring, dtype) for ring in ("min_plus", "max_plus", "max_times", "max_min") for dtype in ("float32", "float64")),
@@ -32,16 +40,10 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: int = 1, rounds: int = 5) -> list[Row]:
     """One row a semiring and dtype: steps a second, and their share of the port limit of the same run."""
-    from tilewise.algebra.builtin import find_semiring
-    from tilewise.algebra.dtypes import dtype_named
-    from tilewise.api import matmul
-    from tilewise.backends.cpu.peak import peak_work
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-
     set_num_threads(threads)
     rows = []
     for ring, dtype in cases:
-        M, N = _operands(size, dtype)
+        M, N = operands((size, size, size), dtype)
         P = np.empty((size, size), dtype)
         algebra = find_semiring(ring).over(dtype_named(dtype))
         peak, steps = peak_work(algebra, threads)
@@ -57,19 +59,16 @@ def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: 
 
 def min_plus_peers(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
     """min_plus in float32 beside NumPy row by row, torch broadcasting, python-graphblas and Numba's best loop."""
-    from tilewise.api import matmul
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-
     set_num_threads(threads)
-    M, N = _operands(size, "float32")
+    M, N = operands((size, size, size), "float32")
     P = np.empty((size, size), np.float32)
     right = matmul(M, N, semiring="min_plus")
     works: dict[str, Work] = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P)}
-    for name, make in (("numpy rows", _numpy), ("torch", _torch), ("graphblas", _graphblas), ("numba", _numba)):
-        work = make(M, N, threads)
-        if work is not None:
-            np.testing.assert_allclose(np.asarray(work()), right, rtol=1e-6)
-            works[name] = work
+    peers = {"numpy rows": _numpy, "torch": _torch, "graphblas": _graphblas, "numba": _numba}
+    for name, make in peers.items():
+        if importlib.util.find_spec(name.split()[0]):
+            works[name] = make(M, N, threads)
+            np.testing.assert_allclose(np.asarray(works[name]()), right, rtol=1e-6)
     seconds = bursts(works, rounds, threads)
     return [_row("min_plus", name, size, threads, seconds) for name in seconds if name != "tilewise"]
 
@@ -79,13 +78,10 @@ def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) 
     where it is run once."""
     from scipy.sparse.csgraph import floyd_warshall
 
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-    from tilewise.compose.graph.closure import closure
-
     set_num_threads(threads)
     rows = []
     for size in sizes:
-        W, _ = _operands(size, "float64")
+        W, _ = operands((size, size, 1), "float64")
         np.testing.assert_allclose(closure(W[:300, :300]), floyd_warshall(W[:300, :300]))
         works = {"tilewise": partial(closure, W), "scipy": partial(floyd_warshall, W)}
         rows.append(_row("closure", "scipy", size, threads, bursts(works, rounds, threads)))
@@ -94,9 +90,6 @@ def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) 
 
 def reachability(size: int = 4096, threads: int = 2, rounds: int = 5) -> list[Row]:
     """lor_land on bits beside OpenBLAS's float32 product of the same size."""
-    from tilewise.api import matmul
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-
     set_num_threads(threads)
     rng = np.random.default_rng(0)
     M, N = (rng.random((size, size)) < 0.01 for _ in range(2))
@@ -114,11 +107,26 @@ def _row(what: str, peer: str, size: int, threads: int, seconds: dict[str, float
     return peer_row(what, peer, size, seconds["tilewise"], seconds[peer], threads=threads)
 
 
-def _operands(size: int, dtype: str) -> tuple[Any, Any]:
+def operands(shape: Shape, dtype: str, *, signed: bool = False) -> tuple[Array, Array]:
+    """Random, never all zeros: weights from 0.1 to 1 (half of them negative, if signed), small whole numbers, True for
+    one in a hundred."""
+    m, k, n = shape
     rng = np.random.default_rng(0)
-    if np.dtype(dtype).kind == "f":
-        return tuple(rng.uniform(0.1, 1, (size, size)).astype(dtype) for _ in range(2))  # type: ignore[return-value]
-    return tuple(rng.integers(0, 100, (size, size)).astype(dtype) for _ in range(2))  # type: ignore[return-value]
+    number = dtype_named(dtype).numpy
+
+    def matrix(rows: int, cols: int) -> Array:
+        if dtype == "bool":
+            return rng.random((rows, cols), np.float32) < 0.01
+        if number.kind in "iu":
+            return rng.integers(0, 100, (rows, cols)).astype(number)
+        real = rng.random((rows, cols), np.float32) * 0.9 + 0.1
+        if signed:
+            real *= rng.integers(0, 2, (rows, cols), np.int8) * 2 - 1
+        if number.kind == "c":
+            return (real + 1j * rng.random((rows, cols), np.float32)).astype(number)
+        return real.astype(number)
+
+    return matrix(m, k), matrix(k, n)
 
 
 def _numpy(M: Any, N: Any, threads: int) -> Work:
@@ -132,9 +140,7 @@ def _numpy(M: Any, N: Any, threads: int) -> Work:
     return rows
 
 
-def _torch(M: Any, N: Any, threads: int) -> Work | None:
-    if importlib.util.find_spec("torch") is None:
-        return None
+def _torch(M: Any, N: Any, threads: int) -> Work:
     import torch
 
     torch.set_num_threads(threads)
@@ -146,18 +152,14 @@ def _torch(M: Any, N: Any, threads: int) -> Work | None:
     return broadcast
 
 
-def _graphblas(M: Any, N: Any, threads: int) -> Work | None:
-    if importlib.util.find_spec("graphblas") is None:
-        return None
+def _graphblas(M: Any, N: Any, threads: int) -> Work:
     import graphblas
 
     A, B = graphblas.Matrix.from_dense(M), graphblas.Matrix.from_dense(N)
     return lambda: graphblas.semiring.min_plus(A @ B).new().to_dense()
 
 
-def _numba(M: Any, N: Any, threads: int) -> Work | None:
-    if importlib.util.find_spec("numba") is None:
-        return None
+def _numba(M: Any, N: Any, threads: int) -> Work:
     import numba
 
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))

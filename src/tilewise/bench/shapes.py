@@ -19,11 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api import matmul, plan
+from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, speed_row
 from tilewise.bench.suites import Piece, Request, Shape
 from tilewise.bench.timing import PAUSE, Work, bursts
+from tilewise.core.accuracy import relative_error
 
 SHAPES: tuple[Shape, ...] = (
     *((size,) * 3 for size in (256, 512, 1000, 1024, 1537, 2048, 4096)),
@@ -65,10 +68,6 @@ def beside_peers(
     """Seconds of each candidate, and how many times faster than each peer tilewise is. The peers take as many threads;
     `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM). `cold`: `cold_over_` of each
     peer, on operands that no cache holds."""
-    from tilewise.api import matmul, plan
-    from tilewise.backends.cpu.runtime.pool import set_num_threads
-    from tilewise.core.accuracy import relative_error
-
     set_num_threads(threads)
     hold(threads)
     m, k, n = shape
@@ -116,8 +115,6 @@ def _blas_of(torch: Any) -> str:
 def _cold_works(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Work]:
     """The candidates, each of whose runs takes the next operands. They start a third apart: what one has just read is
     in the cache for the next."""
-    from tilewise.api import matmul
-
     ours, theirs, others = (cycle(pairs[start:] + pairs[:start]) for start in (i * len(pairs) // 3 for i in range(3)))
     works: dict[str, Work] = {
         "tilewise": lambda: matmul(*next(ours), out=P),

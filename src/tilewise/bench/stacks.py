@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+import tilewise as tw
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, batch_row
 from tilewise.bench.suites import Piece, Request
@@ -80,8 +81,6 @@ def pieces(request: Request) -> Iterator[Piece]:
 def on_card(case: Stack, suite: str) -> list[Row]:
     import torch
 
-    import tilewise as tw
-
     number = getattr(torch, case.dtype)
     M = torch.randn(case.members, case.m, case.k, device="cuda").to(number)
     N = torch.randn(case.members, case.k, case.n, device="cuda").to(number)
@@ -94,8 +93,6 @@ def on_card(case: Stack, suite: str) -> list[Row]:
 
 
 def on_cpu(threads: int, case: Stack, suite: str) -> list[Row]:
-    import tilewise as tw
-
     rng = np.random.default_rng(0)
     M = rng.standard_normal((case.members, case.m, case.k), np.float32)
     N = rng.standard_normal((case.members, case.k, case.n), np.float32)

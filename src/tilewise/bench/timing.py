@@ -101,6 +101,8 @@ def replayed(torch: Any, works: Mapping[str, Work], rounds: int = 5) -> dict[str
     graphs = {}
     for name, work in works.items():
         work()  # compiles and loads
+        work()
+        torch.cuda.synchronize()
         runs = max(1, min(20, int(GRAPH_SECONDS / max(event_seconds(torch, work), 1e-7))))
         graphs[name] = captured(torch, work, runs), runs
     return medians(works, rounds, lambda name: [event_seconds(torch, graphs[name][0].replay) / graphs[name][1]])

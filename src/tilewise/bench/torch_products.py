@@ -21,7 +21,7 @@ SAMPLE = 128  # rows of P that are compared
 
 
 @dataclass(frozen=True)
-class Case:
+class ProductCase:
     """A product: its shape, N for row-major operands and T for column-major, and the first column of a slice."""
 
     shape: Shape
@@ -35,8 +35,8 @@ class Case:
         return size + (f" {self.layouts}" if self.layouts != "NN" else "") + (" sliced" if self.offset else "")
 
 
-def cubes(*sizes: int, layouts: str = "NN") -> tuple[Case, ...]:
-    return tuple(Case((size, size, size), layouts) for size in sizes)
+def cubes(*sizes: int, layouts: str = "NN") -> tuple[ProductCase, ...]:
+    return tuple(ProductCase((size, size, size), layouts) for size in sizes)
 
 
 def torch_for(what: str) -> Any:
@@ -48,7 +48,7 @@ def torch_for(what: str) -> Any:
 
 
 def operands(
-    torch: Any, case: Case, dtype: Any, stack: tuple[int, ...] = (), draw: Callable[..., Any] | None = None
+    torch: Any, case: ProductCase, dtype: Any, stack: tuple[int, ...] = (), draw: Callable[..., Any] | None = None
 ) -> tuple[Any, Any]:
     """M and N, normally distributed unless `draw` makes them."""
     m, k, n = case.shape

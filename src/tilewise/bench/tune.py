@@ -21,7 +21,7 @@ from tilewise.bench.card_shapes import CASES
 from tilewise.bench.random_shapes import RandomProduct, draw, draw_stack
 from tilewise.bench.suites import Shape
 from tilewise.bench.timing import Work, captured, event_seconds, on_card
-from tilewise.bench.torch_products import Case, is_cold, operands, torch_for
+from tilewise.bench.torch_products import ProductCase, is_cold, operands, torch_for
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
@@ -40,10 +40,10 @@ MOST_LAUNCHES = 40  # plans of more are not timed
 
 
 @dataclass(frozen=True)
-class Product:
+class TunedProduct:
     """One product of the suite."""
 
-    case: Case
+    case: ProductCase
     dtype: str
 
     @property
@@ -51,15 +51,15 @@ class Product:
         return f"{self.dtype} {self.case.name}"
 
 
-def suite(dtypes: tuple[str, ...], shapes: tuple[Shape, ...] = ()) -> list[Product]:
+def suite(dtypes: tuple[str, ...], shapes: tuple[Shape, ...] = ()) -> list[TunedProduct]:
     """The products to measure: those of `bench shapes`, or the shapes given."""
-    cases = tuple(Case(shape) for shape in shapes) if shapes else CASES
-    return [Product(case, dtype) for case in cases for dtype in dtypes]
+    cases = tuple(ProductCase(shape) for shape in shapes) if shapes else CASES
+    return [TunedProduct(case, dtype) for case in cases for dtype in dtypes]
 
 
 def tune(
-    products: list[Product], machine: Machine, table: Table, rounds: int, enough: Callable[[], bool]
-) -> Iterator[tuple[Product, str, Entry | None, Table]]:
+    products: list[TunedProduct], machine: Machine, table: Table, rounds: int, enough: Callable[[], bool]
+) -> Iterator[tuple[TunedProduct, str, Entry | None, Table]]:
     """(product, class, its new entry or None where the table had one, the table now), until `enough`."""
     untuned = replace(machine, tuned=None)
     for product in products:
@@ -80,7 +80,7 @@ def tune(
 
 
 def _measured(
-    product: Product, problem: Problem, machine: Machine, kernel: str, tensors: tuple[Any, Any, Any], rounds: int
+    product: TunedProduct, problem: Problem, machine: Machine, kernel: str, tensors: tuple[Any, Any, Any], rounds: int
 ) -> Entry:
     from cuda.core import Stream
 
@@ -117,7 +117,7 @@ def compile_all(plans: list[Plan], arch: str) -> None:
         list(pool.map(lambda text: compile_source(text, arch), texts))
 
 
-def _operands(product: Product) -> tuple[Problem, Any, Any, Any]:
+def _operands(product: TunedProduct) -> tuple[Problem, Any, Any, Any]:
     from tilewise.api import plan
 
     torch = torch_for("tilewise tune")
@@ -138,7 +138,7 @@ def measured_families(
         for _ in range(BATCH):
             product = draw_stack(rng, dtypes) if rng.random() < STACKS else draw(rng, dtypes)
             stack = (product.members,) if product.members > 1 else ()
-            M, N = operands(torch, Case(product.shape, product.layouts), getattr(torch, product.dtype), stack)
+            M, N = operands(torch, ProductCase(product.shape, product.layouts), getattr(torch, product.dtype), stack)
             batch.append((product, M, N, _plans(M, N, product.precision, machine)))
         compile_all([plan for *_, plans in batch for plan in plans], machine.arch)
         for product, M, N, plans in batch:

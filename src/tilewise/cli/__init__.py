@@ -1,1 +1,1 @@
-"""The commands, one file each: parse, call, print. `main` finds them by name and loads only the one asked for."""
+"""The commands, one file each: parse, call, print. `main` finds them by name and imports only that one."""

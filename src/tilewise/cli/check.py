@@ -1,4 +1,4 @@
-"""`tilewise check`: faults only, as text, as compute-sanitizer has them, as SARIF or as JSON; exit 1 if any."""
+"""`tilewise check`: faults only, as text, in compute-sanitizer's form, as SARIF or as JSON; exit 1 if any."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def command(
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
-    Without --shape, a program with a main is run as it stands; then the launch that main makes, with its own sizes,
+    Without --shape, a program with a main is run unchanged; then the launch that main makes, with its own sizes,
     and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
-    show is told apart, and --strict counts it.
+    show is listed apart, and --strict counts it.
 
-    Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
+    Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer prints them.
     """
     from tilewise.cli.terminal import print_json, say
     from tilewise.core.problem import parse_shape

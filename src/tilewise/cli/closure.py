@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tilewise.cli.output import json_option, print_json, print_rows, progress, remark
+from tilewise.cli.output import counted_progress, json_option, remark, show
 
 
 @click.command("closure")
@@ -49,11 +49,8 @@ def command(
         raise click.UsageError("-o and --predecessors name the same file: give two")
     with reserved(output) as place, reserved(predecessors) as table:
         document, rows = _in_memory(graph, ring, device, ends, place, table)
-    if as_json:
-        print_json(document)
-        return
-    print_rows(rows)
-    if output:
+    show(document, rows, as_json)
+    if output and not as_json:
         remark(f"written to {output}")
 
 
@@ -70,16 +67,9 @@ def _in_memory(
 
     W = read_graph(graph, ring)
     tracks = bool(table or ends)
-    bar, task = progress(1, "closing")
     start = time.perf_counter()
-    with bar:
-        made = closure(
-            W,
-            semiring=ring,
-            return_predecessors=tracks,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            device=device,
-        )
+    with counted_progress("closing") as update:
+        made = closure(W, semiring=ring, return_predecessors=tracks, progress=update, device=device)
     seconds = time.perf_counter() - start
     D, before = made if tracks else (made, None)
     nodes = path(before, *ends) if ends else None
@@ -104,26 +94,16 @@ def _in_memory(
 
 
 def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
-    """From file to file, D streaming by once a round."""
+    """From file to file; D is read and written once in each round."""
     from tilewise.compose.graph.rounds import close_file
     from tilewise.scale.budget import budget
-    from tilewise.system.quantities import seconds as time_words
+    from tilewise.system.quantities import seconds as seconds_text
 
-    bar, task = progress(1, "closing")
     start = time.perf_counter()
-    with bar:
-        rounds = close_file(
-            graph,
-            output,
-            semiring,
-            budget(memory, "--memory"),
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with counted_progress("closing") as update:
+        rounds = close_file(graph, output, semiring, budget(memory, "--memory"), update)
     took = time.perf_counter() - start
-    if as_json:
-        print_json({"rounds": rounds.to_json(), "semiring": semiring, "seconds": took, "output": str(output)})
-        return
+    document = {"rounds": rounds.to_json(), "semiring": semiring, "seconds": took, "output": str(output)}
     rate = rounds.nodes**3 / took / 1e9
-    print_rows(
-        [*rounds.summary()[:4], ("time", f"{time_words(took)}   {rate:,.1f} G steps/s"), ("written", str(output))]
-    )
+    time_row = ("time", f"{seconds_text(took)}   {rate:,.1f} G steps/s")
+    show(document, [*rounds.summary()[:4], time_row, ("written", str(output))], as_json)

@@ -1,4 +1,4 @@
-"""`tilewise demo`: the first run of a newcomer."""
+"""`tilewise demo`: a first run: product, check, phases, speed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(device: str, as_json: bool) -> int:
 
     chosen = best_device(device)
     M, N = make_operands(SHAPE, "float32", 0)
-    timed_matmul(M, N, device=chosen)  # the first call compiles the kernel (and wakes the card)
+    timed_matmul(M, N, device=chosen)  # the first call compiles the kernel and starts the card
     report = timed_matmul(M, N, device=chosen)
     checked = check_product(M, N, report)
     loop = loop_seconds(M, N)
@@ -72,7 +72,7 @@ def phases_of_a_small_product() -> str:
     M = np.arange(1, 10).reshape(3, 3)
     N = np.arange(9, 0, -1).reshape(3, 3)
     sums = np.zeros((2, 2), int)
-    lines = []
+    table = []
     for phase in range(2):
         ks = slice(2 * phase, 2 * phase + 2)
         Mds = filled(M[:2, ks], (2, 2), 0, algebra)
@@ -84,9 +84,9 @@ def phases_of_a_small_product() -> str:
             tile_n = _cells(Nds[row], 2 if row < N[ks, :2].shape[0] else 0)
             total = " ".join(f"{value:3d}" for value in sums[row])
             title = f"phase {phase}" if row == 0 else ""
-            lines.append(f"  {title:<9} Mds | {tile_m} |   Nds | {tile_n} |   sums | {total} |")
-        lines.append("            ---- barrier: load ---- barrier: use ----")
-    return "\n".join(lines) + "\n"
+            table.append(f"  {title:<9} Mds | {tile_m} |   Nds | {tile_n} |   sums | {total} |")
+        table.append("            ---- barrier: load ---- barrier: use ----")
+    return "\n".join(table) + "\n"
 
 
 def _cells(row: Any, valid: int) -> str:

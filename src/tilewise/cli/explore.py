@@ -1,4 +1,4 @@
-"""`tilewise explore`: the page to step through a kernel, written to one HTML file and opened."""
+"""`tilewise explore`: the page that steps through a kernel, written to one HTML file and opened."""
 
 from __future__ import annotations
 
@@ -88,20 +88,21 @@ def command(
             at = "x".join(map(str, run.shape))
             remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
             remark(beyond_one_shape(file, run.entry, rest, language))
-    _open(target, show)
+    if not _opened(target.as_uri(), show):
+        remark("no browser could be opened: open the file yourself")
     return 0
 
 
-def _open(page: Path, show: bool | None) -> None:
-    if show or (show is None and sys.stdout.isatty()):
-        import webbrowser
+def _opened(address: str, show: bool | None) -> bool:
+    """False where no browser could be opened; without a choice, only a terminal opens one."""
+    import webbrowser
 
-        if not webbrowser.open(page.as_uri()):
-            remark("no browser could be opened: open the file yourself")
+    wanted = sys.stdout.isatty() if show is None else show
+    return not wanted or webbrowser.open(address)
 
 
 def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
-    """What was said about the kernel, and nothing that was not: the live page has defaults of its own."""
+    """Only the options that were given: the live page has other defaults."""
     from tilewise.core.problem import parse_shape
 
     given = {"shape": parse_shape(shapes[0])} if shapes else {}
@@ -110,7 +111,7 @@ def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def file_or_rung(name: Path) -> str | Path:
-    """A rung by its name, where no such file lies here."""
+    """A rung by its name, where no such file exists."""
     from tilewise.teaching.trace.rungs import is_rung
 
     return str(name) if is_rung(str(name)) and not name.exists() else name
@@ -118,13 +119,11 @@ def file_or_rung(name: Path) -> str | Path:
 
 def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str, Any], show: bool | None) -> int:
     """The live page, until it is interrupted."""
-    import webbrowser
-
     from tilewise.emulator import budget
     from tilewise.errors import UsageError
     from tilewise.teaching.page.live import Server, Workbench
 
-    budget.unwatched("serving the page")  # each edit has limits of its own, in a process of its own
+    budget.unwatched("serving the page")  # each edit runs in another process, with other limits
     workbench = Workbench(file, watch, given)
     try:
         server = Server(workbench, lang, port)
@@ -132,8 +131,7 @@ def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str,
         raise UsageError(f"--port {port} cannot be used: {error.strerror or error}") from error
     click.echo(server.address)
     remark("for this machine only; Ctrl-C ends it")
-    if show or (show is None and sys.stdout.isatty()):
-        webbrowser.open(server.address)
+    _opened(server.address, show)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`tilewise grade`: submissions held against an assignment; a table, CSV, HTML, JUnit, SARIF, JSON, annotations."""
+"""`tilewise grade`: submissions graded by an assignment; a table, CSV, HTML, JUnit, SARIF, JSON, annotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATS = ("table", "csv", "json", "junit", "sarif", "github")
 
 @click.command("grade")
 @click.argument("files", nargs=-1, required=True, metavar="DIR|FILES…")
-@click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="What is asked, as TOML.")
+@click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="Its rules and points, as TOML.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write it there instead of to stdout.")
@@ -30,7 +30,7 @@ def command(
 ) -> int:  # fmt: skip
     """Grade files, folders, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
 
-    Points come from P as it lies in device memory after the kernel ran on random data of the grader's own. Each file is
+    Points come from P in device memory after the kernel ran on random data that the grader drew. Each file is
     graded in a worker process that is replaced when it crashes or takes too long.
     """
     import secrets
@@ -80,7 +80,7 @@ def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, ou
     }[form]()
     if output:
         write(output, made)
-    else:  # names and lines are strangers'; a program that reads gets them as they are
+    else:  # names and lines are untrusted: escaped on a terminal, unchanged for a program
         sys.stdout.write(plain(made.replace("\r\n", "\n")) if sys.stdout.isatty() else made)
 
 

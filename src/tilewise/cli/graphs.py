@@ -1,11 +1,10 @@
 """Graphs in files: a dense .npy, a sparse .npz as SciPy saves it, or a Matrix Market file, as a dense matrix.
 
-What a sparse file does not list is no edge: the semiring's zero. Of two entries for one edge the better one counts.
+What a sparse file does not list is no edge: the semiring's zero. The semiring adds several entries of one edge.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ import numpy as np
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.cli.matrix_market import read_matrix_market
-from tilewise.cli.npy import read_matrix
+from tilewise.cli.npy import opened, read_matrix
 from tilewise.cli.sparse_npz import read_sparse_npz
 from tilewise.errors import FileError, TooLargeError
-from tilewise.system.files import here
 from tilewise.system.memory import check_room
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -26,15 +24,8 @@ Entries = tuple[tuple[int, int], Array, Array, Array]  # shape, rows, columns, w
 
 def read_graph(path: Path, semiring: Semiring) -> Array:
     """The weights of a graph file over a semiring; refused with one sentence where the file is not one."""
-    try:
-        with os.fdopen(here().open(path), "rb") as file:
-            start = file.read(64)
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    with opened(path) as file:
+        start = file.read(64)
     if start.startswith(b"%%MatrixMarket"):
         return _dense(path, read_matrix_market(path), semiring)
     if start.startswith(b"PK"):

@@ -1,4 +1,4 @@
-"""Commands that run other people's kernels run in a child process (`system.guarded`), within one budget."""
+"""Commands that run untrusted kernels run in a child process (`system.guarded`), within one budget."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from tilewise.system.guarded import Publish, in_child
 
-COMMANDS = ("check", "trace", "explore")  # `run` starts a process of its own for the program
+COMMANDS = ("check", "trace", "explore")  # `run` starts another process for the program
 
 
 def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
-    """Run a command, in a child where it may be hostile; its exit code."""
-    name = next((word for word in arguments if not word.startswith("-")), "")
+    """Run a command, in a child process where the kernel is untrusted; its exit code."""
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
     if name not in COMMANDS or not hasattr(os, "fork") or os.environ.get("TILEWISE_DEBUG"):
         return run(arguments)
     ended = in_child(lambda: run(arguments), _watched)

@@ -1,4 +1,4 @@
-"""`tilewise info`: what is here, and what it can do."""
+"""`tilewise info`: devices, engines, caches and versions of this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tilewise.cli.output import json_option, print_json, print_rows, print_table
+from tilewise.core.machine import Machine
 from tilewise.system.version import __version__
 
 PACKAGES = (
@@ -47,12 +48,8 @@ def command(dtypes: bool, as_json: bool) -> None:
     if found["why_no_card"]:
         rows.append(("cuda", found["why_no_card"]))
     for name, cache in found["caches"].items():
-        rows.append(
-            (
-                f"cache {name}",
-                f"{cache['entries']} entries, {cache['bytes']:,} of {cache['limit']:,} bytes in {cache['folder']}",
-            )
-        )
+        filled = f"{cache['entries']} entries, {cache['bytes']:,} of {cache['limit']:,} bytes"
+        rows.append((f"cache {name}", f"{filled} in {cache['folder']}"))
     rows += [("package", f"{name} {number}") for name, number in found["packages"].items()]
     print_rows(rows)
 
@@ -65,21 +62,15 @@ def gather() -> dict[str, Any]:
     from tilewise.system.cache import DiskCache
 
     cpu = measured_machine()
-    devices: list[dict[str, Any]] = [
-        {"device": "cpu", "name": cpu.name, "units": cpu.units, "bandwidth": cpu.bandwidth,
-         "steps": cpu.step_rate("float32"), "source": cpu.source}
-    ]  # fmt: skip
+    devices = [_device("cpu", cpu)]
     why = ""
     for number in range(card_count()):
         from tilewise.backends.cuda.device import describe
 
         card = describe(f"cuda:{number}")
         free, total = memory(f"cuda:{number}")
-        devices.append(
-            {"device": f"cuda:{number}", "name": card.name, "arch": card.arch, "units": card.units,
-             "bandwidth": card.bandwidth, "steps": card.step_rate("float32"), "source": card.source,
-             "memory_free": free, "memory_total": total}
-        )  # fmt: skip
+        more = {"arch": card.arch, "memory_free": free, "memory_total": total}
+        devices.append(_device(f"cuda:{number}", card) | more)
     if len(devices) == 1:
         try:
             open_card("cuda:0")
@@ -98,6 +89,17 @@ def gather() -> dict[str, Any]:
             for kind, c in caches.items()
         },
         "packages": installed(PACKAGES),
+    }
+
+
+def _device(device: str, machine: Machine) -> dict[str, Any]:
+    return {
+        "device": device,
+        "name": machine.name,
+        "units": machine.units,
+        "bandwidth": machine.bandwidth,
+        "steps": machine.step_rate("float32"),
+        "source": machine.source,
     }
 
 

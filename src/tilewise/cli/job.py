@@ -1,4 +1,4 @@
-"""What `multiply` and `demo` share: operands made or read, the device chosen, the product checked."""
+"""What `multiply` and `demo` share: random operands, the choice of a device, the check of a product."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chosen_device(requested: str) -> str:
 
 
 def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[Array, Array]:
-    """Random operands: whole numbers from 0 to 9 for integers, true for one in three, uniform in −1…1 for the rest."""
+    """Random operands: integers from 0 to 9, True for one in three, uniform in −1…1 for the rest."""
     m, k, n = shape
     rng = np.random.default_rng(seed)
     number = dtype_named(dtype)
@@ -57,12 +57,12 @@ def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[A
 
 @dataclass(frozen=True)
 class Check:
-    """A product held against the reference engine: in float64 where the dtype is a float, exactly elsewhere."""
+    """A product compared with the reference engine: in float64 where the dtype is a float, exactly elsewhere."""
 
     rows: int  # how many rows of P were compared
     error: float  # ‖P − ref‖ / ‖ref‖
     tolerance: float
-    cpu_seconds: float  # the reference's time for the whole product, from the rows it did
+    cpu_seconds: float  # the reference's time for the whole product, extrapolated from the rows
 
     @property
     def passed(self) -> bool:

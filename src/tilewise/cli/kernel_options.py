@@ -1,4 +1,4 @@
-"""What `trace` and `check` share: the options that say which kernel, which launch and which arguments are meant."""
+"""What `trace`, `check` and `explore` share: the options that choose the kernel, its launch and its arguments."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OPTIONS = (
     click.option("--shape", "shapes", multiple=True, help="MxKxN: rows of M, columns of M, columns of N."),
     click.option("--tile", type=int, help="Overrides the file's TILE_WIDTH, BLOCK_SIZE and kin; 1 to 32."),
     click.option("--kernel", help=f"A rung of our own ladder instead of a file: {RUNGS}."),
-    click.option("--semiring", default="plus_times", show_default=True, help="What P is held against."),
+    click.option("--semiring", default="plus_times", show_default=True, help="What P is compared with."),
     click.option("--dtype", default="float32", show_default=True, help="Of the rung that --kernel names."),
-    click.option("--entry", help="The __global__ function meant, where the file has several."),
+    click.option("--entry", help="The __global__ function, where the file has several."),
     click.option("--grid", help="Launch so many blocks, X,Y or X,Y,Z, instead of the file's <<<…>>>."),
     click.option("--block-dim", help="Launch blocks of so many threads, X,Y or X,Y,Z."),
     click.option(

@@ -1,4 +1,4 @@
-"""`tilewise learn`: the exercises one after the other: a starter to mend, hints by what is wrong, on to the next."""
+"""`tilewise learn`: the exercises one after the other: a starter to repair, hints by what is wrong."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import click
 @click.argument("exercise", required=False, metavar="[EXERCISE]")
 @click.option("--list", "listing", is_flag=True, help="All exercises, and which are solved.")
 @click.option("--solution", is_flag=True, help="Print the solution.")
-@click.option("--restart", is_flag=True, help="Write the starter file anew, over what stands there.")
+@click.option("--restart", is_flag=True, help="Write the starter file again, over the one that exists.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Of your files.")
 @click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def command(
     exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, lang: str | None, as_json: bool
 ) -> int:
-    """Walk through the exercises: run it, mend the file it names, run it again.
+    """Walk through the exercises: run it, repair the file it names, run it again.
 
     Without EXERCISE (a number or a name) it is the first that is not solved yet. A file that is already there is
     checked with no GPU, on random data; exit 1 until it is right.
@@ -50,7 +50,7 @@ def command(
     if as_json:
         print_json({**grade.to_json(), "hints": hints, "solved": sorted(progress.solved)})
     else:
-        _tell(one, grade, hints, progress, language)
+        _print(one, grade, hints, progress, language)
     return 0 if grade.full else 1
 
 
@@ -83,7 +83,7 @@ def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
     return grade, one.hints_for(grade, language)
 
 
-def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
+def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
     from tilewise.cli.terminal import plain
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import exercises
@@ -91,10 +91,10 @@ def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) 
     from tilewise.teaching.course.telling import item_name, kind_name, sentence
 
     click.echo(f"{one.number}. {one.titles[language]}: {number(grade.points)}/{number(grade.most)}")
-    told = set()
+    shown = set()
     for item in grade.items:
-        if item.points < item.most and (why := sentence(item, grade, language)) not in told:
-            told.add(why)
+        if item.points < item.most and (why := sentence(item, grade, language)) not in shown:
+            shown.add(why)
             click.echo(plain(f"  {item_name(item.name, language)}: {why}"))
     for found in grade.found:
         where = say(language, "findings.line", line=found.line) if found.line else ""
@@ -115,16 +115,13 @@ def _list(progress: Any, language: str, as_json: bool) -> None:
     from tilewise.teaching.course.exercises import exercises
 
     if as_json:
-        rows = [
-            {
-                "number": one.number,
-                "name": one.name,
-                "title": one.titles[language],
-                "solved": one.name in progress.solved,
-            }
-            for one in exercises()
-        ]
-        print_json(rows)
+        solved = progress.solved
+        print_json(
+            [
+                {"number": one.number, "name": one.name, "title": one.titles[language], "solved": one.name in solved}
+                for one in exercises()
+            ]
+        )
         return
     for one in exercises():
         mark = "✓" if one.name in progress.solved else "·"

@@ -1,8 +1,8 @@
-"""`tilewise`: finds the command, runs it, and turns every end into the right exit code and one clear sentence.
+"""`tilewise`: finds the command, runs it, and gives every error an exit code and one sentence.
 
-Exit codes: 0 ok, 1 a check failed, 2 wrong usage or bad input, 3 the device asked for is not there, 4 failed while
+Exit codes: 0 ok, 1 a check failed, 2 wrong usage or bad input, 3 the requested device is missing, 4 failed while
 running, 130 interrupted. Commands are modules of this folder with a click command called `command`; only the one that
-is asked for is imported, so `tilewise --help` stays fast.
+runs is imported, so `tilewise --help` stays fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import click
 
 from tilewise.errors import TilewiseError
-from tilewise.i18n import messages as words
+from tilewise.i18n import messages
 from tilewise.system.version import __version__
 
 INTERRUPTED = 130
@@ -26,19 +26,19 @@ COMMANDS = {
     "trace": "Run a CUDA C kernel with no GPU and see each thread, phase, tile and barrier.",
     "run": "Run a whole CUDA C++ program, its main included, with no GPU and no compiler.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
-    "learn": "Exercises, one after the other: mend a kernel, get hints, go on.",
-    "grade": "Many submissions held against an assignment: points, reasons, reports.",
+    "learn": "Exercises, one after the other: repair a kernel, get hints, go on.",
+    "grade": "Grade many submissions by an assignment: points, reasons, reports.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",
-    "bench": "Measure the ladder of kernels and the tile widths against their peers.",
-    "tune": "Measure which way is the fastest on this card, for plans to come.",
-    "warm": "Build every kernel of a dtype before anybody waits for one.",
+    "bench": "Measure kernels, shapes, dtypes and semirings beside their peers.",
+    "tune": "Measure which config is the fastest on this card, for later plans.",
+    "warm": "Build every kernel of a dtype before a call needs one.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }
 
 
 class Commands(click.Group):
-    """A group that knows its commands by name and imports one only when it is used."""
+    """A group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -52,7 +52,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Where there is no such command, the one whose name is nearest is suggested."""
+        """For an unknown command, suggest the nearest name."""
         import difflib
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
@@ -76,7 +76,7 @@ def main() -> None:
     from tilewise.cli.guard import guarded
 
     code = guarded(sys.argv[1:], run)
-    if code == INTERRUPTED:  # at once: an interpreter that ends waits for a compiler in another thread
+    if code == INTERRUPTED:  # at once: the interpreter would wait for a compiler in another thread
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -85,15 +85,12 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """One command from its words to its exit code."""
-    words.spoken = "en"  # until a command chooses
+    """One command, from its arguments to its exit code."""
+    messages.spoken = "en"  # until a command sets another
     try:
         result = tilewise.main(arguments, prog_name="tilewise", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.exceptions.Abort:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except click.ClickException as error:
@@ -102,10 +99,10 @@ def run(arguments: list[str]) -> int:
     except TilewiseError as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
-        _complain(_told(error))
+        _complain(_translated(error))
         return error.exit_code
     except BrokenPipeError:
-        # the reader of our output went away, as `| head` does: no reason to complain
+        # the reader of our output ended, as `| head` does: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
@@ -118,11 +115,11 @@ def run(arguments: list[str]) -> int:
         return 4
 
 
-def _told(error: TilewiseError) -> str:
-    """In the language of the command, where there are words for it."""
+def _translated(error: TilewiseError) -> str:
+    """In the language of the command, where it is translated."""
     from tilewise.i18n.translation import translated
 
-    return f"{words.say(words.spoken, 'run.error')}: {translated(str(error), words.spoken)}"
+    return f"{messages.say(messages.spoken, 'run.error')}: {translated(str(error), messages.spoken)}"
 
 
 def _complain(text: str) -> None:

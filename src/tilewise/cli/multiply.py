@@ -1,4 +1,4 @@
-"""`tilewise multiply`: the job itself, from two files (or a shape) to their product, with its times."""
+"""`tilewise multiply`: from two files (or a shape) to their product, with its times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tilewise.cli.output import json_option, print_json, print_rows
+from tilewise.cli.output import json_option, show
 
 
 @click.command("multiply")
@@ -23,13 +23,13 @@ from tilewise.cli.output import json_option, print_json, print_rows
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
 @click.option("--alpha", default=1.0, show_default=True, help="Scales the product.")
-@click.option("--bias", type=click.Path(path_type=Path), help="A .npy of one number a column, added to every row.")
+@click.option("--bias", type=click.Path(path_type=Path), help="A .npy of n numbers, added to every row.")
 @click.option("--activation", help="Taken last: relu, gelu, gelu_tanh, silu.")
-@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it goes on.")
-@click.option("--restart", is_flag=True, help="Forget the tiles that an earlier run with --memory finished.")
+@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it resumes.")
+@click.option("--restart", is_flag=True, help="Discard the tiles that an earlier run with --memory finished.")
 @click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="Of a cluster at tls://: the authority's certificate,")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="one's own certificate,")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="Of a cluster at tls://: its authority's certificate,")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="your own certificate,")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="and its key.")
 @click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
 @json_option
@@ -75,21 +75,21 @@ def command(
                 "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias or "
                 "--activation"
             )
-        keys = (tls_ca, tls_cert, tls_key)
-        made = multiply_streaming(
-            m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check, keys
+        files, keys = (m_file, n_file, output), (tls_ca, tls_cert, tls_key)
+        document, rows, passed = multiply_streaming(
+            files, semiring, device, precision, memory, restart, cluster, check, keys
         )
-        print_json(made.document) if as_json else print_rows(made.rows)
-        return 0 if made.passed else 1
+        show(document, rows, as_json)
+        return 0 if passed else 1
     from tilewise.cli.npy import reserved, write_matrix
 
-    how = {"semiring": semiring, "kernel": kernel, "tile": tile, "precision": precision}
+    options = {"semiring": semiring, "kernel": kernel, "tile": tile, "precision": precision}
     with reserved(output) as place:
         M, N = _operands(m_file, n_file, shape, dtype, seed)
-        report, checked = _multiplied(M, N, device, bias, check, alpha=alpha, activation=activation, **how)
+        report, checked = _multiplied(M, N, device, bias, check, alpha=alpha, activation=activation, **options)
         if place:
             write_matrix(place, report.product)
-    print_json(_document(report, checked, output)) if as_json else print_rows(_rows(report, checked, output))
+    show(_document(report, checked, output), _rows(report, checked, output), as_json)
     return 1 if checked and not checked.passed else 0
 
 
@@ -101,18 +101,17 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
 
     if shape:
         return make_operands(parse_shape(shape), dtype, seed)
-    read = []
-    for path in (m_file, n_file):
-        assert path is not None
-        array = read_matrix(path)
+    assert m_file is not None
+    assert n_file is not None
+    M, N = read_matrix(m_file), read_matrix(n_file)
+    for path, array in ((m_file, M), (n_file, N)):
         if array.ndim != 2:
             raise ShapeError(f"{path} holds an array of {array.ndim} axes: multiply takes matrices, which have 2")
-        read.append(array)
-    return read[0], read[1]
+    return M, N
 
 
 def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **how: Any) -> tuple[Any, Any]:
-    """The product with its times, and what a check said of it."""
+    """The product with its times, and the result of a check."""
     from tilewise.api import timed_matmul
     from tilewise.cli.job import check_product, chosen_device
     from tilewise.cli.npy import read_matrix

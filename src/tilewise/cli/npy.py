@@ -1,4 +1,4 @@
-"""Matrices in .npy files: read with every way it can fail named, written to a temporary name and renamed."""
+"""Matrices in .npy files: read with an error for each kind of damage, written to a temporary name and renamed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,41 +20,49 @@ from tilewise.system.output import Output
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def read_matrix(path: Path) -> Array:
-    """The array of a .npy file; pickled objects are never loaded, and what does not fit is not begun."""
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read; what the system refuses is an error of one sentence."""
     try:
         with os.fdopen(here().open(path), "rb") as file:
-            magic = file.read(6)
-            if magic[:2] == b"PK":
-                raise FileError(f"{path} is an .npz archive: save the one array you mean with numpy.save")
-            if magic != b"\x93NUMPY":
-                raise FileError(f"{path} is not a .npy file: save it with numpy.save")
+            yield file
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def read_matrix(path: Path) -> Array:
+    """The array of a .npy file; pickled objects are never loaded, and memory is checked before anything is read."""
+    with opened(path) as file:
+        magic = file.read(6)
+        if magic[:2] == b"PK":
+            raise FileError(f"{path} is an .npz archive: save the one array you mean with numpy.save")
+        if magic != b"\x93NUMPY":
+            raise FileError(f"{path} is not a .npy file: save it with numpy.save")
+        try:
             file.seek(0)
             shape, _, dtype = npy_header(file, path)
             needs = math.prod(shape) * dtype.itemsize
-            here_is = os.fstat(file.fileno()).st_size - file.tell()
-            if here_is < needs:
-                raise FileError(f"{path} is damaged or cut short: it has {here_is:,} of {needs:,} bytes of data")
+            present = os.fstat(file.fileno()).st_size - file.tell()
+            if present < needs:
+                raise FileError(f"{path} is damaged or cut short: it has {present:,} of {needs:,} bytes of data")
             check_room(needs, str(path))
             file.seek(0)
             array = np.load(file, allow_pickle=False)
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
-    except PermissionError:
-        raise FileError(f"{path} cannot be read: permission denied") from None
-    except (FileError, TilewiseError):
-        raise
-    except (ValueError, TypeError, OverflowError, EOFError, MemoryError) as error:
-        raise FileError(f"{path} is damaged or cut short: {str(error).splitlines()[0]}") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+        except TilewiseError:
+            raise
+        except (ValueError, TypeError, OverflowError, EOFError, MemoryError) as error:
+            raise FileError(f"{path} is damaged or cut short: {str(error).splitlines()[0]}") from None
     assert isinstance(array, np.ndarray)
     return array
 
 
 @contextlib.contextmanager
 def reserved(path: Path | None, kinds: tuple[str, ...] = (".npy",)) -> Iterator[Output | None]:
-    """The place of an output, checked and locked before any work is done; None where there is none."""
+    """The output file, checked and locked before any work is done; None where none is given."""
     if path is None:
         yield None
         return

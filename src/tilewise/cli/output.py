@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -14,7 +15,10 @@ from rich.text import Text
 
 from tilewise.cli.terminal import plain, print_json
 
-__all__ = ["console", "json_option", "plain", "print_json", "print_rows", "print_table", "progress", "remark"]
+__all__ = [
+    "console", "counted_progress", "json_option", "plain", "print_json", "print_rows", "print_table", "progress",
+    "remark", "show",
+]  # fmt: skip
 
 
 def json_option(function: Any) -> Any:
@@ -22,13 +26,18 @@ def json_option(function: Any) -> Any:
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Facts, one a row: a name and what is to be said of it."""
+    """Facts, a name and a text in each row."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(Text(name), Text(plain(value)))  # as it is: "[cuda]" is an extra, not a style
+        table.add_row(Text(name), Text(plain(value)))  # no markup: "[cuda]" is an extra, not a style
     console().print(table)
+
+
+def show(document: Any, rows: Iterable[tuple[str, str]], as_json: bool) -> None:
+    """A command's result: one JSON document, or facts for people."""
+    print_json(document) if as_json else print_rows(rows)
 
 
 def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -> None:
@@ -41,12 +50,12 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -
 
 
 def console() -> Console:
-    """As wide as the terminal; what goes into a file or a pipe is not cut."""
+    """As wide as the terminal; 160 columns in a file or a pipe."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def remark(text: str) -> None:
-    """A word to the person, never to the program that reads stdout."""
+    """For people, on stderr; programs read stdout."""
     Console(stderr=True, highlight=False).print(plain(text), style="dim", markup=False)
 
 
@@ -62,3 +71,11 @@ def progress(total: int | None, what: str) -> tuple[Progress, Any]:
         disable=not sys.stderr.isatty(),
     )
     return bar, bar.add_task(what, total=total)
+
+
+@contextlib.contextmanager
+def counted_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Such a bar, as a function that takes how much is done and how much there is."""
+    bar, task = progress(1, what)
+    with bar:
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""`tilewise plan`: what would run, without running it, on a card that need not be there."""
+"""`tilewise plan`: what would run, without running it, on a card that need not be present."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import click
 
-from tilewise.cli.output import json_option, print_json, print_rows
-from tilewise.core.machine import Machine
+from tilewise.cli.output import json_option, show
+from tilewise.core.machine import KNOWN_CARDS, Machine
+from tilewise.core.problem import Groups, Problem, parse_shape, problem_of_shape, row_major
+from tilewise.errors import UsageError
 
 
 @click.command("plan")
@@ -45,17 +47,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
-    from tilewise.cli.plan_many import many
-    from tilewise.cli.plan_structured import plan_structured, takes
-    from tilewise.core.problem import parse_shape, problem_of_shape
-    from tilewise.errors import UsageError
+    from tilewise.algebra.builtin import is_structured_name
     from tilewise.planning.choose import make_plan
 
-    problem = None if takes(semiring) else problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
-    machine = _machine(device, bool(kernel or source))
-    if problem is None:
-        plan_structured(shape, dtype, semiring, machine, source, as_json)
+    if is_structured_name(semiring):
+        from tilewise.cli.plan_structured import plan_structured
+
+        plan_structured(shape, dtype, semiring, _machine(device, bool(kernel or source)), source, as_json)
         return
+    problem = problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
+    machine = _machine(device, bool(kernel or source))
     if closure or workers or memory:
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
 
@@ -67,7 +68,7 @@ def command(
             assert memory is not None
             plan_memory(problem, machine, memory, as_json)
         return
-    plan = make_plan(many(problem, members, groups, machine), machine, kernel, tile)
+    plan = make_plan(_batched(problem, members, groups, machine), machine, kernel, tile)
     if source:
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
@@ -75,19 +76,15 @@ def command(
         from tilewise.kernels.keys import words
 
         sys.stdout.write("\n".join(map(words, recipe_of(plan).sources)))
-    elif as_json:
-        print_json(plan.to_json())
-    else:
-        print_rows(plan.rows())
+        return
+    show(plan.to_json(), plan.rows(), as_json)
 
 
 def _machine(device: str, of_a_card: bool) -> Machine:
-    """The device that was named; the best there is for `auto`. `of_a_card`: a card's kernel was asked for."""
+    """The device by name; for `auto` the best present, or an H200 where a card's kernel is requested (`of_a_card`)."""
     from tilewise.arrays.card import card_count
     from tilewise.backends.cpu.limits import host_machine
     from tilewise.backends.reference.limits import measured_machine
-    from tilewise.core.machine import KNOWN_CARDS
-    from tilewise.errors import UsageError
 
     if device.lower() in KNOWN_CARDS:
         return _tuned(KNOWN_CARDS[device.lower()])
@@ -104,8 +101,29 @@ def _machine(device: str, of_a_card: bool) -> Machine:
 
 
 def _tuned(machine: Machine) -> Machine:
-    """With what was measured on such a card."""
+    """With the tuned table of such a card."""
     from tilewise.core.tuning import table_for
     from tilewise.system.cache import cache_folder
 
     return replace(machine, tuned=table_for(machine.name, cache_folder()))
+
+
+def _batched(problem: Problem, members: int | None, groups: int | None, machine: Machine) -> Problem:
+    """The same product as a stack of contiguous members, or with rows in groups of unknown sizes."""
+    for name, count in (("--members", members), ("--groups", groups)):
+        if count is not None and count < 1:
+            raise UsageError(f"{name} {count} must be 1 or more")
+    if members is not None and groups is not None:
+        raise UsageError("--members and --groups exclude each other: rows in groups are one matrix")
+    p = problem
+    if groups is not None:
+        if machine.kind != "cuda":
+            raise UsageError(
+                "--groups plans for a card, for example --device h200: the host multiplies groups one by one"
+            )
+        return replace(p, layout_n=row_major(p.k, p.n, (groups,)), groups=Groups(groups))
+    if members is None:
+        return p
+    stack = (members,)
+    sides = {"layout_m": (p.m, p.k), "layout_n": (p.k, p.n), "layout_p": (p.m, p.n)}
+    return replace(p, stack=stack, **{name: row_major(*side, stack) for name, side in sides.items()})  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""`tilewise plan --memory`, `--workers` and `--closure`: products and closures larger than what holds them."""
+"""`tilewise plan --memory`, `--workers` and `--closure`: products and closures larger than one memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.cli.output import print_json, print_rows, print_table
+from tilewise.cli.output import print_json, print_rows, print_table, show
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.planning.choose import make_plan
@@ -23,24 +23,22 @@ def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) 
         from tilewise.scale.card import schedule_for
 
         schedule = schedule_for(problem, machine, room)
-    if as_json:
-        print_json({"problem": problem.to_json(), "schedule": schedule.to_json()})
-        return
     result = problem.semiring.over(problem.dtype).result
-    print_rows([("problem", f"{problem.shape} {problem.dtype} {problem.semiring} -> {result}"), *schedule.summary()])
+    rows = [("problem", f"{problem.shape} {problem.dtype} {problem.semiring} -> {result}"), *schedule.summary()]
+    show({"problem": problem.to_json(), "schedule": schedule.to_json()}, rows, as_json)
 
 
 def plan_spread(
     problem: Problem, machine: Machine, workers: int, memory: str | None, bandwidth: str, as_json: bool
 ) -> None:
-    """2-D and 2.5-D over many workers, each of them such a machine."""
+    """2-D and 2.5-D algorithms over many workers, each of them such a machine."""
     from tilewise.scale.workers import Crew, plan_workers
 
     side = [max(1, min(8192, extent)) for extent in (problem.m, problem.k, problem.n)]
     sample = replace(problem, m=side[0], k=side[1], n=side[2])
     steps = sample.steps / make_plan(sample, machine).predicted
-    crew = Crew(workers, steps, budget(bandwidth, "--bandwidth"), budget(memory, "--memory") if memory else 0)
-    made = plan_workers(problem, crew)
+    machines = Crew(workers, steps, budget(bandwidth, "--bandwidth"), budget(memory, "--memory") if memory else 0)
+    made = plan_workers(problem, machines)
     best = min(made, key=lambda spread: spread.predicted)
     if as_json:
         print_json({"problem": problem.to_json(), "spreads": [s.to_json() for s in made], "best": made.index(best)})
@@ -48,7 +46,7 @@ def plan_spread(
     columns = ["", "tiles of P", "in, a worker", "sums added", "memory", "time", "of the floor"]
     title = (
         f"{problem.shape} {problem.dtype} {problem.semiring} over {workers:,} x {machine.name}, "
-        f"{size(crew.bandwidth)}/s to each"
+        f"{size(machines.bandwidth)}/s to each"
     )
     print_table(title, columns, [spread.words() for spread in made])
     print_rows(
@@ -66,7 +64,4 @@ def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
     room = budget(memory, "--memory") if memory else usual_budget()
     steps = measured_steps(algebra)
     rounds = choose_rounds(problem.m, algebra.partial.itemsize, room, resident()[0] + ENGINE_BYTES, steps)
-    if as_json:
-        print_json(rounds.to_json())
-    else:
-        print_rows(rounds.summary())
+    show(rounds.to_json(), rounds.summary(), as_json)

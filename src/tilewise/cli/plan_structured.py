@@ -1,24 +1,19 @@
-"""`tilewise plan --semiring min_count`: values with fields, their step and its own issue limit."""
+"""`tilewise plan --semiring min_count`: values with fields, the operations of a step and their issue limit."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.program_cuda import slots
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.structured_builtin import structured_named
-from tilewise.cli.output import print_json, print_rows
+from tilewise.cli.output import show
 from tilewise.core.machine import Machine
 from tilewise.core.problem import parse_shape
 from tilewise.errors import UsageError
 from tilewise.system.quantities import seconds
-
-
-def takes(semiring: str) -> bool:
-    return is_structured_name(semiring)
 
 
 def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, source: bool, as_json: bool) -> None:
@@ -48,26 +43,18 @@ def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, sou
         }  # fmt: skip
     m, k, n = extents
     floor = m * k * n / facts["limit"]
-    if as_json:
-        fields = dict(zip(ring.fields, names, strict=True))
-        print_json(
-            {"shape": shape, "semiring": ring.name, "fields": fields, "machine": machine.name, "floor": floor} | facts
-        )
-        return
-    print_rows(
-        [
-            (
-                "problem",
-                f"{shape} {ring} over {', '.join(f'{f} {d}' for f, d in zip(ring.fields, names, strict=True))}",
-            ),
-            ("device", machine.name),
-            ("kernel", facts["kernel"]),
-            ("tile", f"{facts['tile']} of P, all fields of its cells in registers"),
-            ("step", f"{algebra.step.operations} operations"),
-            ("issue limit", f"{facts['limit'] / 1e9:,.4g} G steps/s ({facts['limit_is']})"),
-            ("floor", f"{seconds(floor)} at that limit"),
-        ]
-    )
+    fields = dict(zip(ring.fields, names, strict=True))
+    document = {"shape": shape, "semiring": ring.name, "fields": fields, "machine": machine.name, "floor": floor}
+    rows = [
+        ("problem", f"{shape} {ring} over {', '.join(f'{name} {kind}' for name, kind in fields.items())}"),
+        ("device", machine.name),
+        ("kernel", facts["kernel"]),
+        ("tile", f"{facts['tile']} of P, all fields of its cells in registers"),
+        ("step", f"{algebra.step.operations} operations"),
+        ("issue limit", f"{facts['limit'] / 1e9:,.4g} G steps/s ({facts['limit_is']})"),
+        ("floor", f"{seconds(floor)} at that limit"),
+    ]
+    show(document | facts, rows, as_json)
 
 
 def _on_the_cpu(algebra: StructuredAlgebra) -> dict[str, Any]:

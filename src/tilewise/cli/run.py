@@ -1,4 +1,4 @@
-"""`tilewise run`: a whole CUDA C++ program with its main; its output on stdout, what is wrong with it on stderr."""
+"""`tilewise run`: a whole CUDA C++ program with its main; its output on stdout, its faults on stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 
 
 class _WithArguments(click.Command):
-    """What stands behind the first -- is the program's own: options and files before it, nothing of ours behind it."""
+    """Everything after the first -- are arguments of the program; options and files come before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -22,7 +22,7 @@ class _WithArguments(click.Command):
 
 @click.command("run", cls=_WithArguments)
 @click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("words", nargs=-1, metavar="[FURTHER.cu|.cpp …] [-- ARGUMENTS]")
+@click.argument("further", nargs=-1, metavar="[FURTHER.cu|.cpp …] [-- ARGUMENTS]")
 @click.option("--card", default="t4", show_default=True, help="The card to model: t4, a100, rtx4090, h100, h200.")
 @click.option("--include", "-I", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
@@ -51,15 +51,15 @@ class _WithArguments(click.Command):
 @click.option("--lang", default=None, help="Of what is said about it: en, vi or pt; the locale's where not given.")
 @click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
 def command(
-    program: Path, words: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
+    program: Path, further: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float, interpret: float, limit_memory: str, limit_output: str,
     real_time: bool, form: str, as_json: bool, lang: str | None, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
 
-    Further files of the program stand behind it; those that define what it declares are also found beside it.
+    Further files of the program follow it; files beside it that define what it declares are found too.
     Its arguments follow --. What it prints goes to stdout; faults of host and kernels go to stderr, each at its line
-    with the change that mends it. The exit status is the program's own; 1 where that is 0 and faults were found.
+    with the change that repairs it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
     from tilewise.cli.terminal import json_text, plain
@@ -69,8 +69,8 @@ def command(
     from tilewise.scale.budget import budget
 
     language = chosen_language(lang)
-    further = list(takewhile(_is_source, words))
-    arguments = [*words[len(further) :], *click.get_current_context().meta["own"]]
+    sources = list(takewhile(_is_source, further))
+    arguments = [*further[len(sources) :], *click.get_current_context().meta["own"]]
     options = Options(
         seconds=limit_time,
         interpret=interpret,
@@ -80,8 +80,8 @@ def command(
         real_time=real_time,
         writable=list(allow_write),
         include=list(include),
-        sources=further,
-        sandbox=WHERE_POSSIBLE,  # one's own file; what a sandbox forbids is the same with and without it
+        sources=sources,
+        sandbox=WHERE_POSSIBLE,  # the user's own file; with or without a sandbox, the same is forbidden
         defines={d.partition("=")[0]: d.partition("=")[2] if "=" in d else "1" for d in defines},
     )
     sys.stdout.flush()
@@ -97,7 +97,7 @@ def command(
         from tilewise.teaching.trace.program_report import program_sanitizer
 
         text = plain(program_sanitizer(report))
-    elif report.silent:  # nothing to tell: the room that tells it takes longer to load than a small program runs
+    elif report.silent:  # importing the report takes longer than a small program runs
         text = ""
     else:
         from tilewise.teaching.trace.program_report import program_text
@@ -108,8 +108,8 @@ def command(
     return report.exit_code
 
 
-def _is_source(word: str) -> bool:
-    """Whether a word before -- is a further file of the program."""
+def _is_source(argument: str) -> bool:
+    """Whether an argument before -- is a further file of the program."""
     from tilewise.emulator.host.project import SOURCES
 
-    return word.endswith(SOURCES) and Path(word).is_file()
+    return argument.endswith(SOURCES) and Path(argument).is_file()

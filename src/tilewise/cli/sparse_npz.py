@@ -1,4 +1,4 @@
-"""A sparse matrix as `scipy.sparse.save_npz` writes it: a zip of arrays, read when what they take is known to fit."""
+"""A sparse matrix as `scipy.sparse.save_npz` writes it: a zip of arrays, read only after their sizes are checked."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def read_sparse_npz(path: Path) -> tuple[tuple[int, int], Array, Array, Array]:
     except TilewiseError:
         raise
     except Exception as error:  # zipfile, zlib and NumPy raise whatever a damaged archive gives
-        words = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise FileError(f"{path} is no sparse matrix as scipy.sparse.save_npz writes it: {words}") from None
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise FileError(f"{path} is no sparse matrix as scipy.sparse.save_npz writes it: {reason}") from None
     raise FileError(f"{path} holds a sparse matrix of format {kind!r}: save it as csr, csc or coo")
 
 
@@ -54,7 +54,7 @@ def _whole(numbers: Array) -> Array:
 
 
 def _check_sizes(path: Path) -> None:
-    """An archive of a few megabytes can promise gigabytes: headers are read first, and what they come to is checked."""
+    """An archive of a few megabytes can declare gigabytes: headers are read first, and their sum is checked."""
     needs = 0
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
@@ -62,8 +62,8 @@ def _check_sizes(path: Path) -> None:
                 continue
             with archive.open(info) as member:
                 shape, _, dtype = npy_header(member, path)
-            promised = math.prod(shape) * dtype.itemsize
-            if info.file_size < promised:
-                raise ValueError(f"{info.filename} has {info.file_size:,} of {promised:,} bytes")
-            needs += 4 * max(promised, info.file_size)  # read, taken to int64, sorted, and the copies that takes
+            declared = math.prod(shape) * dtype.itemsize
+            if info.file_size < declared:
+                raise ValueError(f"{info.filename} has {info.file_size:,} of {declared:,} bytes")
+            needs += 4 * max(declared, info.file_size)  # read, converted to int64, sorted, and the copies of that
     check_room(needs, f"{path}, unpacked,")

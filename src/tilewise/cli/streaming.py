@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.cli.job import chosen_device
-from tilewise.cli.output import progress, remark
+from tilewise.cli.output import counted_progress, progress, remark
 from tilewise.core.accuracy import relative_error
 from tilewise.scale.budget import budget
 from tilewise.scale.files import BASE, TIGHT, FileProduct, FileReport
@@ -24,48 +23,38 @@ from tilewise.system.quantities import counted, seconds
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the dtype that is checked in
-
-
-@dataclass(frozen=True)
-class Made:
-    """What the command prints."""
-
-    document: dict[str, Any]
-    rows: list[tuple[str, str]]
-    passed: bool
+CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the wider dtype
 
 
 def multiply_streaming(
-    m_file: Path, n_file: Path, output: Path, semiring: str, device: str, precision: str, memory: str | None,
-    restart: bool, cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
-) -> Made:  # fmt: skip
+    files: tuple[Path, Path, Path], semiring: str, device: str, precision: str, memory: str | None, restart: bool,
+    cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
+) -> tuple[dict[str, Any], list[tuple[str, str]], bool]:  # fmt: skip
+    """What the command prints as JSON and as rows, and whether the check passed."""
     room = budget(memory, "--memory") if memory else usual_budget()
-    if room < TIGHT and resident() < BASE:  # this process is the command's own
+    if room < TIGHT and resident() < BASE:  # not where another program calls this
         be_frugal()
         give_back_at_once()
     if cluster:
         from tilewise.scale.cluster import Keys, multiply_on_cluster
 
-        bar, task = progress(1, "multiplying")
-        with bar:
+        with counted_progress("multiplying") as update:
             document, rows = multiply_on_cluster(
-                m_file, n_file, output, semiring, device, precision, room, cluster,
-                lambda done, total: bar.update(task, completed=done, total=total), Keys(*keys),
-            )  # fmt: skip
+                *files, semiring, device, precision, room, cluster, update, Keys(*keys)
+            )
     else:
         chosen = chosen_device(device)
         chosen = "cpu" if chosen == "cpu" else chosen if ":" in chosen else f"{chosen}:0"
-        report = _within(FileProduct(m_file, n_file, output, memory=room, semiring=semiring, device=chosen,
-                                     precision=precision), restart)  # fmt: skip
+        job = FileProduct(*files, memory=room, semiring=semiring, device=chosen, precision=precision)
+        report = _within(job, restart)
         document, rows = report.to_json(), _rows(report)
     passed = True
     if check:
-        error, tolerance = check_rows(m_file, n_file, output, semiring)
+        error, tolerance = check_rows(*files, semiring)
         passed = error <= tolerance
         document["check"] = {"rows": CHECK_ROWS, "relative_error": error, "tolerance": tolerance, "passed": passed}
         rows.append(("check", f"{'ok' if passed else 'WRONG'}: relative error {error:.2e}, on {CHECK_ROWS} rows"))
-    return Made(document, [*rows, ("written", str(output))], passed)
+    return document, [*rows, ("written", str(files[2]))], passed
 
 
 def _within(job: FileProduct, restart: bool) -> FileReport:
@@ -93,14 +82,14 @@ def _rows(report: FileReport) -> list[tuple[str, str]]:
 
 
 def _expected(rows: Array, band: Array, ring: Semiring) -> Array:
-    """By another way than P was made, and one for which no kernel is compiled: that takes 60 MB of a small budget."""
+    """By another algorithm than P, and without compiling a kernel, which takes 60 MB of a small budget."""
     if ring.name == "plus_times" and rows.dtype.kind in "fc":
         return np.asarray(rows @ band)
     return np.asarray(matmul(rows, band, semiring=ring, kernel="reference", tile=CHECK_ROWS))
 
 
 def check_rows(m_file: Path, n_file: Path, output: Path, semiring: str) -> tuple[float, float]:
-    """A few rows of P against the same rows made in higher precision, N coming by in bands."""
+    """A few rows of P compared with the same rows in higher precision; N is read in bands of rows."""
     M, N, P = (open_source(path) for path in (m_file, n_file, output))
     (m, k), n = M.shape, N.shape[1]
     chosen = np.sort(np.random.default_rng(0).choice(m, min(CHECK_ROWS, m), replace=False))

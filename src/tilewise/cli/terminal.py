@@ -1,4 +1,4 @@
-"""How commands print text and JSON that may hold bytes of a stranger's file."""
+"""How commands print text and JSON that may contain bytes of an untrusted file."""
 
 from __future__ import annotations
 

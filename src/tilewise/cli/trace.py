@@ -1,4 +1,4 @@
-"""`tilewise trace`: a kernel run with no GPU, drawn as the course draws it, threads down and phases across."""
+"""`tilewise trace`: a kernel run with no GPU, as the course's table: threads down and phases across."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
 
 
 def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str) -> str:
-    """No green light from one shape: the verdict of check's own, in a line."""
+    """One shape proves little: the verdict of `tilewise check`, in one line."""
     from tilewise.errors import TilewiseError
     from tilewise.i18n.messages import say
     from tilewise.i18n.translation import translated
@@ -87,11 +87,11 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
         )
 
 
-def check_phases(asked: tuple[int, ...], there: int) -> None:
-    """Every phase asked for must be one of the run's."""
-    beyond = [phase for phase in asked if phase >= there]
-    if beyond and there:
-        which = "phase 0 only" if there == 1 else f"phases 0 to {there - 1}"
+def check_phases(requested: tuple[int, ...], count: int) -> None:
+    """Every requested phase must be one of the run's."""
+    beyond = [phase for phase in requested if phase >= count]
+    if beyond and count:
+        which = "phase 0 only" if count == 1 else f"phases 0 to {count - 1}"
         raise click.UsageError(f"--phase {beyond[0]}: this run has {which}")
 
 
@@ -113,7 +113,7 @@ def _write_views(
 
 
 def _own_default(rest: dict[str, Any]) -> dict[str, Any]:
-    """The ladder's rung at the course's tile, where none is asked for."""
+    """The course's tile width, where a rung is traced and none is given."""
     return {**rest, "tile": 2 if rest["tile"] is None else rest["tile"]}
 
 

@@ -1,4 +1,4 @@
-"""`tilewise tune`: which way is the fastest, measured on this card, for plans to come."""
+"""`tilewise tune`: which config is the fastest, measured on this card, for later plans."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import json
 import math
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tilewise.cli.output import json_option, print_json, print_table, progress, remark
+from tilewise.core.machine import Machine
+from tilewise.core.tuning import Table, slug, table_of
+from tilewise.system.cache import cache_folder
 from tilewise.system.output import check_output, write_whole
 
 
 @click.command("tune")
 @click.option("--dtype", "dtypes", default="bfloat16,float64", show_default=True, help="Of the products, by commas.")
 @click.option("--shapes", help="Instead of the suite of `bench shapes`: 4096x4096x4096,1000x500x700.")
-@click.option("--seconds", default=600.0, show_default=True, help="Stop after so long; run again, it goes on.")
-@click.option("--rounds", default=7, show_default=True, help="Of interleaved timings of each way.")
+@click.option("--seconds", default=600.0, show_default=True, help="Stop after so long; run again, it continues.")
+@click.option("--rounds", default=7, show_default=True, help="Of interleaved timings of each config.")
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Another file than the one plans are made from.")
-@click.option("--calibrate", is_flag=True, help="Time every kernel on random shapes, and mend the models by that.")
+@click.option("--calibrate", is_flag=True, help="Time every kernel on random shapes, and correct the cost models.")
 @click.option("--seed", type=int, help="Of the random shapes; the clock's where it is left out.")
 @json_option
 def command(
@@ -36,20 +40,18 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Measure the ways that the model expects to be near the best, and keep which one was the fastest.
+    """Measure the configs that the cost model expects to be near the best, and keep which one was the fastest.
 
     Plans consult that table first: `tilewise plan` says "tuned" where it did. It is written after every product, so an
-    interrupted run loses nothing, and the next one goes on behind it.
+    interrupted run loses nothing, and the next one continues.
 
     With --calibrate random shapes are drawn for --seconds (dtypes may hold tf32), every kernel that takes one is timed,
-    and what each model is off by, for classes of products, goes into the table: expected times are mended by it.
+    and the error of each cost model, by classes of products, goes into the table and corrects expected times.
     """
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.backends.cuda.device import describe
     from tilewise.bench.tune import suite, tune
     from tilewise.core.problem import parse_shape
-    from tilewise.core.tuning import Table, slug, table_of
-    from tilewise.system.cache import cache_folder
 
     if calibrate:
         _calibrate(dtypes, seconds, int(time.time()) if seed is None else seed, output, as_json)
@@ -57,11 +59,8 @@ def command(
     wanted = tuple(dtype_named(name.strip()).name for name in dtypes.split(","))
     products = suite(wanted, tuple(parse_shape(text) for text in shapes.split(",")) if shapes else ())
     machine = describe("cuda:0")
-    path = output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
-    if output:
-        check_output(output, ())
-    table = None if restart else _read(path, table_of)
-    table = table or Table(machine.name, {})
+    path = _table_path(output, machine)
+    table = (None if restart else _read(path)) or Table(machine.name, {})
     started, rows = time.monotonic(), []
     bar, task = progress(len(products), "tune")
     with bar:
@@ -83,22 +82,14 @@ def _print(name: str, path: Path, rows: list[dict[str, Any]], classes: int, as_j
     if as_json:
         print_json({"table": str(path), "measured": rows, "geometric_mean_gain": mean, "classes": classes})
         return
-    print_table(
-        f"{name}: what measuring won over the model",
-        ["product", "model's way", "µs", "fastest way", "µs", "won"],
-        [
-            [
-                r["product"],
-                r["model_way"],
-                f"{r['model_seconds'] * 1e6:.1f}",
-                r["way"],
-                f"{r['seconds'] * 1e6:.1f}",
-                f"{r['gain']:.3f}",
-            ]
-            for r in rows
-        ],
-    )
-    remark(f"{len(rows)} measured, {classes} classes in {path}; geometric mean of what was won {mean:.3f}")
+    head = ["product", "model's config", "µs", "fastest config", "µs", "gain"]
+    cells = [
+        [row["product"], row["model_way"], f"{row['model_seconds'] * 1e6:.1f}", row["way"],
+         f"{row['seconds'] * 1e6:.1f}", f"{row['gain']:.3f}"]
+        for row in rows
+    ]  # fmt: skip
+    print_table(f"{name}: gains over the cost model's choice", head, cells)
+    remark(f"{len(rows)} measured, {classes} classes in {path}; geometric mean of the gains {mean:.3f}")
 
 
 def _row(name: str, key: str, entry: Any) -> dict[str, Any]:
@@ -113,7 +104,13 @@ def _row(name: str, key: str, entry: Any) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, table_of: Any) -> Any:
+def _table_path(output: Path | None, machine: Machine) -> Path:
+    if output:
+        check_output(output, ())
+    return output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
+
+
+def _read(path: Path) -> Table | None:
     try:
         return table_of(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -121,29 +118,23 @@ def _read(path: Path, table_of: Any) -> Any:
 
 
 def _write(path: Path, document: Any) -> None:
-    """To a temporary name, then renamed: a reader sees a whole table or the one before."""
+    """Written to a temporary name, then renamed: a reader finds a whole table, old or new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    text = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count, on one line,
-    weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+){3,})\s+\]"  # and a line's weights
+    text = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count on one line of text,
+    weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+){3,})\s+\]"  # and weights too
     text = re.sub(weights, lambda found: f"[{' '.join(found[1].split())}]", text)
     write_whole(path, text + "\n")
 
 
 def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
-    from dataclasses import replace
-
     from tilewise.backends.cuda.device import describe
     from tilewise.bench.tune import measured_families
-    from tilewise.core.tuning import Table, slug, table_of
     from tilewise.kernels.calibration import calibrated, with_errors
-    from tilewise.system.cache import cache_folder
 
     machine = describe("cuda:0")
-    path = output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
-    if output:
-        check_output(output, ())
-    table = _read(path, table_of) or machine.tuned or Table(machine.name, {})
+    path = _table_path(output, machine)
+    table = _read(path) or machine.tuned or Table(machine.name, {})
     names = tuple(name.strip() for name in dtypes.split(","))
     remark(f"seed {seed}")
     found = []
@@ -158,20 +149,19 @@ def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_j
     _write(path, table.to_json())
     describe.cache_clear()
     rows = []
-    for mended in (False, True):
-        tuned = replace(machine, tuned=table if mended else None)
+    for corrected in (False, True):
+        tuned = replace(machine, tuned=table if corrected else None)
         losses = []
         for timed in found:
             chosen = min(timed, key=lambda pair: calibrated(replace(pair[0], machine=tuned)).predicted)
             losses.append(chosen[1] / min(t for _, t in timed))
         near = sum(loss < 1.1 for loss in losses) / max(1, len(losses))
-        rows.append({"mended": mended, "within_a_tenth_of_the_best": near, "worst": max(losses, default=1.0)})
+        rows.append({"mended": corrected, "within_a_tenth_of_the_best": near, "worst": max(losses, default=1.0)})
     if as_json:
         print_json({"table": str(path), "seed": seed, "shapes": len(found), "choices": rows})
         return
     for row in rows:
-        word = "mended" if row["mended"] else "as the models are"
-        share, worst = row["within_a_tenth_of_the_best"], row["worst"]
-        words = f"{share:.0%} of choices within a tenth of the best kernel"
-        remark(f"{word}: {words}, the worst {worst:.2f} times its time")
+        models = "corrected models" if row["mended"] else "models as they are"
+        share = f"{row['within_a_tenth_of_the_best']:.0%} of choices within a tenth of the best kernel"
+        remark(f"{models}: {share}, the worst {row['worst']:.2f} times its time")
     remark(f"{len(found)} shapes, {len(table.errors)} classes in {path}")

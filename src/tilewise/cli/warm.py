@@ -1,4 +1,4 @@
-"""`tilewise warm`: every kernel of a dtype, built before anybody waits for one."""
+"""`tilewise warm`: every kernel of a dtype, built before a call needs one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def command(
 ) -> None:
     """Build every kernel that products of a dtype may need, with all cores, into the cache.
 
-    After it no product waits for a compiler, whatever its shape, layout and strides; with TILEWISE_COMPILE=never one
-    that would is an error, for servers.
+    After it no product of any shape, layout and strides waits for a compiler; with TILEWISE_COMPILE=never one that
+    would is an error, for servers.
     """
     from tilewise.planning.precompile import warm
     from tilewise.system.quantities import seconds, size
@@ -46,5 +46,5 @@ def command(
     if as_json:
         print_json({"version": 1, "semiring": semiring, "warmed": [one.to_json() for one in made]})
         return
-    lines = [[one.kind, str(one.kernels), str(one.built), size(one.bytes), seconds(one.seconds)] for one in made]
-    print_table(f"{semiring} on {made[0].arch}", ["", "kernels", "built now", "machine code", "took"], lines)
+    cells = [[one.kind, str(one.kernels), str(one.built), size(one.bytes), seconds(one.seconds)] for one in made]
+    print_table(f"{semiring} on {made[0].arch}", ["", "kernels", "built now", "machine code", "took"], cells)

@@ -1,4 +1,4 @@
-"""`tilewise plan` of stacks and of groups of rows."""
+"""`tilewise plan` of stacks and of groups of rows: `--members` and `--groups`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_a_stack_and_groups_are_planned(capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "sentence"),
     [
         (["--groups", "4", "--device", "cpu"], "--groups plans for a card"),
         (["--groups", "4", "--members", "4", "--device", "h200"], "exclude each other"),
         (["--members", "0", "--device", "h200"], "--members 0 must be 1 or more"),
     ],
 )
-def test_what_cannot_be_is_refused(capsys, options, words):
+def test_what_cannot_be_is_refused(capsys, options, sentence):
     assert run(["plan", "--shape", "8x8x8", *options]) == 2
-    assert words in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
