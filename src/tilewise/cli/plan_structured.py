@@ -38,7 +38,7 @@ def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, sou
             sys.stdout.write(render(algebra, plan.tile))
             return
         facts = {
-            "kernel": "cuda:plain, a word a structure", "tile": f"{plan.tile.rows} x {plan.tile.cols}",
+            "kernel": "cuda:plain, structures as elements", "tile": f"{plan.tile.rows} x {plan.tile.cols}",
             "slots": slots(algebra), "limit": plan.limit, "limit_is": f"{slots(algebra):g} issue slots a step",
         }  # fmt: skip
     m, k, n = extents
