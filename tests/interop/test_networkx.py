@@ -62,7 +62,7 @@ def test_networkxs_own_tests_pass(tests):
 
 
 def connected(kind, seed, nodes=30):
-    """With a circle through all nodes, so that every pair has a way."""
+    """With a cycle through all nodes, so that every pair has a path."""
     made = graph(kind, nodes, seed)
     nodes = list(made)
     made.add_edges_from((u, v, {"weight": 7}) for u, v in zip(nodes, nodes[1:] + nodes[:1], strict=True))
@@ -127,7 +127,7 @@ PATHS = [
 def test_cutoffs_are_networkxs_by_matrix_too(name, cutoff, monkeypatch):
     from tilewise.interop.networkx import Backend
 
-    monkeypatch.setattr(sys.modules[Backend.__module__], "_room", lambda *_: "lengths")
+    monkeypatch.setattr(sys.modules[Backend.__module__], "_module", lambda *_: "lengths")
     G = graph(nx.Graph, 30, 5)
     G.add_edge("n0", "n1", weight=0)
     call = getattr(nx, name)
@@ -273,7 +273,7 @@ def test_what_a_matrix_cannot_hold_is_left_to_networkx():
             nx.floyd_warshall(G, backend="tilewise")
 
 
-def test_an_infinite_edge_is_a_way_all_the_same():
+def test_an_infinite_edge_is_a_path_as_in_networkx():
     """NetworkX reaches what lies behind it, ∞ away; a matrix of lengths does not know it from no edge."""
     G = connected(nx.DiGraph, 4)
     for u, v in list(G.edges)[::2]:
@@ -300,7 +300,7 @@ def test_an_edge_without_a_weight_is_of_networkxs_kind_to_floyd_and_warshall():
 
 @pytest.mark.parametrize("name", ["floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance"])
 def test_negative_loops_and_cycles_are_floyd_and_warshalls(name):
-    """NetworkX refuses them since 3.7, and told a table before, where a cycle was refused here all the same."""
+    """NetworkX refuses them since 3.7 and returned a table before, where this backend refused a cycle already."""
 
     def made(G, **how):
         try:
@@ -367,20 +367,20 @@ def test_kernels_are_built_behind_and_used_when_they_are_there(name, monkeypatch
     with monkeypatch.context() as seen:
         tried = ours._try_kernels
         seen.setattr(ours, "_try_kernels", lambda *how: (used.append(how), tried(*how)))
-        said = [Backend.should_run(name, (G,), how) for _ in range(2)]
-        rooms = [ours._room(name, (G,), how)]
+        answers = [Backend.should_run(name, (G,), how) for _ in range(2)]
+        modules = [ours._module(name, (G,), how)]
         fresh.wait()
-    rooms.append(ours._room(name, (G,), how))
+    modules.append(ours._module(name, (G,), how))
     plain = {"diameter": None, "betweenness_centrality": "brandes"}.get(name, "dijkstra")
-    assert all(words is True if plain else "not built yet" in words for words in said)
+    assert all(answer is True if plain else "not built yet" in answer for answer in answers)
     assert [used_by[0] for used_by in used] == [name]
     assert Backend.should_run(name, (G,), how) is True
-    assert rooms[1] in ("lengths", "measures")
-    assert ours._room("all_pairs_shortest_path", (G,), {}) == "searches", "never by matrix"
-    assert rooms[0] == plain or not plain
+    assert modules[1] in ("lengths", "measures", "brandes_products")
+    assert ours._module("all_pairs_shortest_path", (G,), {}) == "searches", "never by matrix"
+    assert modules[0] == plain or not plain
 
 
-def test_a_build_that_fails_is_told_by_the_call_itself(monkeypatch):
+def test_a_build_that_fails_counts_as_ready_and_the_call_raises_it(monkeypatch):
     from tilewise.interop.networkx.readiness import Readiness
 
     fresh, kind = Readiness(), ("lengths", False, 5, 5)
@@ -403,7 +403,7 @@ def test_no_thread_is_started_for_a_kind_before_its_calls_are_worth_one(monkeypa
 
 
 def test_no_node_is_printed_to_leave_a_call_to_networkx():
-    """NetworkX asks for each source of its own searches: a node may take any time to print."""
+    """NetworkX calls can_run for each source of its own searches: a node may take any time to print."""
     from tilewise.interop.networkx import Backend
 
     class Node:

@@ -44,7 +44,7 @@ def drawn(rng):
     return made.subgraph([v for v in made if rng.random() < 0.9]) if rng.random() < 0.2 else made
 
 
-def told(call, how):
+def result_of(call, how):
     try:
         made = call(**how)
         return list(made) if isinstance(made, Iterator) else made
@@ -62,7 +62,7 @@ def test_where_every_edge_counts_one_results_are_networkxs_own():
         for name in ONES:
             how = {"cutoff": rng.choice([None, 0, 1, 2, 1.5, -1, 40])} if name.startswith("all_pairs") else {}
             call = partial(getattr(nx, name), G, **how)
-            ours, theirs = told(call, {"backend": "tilewise"}), told(call, {})
+            ours, theirs = result_of(call, {"backend": "tilewise"}), result_of(call, {})
             if isinstance(ours, tuple) and issubclass(ours[0], NotImplementedError):
                 assert len(G) == 0 or (G.is_directed() and name == "global_efficiency"), (name, ours)
             elif name in ("harmonic_centrality", "global_efficiency") and not isinstance(theirs, tuple):
@@ -83,14 +83,14 @@ def test_no_kernel_is_built_and_nothing_imported_where_every_edge_counts_one():
 
 
 def test_searches_grow_together_or_one_by_one_and_count_the_same():
-    from tilewise.interop.networkx import balls
+    from tilewise.interop.networkx import hops
 
     rng = random.Random(next_seed())
     for _ in range(30):
-        near = balls._neighbours(drawn(rng), rng.random() < 0.5)
-        one_by_one = [balls._search(near, node) for node in range(len(near))]
-        assert not near or balls._grow(near, len(near) + 1) == one_by_one
-        assert not near or balls._grow(near, max(map(len, one_by_one)) - 1) is None, "cut off before the deepest"
+        near = hops._neighbours(drawn(rng), rng.random() < 0.5)
+        one_by_one = [hops._search(near, node) for node in range(len(near))]
+        assert not near or hops._grow(near, len(near) + 1) == one_by_one
+        assert not near or hops._grow(near, max(map(len, one_by_one)) - 1) is None, "cut off before the deepest"
 
 
 WEIGHTED = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "shortest_path",
@@ -109,16 +109,17 @@ def test_weighted_searches_and_betweenness_are_networkxs_own_too():
             pairs = name.startswith("all_pairs")
             how = {"cutoff": rng.choice([None, 0, 1, 2.5, -1])} if pairs else {"weight": "weight"}
             call = partial(getattr(nx, name), G, **how)
-            ours, theirs = told(call, {"backend": "tilewise"}), told(call, {})
+            ours, theirs = result_of(call, {"backend": "tilewise"}), result_of(call, {})
             assert repr(ours) == repr(theirs), (name, how, G)
-        # These go by Dijkstra: of ways alike but for rounding another one may be taken, a last bit away. NetworkX's
-        # Dijkstra is the oracle too: its Bellman-Ford waits for a better way to a node, and where the gain is lost in
-        # rounding (1.2000000000000002 and 1.2, plus 0.473) it never goes on from there: nodes are missing.
+        # These use Dijkstra's algorithm: of paths equal but for rounding it may take another, a last bit away.
+        # NetworkX's Dijkstra is the oracle too: its Bellman-Ford re-queues a node for a shorter path, and where the
+        # gain is lost in rounding (1.2000000000000002 and 1.2, plus 0.473) it never expands that node: nodes are
+        # missing.
         theirs = dict(nx.all_pairs_dijkstra_path_length(G))
         for node, lengths in nx.all_pairs_bellman_ford_path_length(G, backend="tilewise"):
             assert lengths == pytest.approx(theirs[node], rel=1e-12)
         lengths, theirs = (
-            {u: {v: nx.path_weight(G, way, "weight") for v, way in ways.items()} for u, ways in made.items()}
+            {u: {v: nx.path_weight(G, path, "weight") for v, path in paths.items()} for u, paths in made.items()}
             for made in (nx.johnson(G, backend="tilewise"), nx.johnson(G))
         )
         assert lengths.keys() == theirs.keys()
@@ -152,38 +153,38 @@ def test_reach_is_networkxs():
             assert type(ours) is type(theirs)
         D = nx.DiGraph((u, v) for u, v in nx.DiGraph(nx.convert_node_labels_to_integers(G)).edges if u < v)
         D.add_edges_from([(n, n) for n in list(D)[:1] if rng.random() < 0.2])
-        ours, theirs = (told(partial(nx.transitive_reduction, D), how) for how in ({"backend": "tilewise"}, {}))
+        ours, theirs = (result_of(partial(nx.transitive_reduction, D), how) for how in ({"backend": "tilewise"}, {}))
         assert ours == theirs if isinstance(theirs, tuple) else set(ours.edges) == set(theirs.edges)
 
 
 @pytest.mark.parametrize(
-    ("G", "room"),
+    ("G", "module"),
     [
-        (nx.gnp_random_graph(150, 0.1, seed=0), "measures"),
+        (nx.gnp_random_graph(150, 0.1, seed=0), "brandes_products"),
         (nx.path_graph(300), "brandes"),
         (nx.disjoint_union(nx.complete_graph(30), nx.path_graph(300)), "brandes"),
         (nx.DiGraph((u, v) for u, v in nx.barabasi_albert_graph(376, 4, seed=1).edges), "brandes"),
     ],
 )
-def test_shortest_paths_are_counted_by_products_only_where_searches_are_not_deep(G, room, monkeypatch):
+def test_shortest_paths_are_counted_by_products_only_where_searches_are_not_deep(G, module, monkeypatch):
     """Kernels or not: a level takes two products of the whole matrix, and a path has as many levels as nodes."""
     from tilewise.interop.networkx import Backend, readiness
 
     monkeypatch.setattr(readiness.Readiness, "is_ready", lambda *_: True)
-    assert sys.modules[Backend.__module__]._room("betweenness_centrality", (G,), {}) == room
+    assert sys.modules[Backend.__module__]._module("betweenness_centrality", (G,), {}) == module
 
 
 @pytest.mark.parametrize("endpoints", [False, True])
 def test_paths_that_one_search_did_not_find_so_long_are_counted_all_the_same(endpoints):
     """Five searches find nothing of a path that lies between the nodes they begin at."""
-    from tilewise.interop.networkx import measures
-    from tilewise.interop.networkx.balls import sampled
-    from tilewise.interop.networkx.nodes import Nodes
+    from tilewise.interop.networkx import brandes_products as products
+    from tilewise.interop.networkx.graph import Graph
+    from tilewise.interop.networkx.hops import sampled
 
     G = nx.Graph()
     G.add_nodes_from(range(100))
     nx.add_path(G, range(1, 20))
     assert sampled(G)[0] == 0
-    assert measures._count_ways(nx.to_numpy_array(G), 2) is None
-    found = measures.betweenness_centrality(Nodes(G), normalized=False, endpoints=endpoints)
+    assert products._count_paths(nx.to_numpy_array(G), 2) is None
+    found = products.betweenness_centrality(Graph(G), normalized=False, endpoints=endpoints)
     assert found == nx.betweenness_centrality(G, normalized=False, endpoints=endpoints)

@@ -1,9 +1,9 @@
 """NetworkX with `backend="tilewise"`: all-pairs problems as one closure of the whole graph.
 
-`nodes` and `matrix` (a graph, and as weights), `lengths` (lengths and paths), `measures` (eccentricities, averages,
-centralities), `reach` (reachability), `readiness` (whether kernels are built), `backend` (what NetworkX calls). Where
-every edge counts 1: `balls` (how many nodes are how far), `hops` (measures of it), `searches` (lengths and paths).
-What a matrix of float64 does not hold is left to NetworkX.
+`backend` (what NetworkX calls), `graph` and `matrix` (a graph, and as weights), `lengths` (lengths and paths by
+closure), `measures` (eccentricities, averages, centralities), `readiness` (whether kernels are compiled),
+`brandes_products`. In plain Python: `hops` (how many nodes are how far), `searches`, `dijkstra`, `brandes`, `reach`
+(reachability). What a matrix of float64 cannot hold is left to NetworkX.
 """
 
 from tilewise.interop.networkx.backend import Backend, backend

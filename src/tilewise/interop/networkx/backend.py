@@ -1,53 +1,53 @@
-"""What NetworkX calls: conversion, whether a function can and should run here, and one function for each name.
+"""The backend that NetworkX calls: conversion, whether a function can and should run here, and the functions by name.
 
-Whether it should is decided by an estimate of both sides in seconds, made of counts of nodes and edges alone, and by
-whether kernels have been built. Until they are, and where no matrix would pay, most functions run in plain Python all
-the same: NetworkX asks every backend again for every search of its own, which takes longer than it took to load this.
+Whether it should is decided by an estimate of both sides in seconds, from counts of nodes and edges alone, and by
+whether kernels are compiled. Until they are, and where no matrix is faster, most functions run here in plain Python:
+NetworkX dispatches to backends again for each of its own searches, which takes longer than importing this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx.nodes import Nodes
+from tilewise.interop.networkx.graph import Graph
 from tilewise.interop.networkx_info import FUNCTIONS
 
 MOST_NODES = 30_000  # whose matrix of float64 takes 7.2 GB
 MARGIN = 1.3  # both sides are models, so a win must be clear
 
-# what must be left as it is for the call to be about all pairs
+# parameters that keep their defaults in a call about all pairs
 ALL_PAIRS = {
-    "shortest_path": (("source", 1, None), ("target", 2, None)),
-    "shortest_path_length": (("source", 1, None), ("target", 2, None)),
-    "eccentricity": (("v", 1, None), ("sp", 2, None)),
-    **dict.fromkeys(("diameter", "radius", "center", "periphery"), (("e", 1, None), ("usebounds", 2, False))),
-    "closeness_centrality": (("u", 1, None), ("sp", 4, None)),
-    "harmonic_centrality": (("nbunch", 1, None), ("sources", 3, None)),
-    "betweenness_centrality": (("k", 1, None), ("weight", 3, None)),
-}  # fmt: skip
-WEIGHT_AT = {
-    "floyd_warshall": 1, "floyd_warshall_numpy": 2, "floyd_warshall_predecessor_and_distance": 1, "johnson": 1,
-    "all_pairs_dijkstra_path_length": 2, "all_pairs_dijkstra_path": 2, "all_pairs_dijkstra": 2,
-    "all_pairs_bellman_ford_path_length": 1, "all_pairs_bellman_ford_path": 1, "shortest_path": 3,
-    "shortest_path_length": 3, "average_shortest_path_length": 1, "eccentricity": 3, "diameter": 3, "radius": 3,
-    "center": 3, "periphery": 3,
-}  # fmt: skip
-DISTANCE_AT = {"closeness_centrality": 2, "harmonic_centrality": 2}
-DEFAULT_WEIGHTED = ("floyd_warshall", "johnson", "all_pairs_dijkstra", "all_pairs_bellman_ford")
+    **dict.fromkeys(("shortest_path", "shortest_path_length"), ("source", "target")),
+    "eccentricity": ("v", "sp"),
+    **dict.fromkeys(("diameter", "radius", "center", "periphery"), ("e", "usebounds")),
+    "closeness_centrality": ("u", "sp"),
+    "harmonic_centrality": ("nbunch", "sources"),
+    "betweenness_centrality": ("k", "weight"),
+}
 FROM_ONE = ("dijkstra", "bellman-ford")
 METHODS = {
     "shortest_path": FROM_ONE,
     "shortest_path_length": FROM_ONE,
     "average_shortest_path_length": (None, "unweighted", *FROM_ONE, "floyd-warshall", "floyd-warshall-numpy"),
 }
-SHORT = 0.01  # seconds of NetworkX's; what runs here in plain Python is then as quick as by matrix
-FEW = 24  # nodes, whose searches take NetworkX no longer than handing a graph over does
-FEW_STEPS = 20_000  # nodes times edges, the same where searches along directed edges end soon
+SHORT = 0.01  # seconds of NetworkX below which plain Python is as fast as a matrix
+FEW = 24  # nodes, whose searches take NetworkX no longer than converting the graph
+FEW_STEPS = 20_000  # nodes times edges, the same for directed graphs, where searches end soon
+PATHS_ARE_A_DICTIONARY = tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)  # of all pairs; an iterator since
+
+PATHS = ("all_pairs_shortest_path", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "all_pairs_bellman_ford_path",
+         "floyd_warshall_predecessor_and_distance")  # fmt: skip
+MEASURES = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
+            "global_efficiency", "closeness_centrality", "harmonic_centrality")  # fmt: skip
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
 
 
 class Backend:
@@ -55,33 +55,34 @@ class Backend:
 
     @staticmethod
     def convert_from_nx(graph: Any, *_: Any, **__: Any) -> Any:
-        return graph if isinstance(graph, Nodes) else Nodes(graph)
+        return graph if isinstance(graph, Graph) else Graph(graph)
 
     @staticmethod
     def convert_to_nx(result: Any, *_: Any, **__: Any) -> Any:
-        return result.graph if isinstance(result, Nodes) else result
+        return result.graph if isinstance(result, Graph) else result
 
     @staticmethod
-    def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    def can_run(name: str, args: Args, kwargs: Kwargs) -> bool | str:
         if name not in FUNCTIONS:
             return f"{name} is not a function of this backend"
-        for key, at, usual in ALL_PAIRS.get(name, ()):  # first: NetworkX asks for every source of its own searches
-            if (args[at] if len(args) > at else kwargs.get(key, usual)) is not usual:
+        for key in ALL_PAIRS.get(name, ()):  # first: NetworkX calls this for every source of its own searches
+            if _argument(name, args, kwargs, key) is not _parameters(name).get(key, (0, None))[1]:
                 return "this is not about all pairs"
         nodes = len(_graph(args, kwargs))
         if nodes > MOST_NODES:
             return f"{nodes:,} nodes make a matrix of {8 * nodes**2 / 1e9:.0f} GB"
-        method = _method(name, args, kwargs)
+        method = _argument(name, args, kwargs, "method")
         if name in METHODS and method not in METHODS[name]:
             return f"method={method!r} is left to NetworkX"
         return True
 
     @staticmethod
-    def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    def should_run(name: str, args: Args, kwargs: Kwargs) -> bool | str:
+        name, args, kwargs = _all_pairs_call(name, args, kwargs)
         graph = _graph(args, kwargs)
         nodes, edges = _size(graph)
         weighted = _weight(name, args, kwargs) is not None
-        if _plain_room(name, weighted) and not _asks_for_negative(name, args, kwargs):
+        if _python_module(name, weighted) and not _needs_matrix(name, args, kwargs):
             few = nodes < FEW or (graph.is_directed() and nodes * edges < FEW_STEPS and not name.startswith("trans"))
             return not few or f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself"
         ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
@@ -95,13 +96,26 @@ class Backend:
         return True
 
 
+def _all_pairs_call(name: str, args: Args, kwargs: Kwargs) -> tuple[str, Args, Kwargs]:
+    """`shortest_path`, `shortest_path_length` and `johnson` as the function of all pairs that they stand for."""
+    if name not in ("shortest_path", "shortest_path_length", "johnson"):
+        return name, args, kwargs
+    weight = _weight(name, args, kwargs)
+    method = "bellman-ford" if name == "johnson" else _argument(name, args, kwargs, "method")
+    if weight is None and name != "johnson":
+        return f"all_pairs_{name}", args[:1] or (kwargs["G"],), {}
+    searched = f"all_pairs_{method.replace('-', '_')}_path" + ("_length" if name.endswith("length") else "")
+    return searched, args[:1] or (kwargs["G"],), {"weight": weight}
+
+
 def _has_kernels(name: str, size: tuple[int, int], weighted: bool, seconds: tuple[float, float]) -> bool:
-    """Whether they are built, or are worth waiting for; if not, they are built behind. `seconds`: a matrix's, and
-    those of what runs without one."""
-    from tilewise.interop.networkx.readiness import BUILDING, READINESS  # many programs never come here
+    """Whether kernels are compiled, or worth waiting for; if not, a thread compiles them. `seconds`: by matrix, and
+    without one."""
+    from tilewise.interop.networkx.readiness import BUILDING, READINESS  # many programs never need it
 
     ours, theirs = seconds
-    kind = (_group(name), weighted, size[0].bit_length(), size[1].bit_length())
+    group = name if name == "betweenness_centrality" else "paths" if name in PATHS else "lengths"
+    kind = (group, weighted, size[0].bit_length(), size[1].bit_length())
     if READINESS.is_ready(kind) or (ours + BUILDING) * MARGIN < theirs:
         READINESS.met(kind)
         return True
@@ -109,46 +123,26 @@ def _has_kernels(name: str, size: tuple[int, int], weighted: bool, seconds: tupl
     return False
 
 
-def _group(name: str) -> str:
-    """Functions whose kernels are the same."""
-    if name == "betweenness_centrality":
-        return name
-    return "paths" if name in PATHS else "lengths"
-
-
 def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
-    """Use what a function uses on a graph of this size."""
+    """Run the kernels of a function on a random graph of this size, which compiles them."""
     graph = nx.gnm_random_graph(nodes, edges // 2, seed=0)
     if name == "betweenness_centrality":
-        import_module("tilewise.interop.networkx.measures").betweenness_centrality(Nodes(graph))
+        import_module("tilewise.interop.networkx.brandes_products").betweenness_centrality(Graph(graph))
         return
     from tilewise.interop.networkx.matrix import Weights
 
     for whole in (False, True) if weighted else (True,):
         for number, (_, _, data) in enumerate(graph.edges(data=True)):
             data["weight"] = 1 + number % 7 if whole else 0.5 + number % 7
-        made = Weights(graph, "weight" if weighted else None)
-        made.close_with_steps() if name in PATHS else made.close()
-
-
-PATHS = ("shortest_path", "johnson", "all_pairs_shortest_path", "all_pairs_dijkstra_path", "all_pairs_dijkstra",
-         "all_pairs_bellman_ford_path", "floyd_warshall_predecessor_and_distance")  # fmt: skip
-
-
-HOPS = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
-        "global_efficiency", "closeness_centrality", "harmonic_centrality")  # fmt: skip
-PATHS_ARE_A_DICTIONARY = tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)  # of all pairs; one by one since
-SEARCHES = ("all_pairs_shortest_path_length", "shortest_path_length", "all_pairs_shortest_path", "shortest_path")
-DIJKSTRA = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "johnson",
-            "all_pairs_bellman_ford_path_length", "all_pairs_bellman_ford_path", "shortest_path_length",
-            "shortest_path")  # fmt: skip
+        weights = Weights(graph, "weight" if weighted else None)
+        weights.close_with_predecessors() if name in PATHS else weights.close()
 
 
 def seconds_here(name: str, nodes: int, edges: int, weighted: bool) -> float:
-    """A closure, and what is made of it."""
+    """A closure, and the result in NetworkX's types."""
     n = nodes
     matrix = 1.5e-3 + 0.25e-6 * edges + n**3 * (0.25e-9 if weighted else 0.12e-9)
-    if name in HOPS or name == "floyd_warshall_numpy":
+    if name in MEASURES or name == "floyd_warshall_numpy":
         return matrix + 10e-9 * n * n
     return matrix + n * n * (0.7e-6 if name in PATHS else 0.14e-6) + (n**3 * 1e-9 if name in PATHS and weighted else 0)
 
@@ -162,16 +156,16 @@ def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
         return n**3 * 90e-9
     if name == "betweenness_centrality":
         return n * (n + m) * 0.35e-6
-    if weighted or name in ("johnson",):
+    if weighted:
         return n * (m * 0.25e-6 + n * 0.45e-6)
     return n * (m * 0.028e-6 + n * (0.11e-6 if name not in PATHS else 0.4e-6))
 
 
-def _counting_seconds(graph: Any) -> tuple[float, float]:
-    """Brandes's algorithm by products, and in plain Python. A level of the searches takes two products of the whole
-    matrix, however few nodes are that far away, and plain searches take as long as they have nodes to reach: a few
-    tell. Measured on a core without AVX-512; with it products are up to three times as fast."""
-    from tilewise.interop.networkx.balls import sampled
+def _betweenness_seconds(graph: Any) -> tuple[float, float]:
+    """Brandes's algorithm by products, and in Python. Each level of the searches takes two products of whole matrices,
+    however few nodes it has; searches in Python take time by the nodes they reach, estimated from a few. Measured on a
+    core without AVX-512; with it products are up to three times as fast."""
+    from tilewise.interop.networkx.hops import sampled
 
     n, edges = _size(graph)
     depth, reached = sampled(graph)
@@ -179,38 +173,37 @@ def _counting_seconds(graph: Any) -> tuple[float, float]:
     return by_products, n * (n * 0.15e-6 + reached * (0.6e-6 + edges / max(n, 1) * 0.077e-6))
 
 
-def _weight(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if name in DISTANCE_AT:
-        return _given(args, kwargs, "distance", DISTANCE_AT[name], None)
-    if name not in WEIGHT_AT or _method(name, args, kwargs) == "unweighted":
+@cache
+def _parameters(name: str) -> dict[str, tuple[int, Any]]:
+    """Position and default of each parameter of NetworkX's function."""
+    parameters = signature(getattr(nx, name)).parameters.items()
+    return {key: (at, parameter.default) for at, (key, parameter) in enumerate(parameters)}
+
+
+def _argument(name: str, args: Args, kwargs: Kwargs, key: str) -> Any:
+    at, default = _parameters(name).get(key, (len(args), None))
+    return args[at] if len(args) > at else kwargs.get(key, default)
+
+
+def _weight(name: str, args: Args, kwargs: Kwargs) -> Any:
+    if _argument(name, args, kwargs, "method") == "unweighted":
         return None
-    return _given(args, kwargs, "weight", WEIGHT_AT[name], "weight" if name.startswith(DEFAULT_WEIGHTED) else None)
+    return _argument(name, args, kwargs, "distance" if "distance" in _parameters(name) else "weight")
 
 
-def _method(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if name not in METHODS:
-        return None
-    at, usual = (2, None) if name.startswith("average") else (4, "dijkstra")
-    return _given(args, kwargs, "method", at, usual)
-
-
-def _given(args: tuple[Any, ...], kwargs: dict[str, Any], key: str, at: int, usual: Any) -> Any:
-    return args[at] if len(args) > at else kwargs.get(key, usual)
-
-
-def _graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _graph(args: Args, kwargs: Kwargs) -> Any:
     graph = args[0] if args else kwargs["G"]
-    return graph.graph if isinstance(graph, Nodes) else graph
+    return graph.graph if isinstance(graph, Graph) else graph
 
 
 def _size(graph: Any) -> tuple[int, int]:
-    """Nodes, and edges both ways round where the graph has no directions."""
+    """Nodes, and edges, counted in both directions where the graph is undirected."""
     return len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
 
 
-def _asks_for_negative(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a weight below 0 stands in the way of plain Python, where a matrix would take it."""
-    if not (name == "johnson" or "bellman_ford" in name or _method(name, args, kwargs) == "bellman-ford"):
+def _needs_matrix(name: str, args: Args, kwargs: Kwargs) -> bool:
+    """Whether a negative weight, which Dijkstra's algorithm in Python does not take, needs the closure of a matrix."""
+    if "bellman_ford" not in name:
         return False
     from tilewise.interop.networkx.dijkstra import has_negative
 
@@ -218,53 +211,56 @@ def _asks_for_negative(name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
     return weight is not None and has_negative(_graph(args, kwargs), weight)
 
 
-def _plain_room(name: str, weighted: bool) -> str | None:
-    """Where a function is that needs no kernel, if there is one."""
+def _python_module(name: str, weighted: bool) -> str | None:
+    """The module with a function that needs no kernel, if there is one."""
     if name.startswith("transitive"):
         return "reach"
     if weighted:
-        return "dijkstra" if name in DIJKSTRA else None
+        return "dijkstra" if name.startswith(("all_pairs_dijkstra", "all_pairs_bellman_ford")) else None
     if name == "betweenness_centrality":
         return "brandes"
-    return "hops" if name in HOPS else "searches" if name in SEARCHES else None
+    return "measures" if name in MEASURES else "searches" if name.startswith("all_pairs_shortest") else None
 
 
-def _room(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Where a function is that is quickest now."""
+def _module(name: str, args: Args, kwargs: Kwargs) -> str:
+    """The module whose function is fastest now."""
     weighted = _weight(name, args, kwargs) is not None
-    plain = _plain_room(name, weighted)
-    if plain in ("reach", "hops") or (plain == "searches" and name in PATHS):
-        return plain  # as many lists are made either way, and by matrix they are found later
+    plain = _python_module(name, weighted)
+    if name in MEASURES or plain == "reach" or (plain == "searches" and name in PATHS):
+        return plain or "measures"  # searches: a matrix makes as many lists, later
     graph = _graph(args, kwargs)
     size = _size(graph)
     ours, theirs = seconds_here(name, *size, weighted), seconds_there(name, *size, weighted)
     if plain and theirs < SHORT:
         return plain
     if plain == "brandes":
-        ours, theirs = _counting_seconds(graph)
+        ours, theirs = _betweenness_seconds(graph)
         pays = ours < theirs
     else:
         pays = ours * MARGIN < theirs
     if plain and not (pays and _has_kernels(name, size, weighted, (ours, theirs))):
         return plain
-    return "measures" if name in (*HOPS, "betweenness_centrality") else "lengths"
+    return "brandes_products" if plain == "brandes" else "lengths"
 
 
-def _forget_handing_over(graph: Any) -> None:
-    """NetworkX keeps what it converted, and warns at the next call that it may be stale; ours is the graph itself."""
-    kept = getattr(graph, "__networkx_cache__", None)
-    if kept:
-        kept.get("backends", {}).pop("tilewise", None)
+def _drop_conversion(graph: Any) -> None:
+    """NetworkX caches the converted graph, and warns at the next call that it may be stale; ours is the graph
+    itself."""
+    cached = getattr(graph, "__networkx_cache__", None)
+    if cached:
+        cached.get("backends", {}).pop("tilewise", None)
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """A function of the backend; what it needs is imported when it runs: NumPy alone takes longer than most calls."""
+    """A function of the backend. Its module is imported when it runs: NumPy alone takes longer than most calls."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        _forget_handing_over(_graph(args, kwargs))
-        room = import_module(f"tilewise.interop.networkx.{_room(name, args, kwargs)}")
-        made = getattr(room, name)(*args, **kwargs)
-        return dict(made) if name == "shortest_path" and PATHS_ARE_A_DICTIONARY else made
+        _drop_conversion(_graph(args, kwargs))
+        called, args, kwargs = _all_pairs_call(name, args, kwargs)
+        module = import_module(f"tilewise.interop.networkx.{_module(called, args, kwargs)}")
+        result = getattr(module, called)(*args, **kwargs)
+        as_dictionary = name == "johnson" or (name == "shortest_path" and PATHS_ARE_A_DICTIONARY)
+        return dict(result) if as_dictionary else result
 
     run.__name__ = run.__qualname__ = name
     return run

@@ -1,17 +1,17 @@
-"""Brandes's betweenness of nodes in plain Python on numbered nodes: for a first call, while kernels are built.
+"""Brandes's betweenness centrality in Python on numbered nodes: for a first call, while kernels are built.
 
-Sums are made in NetworkX's order, so they are its own to the last bit.
+Terms are added in NetworkX's order, so the sums are the same bit for bit.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tilewise.interop.networkx.nodes import Nodes
+from tilewise.interop.networkx.graph import Graph
 
 
 def betweenness_centrality(
-    G: Nodes,
+    G: Graph,
     k: None = None,
     normalized: bool | None = True,
     weight: None = None,
@@ -28,35 +28,35 @@ def betweenness_centrality(
 
 
 def _add(shares: list[float], neighbours: list[list[int]], source: int, endpoints: bool) -> None:
-    """What passes through each node of the shortest paths from one source."""
+    """Add the share of shortest paths from one source that pass through each node."""
     n = len(neighbours)
-    far, ways = [-1] * n, [0.0] * n
+    far, paths = [-1] * n, [0.0] * n
     before: list[list[int]] = [[] for _ in range(n)]
-    far[source], ways[source] = 0, 1.0
+    far[source], paths[source] = 0, 1.0
     queue = [source]
-    for v in queue:  # which grows
-        following, many = far[v] + 1, ways[v]
+    for v in queue:  # grows while it is read
+        following, many = far[v] + 1, paths[v]
         for w in neighbours[v]:
             if far[w] < 0:
                 far[w] = following
                 queue.append(w)
             if far[w] == following:
-                ways[w] += many
+                paths[w] += many
                 before[w].append(v)
     if endpoints:
         shares[source] += len(queue) - 1
     through = [0.0] * n
     more = 1 if endpoints else 0
     for w in reversed(queue):
-        share = (1 + through[w]) / ways[w]
+        share = (1 + through[w]) / paths[w]
         for v in before[w]:
-            through[v] += ways[v] * share
+            through[v] += paths[v] * share
         if w != source:
             shares[w] += through[w] + more
 
 
 def scale(n: int, normalized: bool, directed: bool, endpoints: bool) -> float:
-    """NetworkX's: shares of pairs, or pairs, each counted once where the graph has no directions."""
+    """NetworkX's scale: shares of pairs, or pairs, each counted once where the graph is undirected."""
     if normalized:
         pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
         return 1 / pairs if pairs > 0 else 1.0

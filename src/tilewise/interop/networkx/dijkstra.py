@@ -1,7 +1,7 @@
-"""Dijkstra's algorithm from every node in plain Python, weights read once: for first calls, while kernels are built.
+"""Dijkstra's algorithm from every node in Python, weights read once: for first calls, while kernels are built.
 
-NetworkX's own order and choice among equal paths, and its sums to the last bit. Bellman and Ford's lengths are the same
-where no weight is below 0, and so are Johnson's, whose potentials are then 0; the rest of those goes to `lengths`.
+The order of nodes, the choice among equal paths and the sums are NetworkX's, bit for bit. Without negative weights
+Bellman–Ford gives the same lengths, and so does Johnson, whose potentials are then 0; with them, `lengths` computes it.
 """
 
 from __future__ import annotations
@@ -13,53 +13,36 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from tilewise.interop.networkx.nodes import Nodes
+from tilewise.interop.networkx.graph import Graph
 
 Neighbours = dict[Any, list[tuple[Any, Any]]]
 Found = tuple[dict[Any, Any], dict[Any, list[Any]]]
 
 
-def all_pairs_dijkstra_path_length(G: Nodes, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_dijkstra_path_length(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
     neighbours = _not_negative(G, weight)
     return ((source, _search(neighbours, source, cutoff, None)) for source in neighbours)
 
 
-def all_pairs_dijkstra(G: Nodes, cutoff: float | None = None, weight: Any = "weight") -> Iterator[tuple[Any, Found]]:
+def all_pairs_dijkstra(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[tuple[Any, Found]]:
     neighbours = _not_negative(G, weight)
     return ((source, _with_paths(neighbours, source, cutoff)) for source in neighbours)
 
 
-def all_pairs_dijkstra_path(G: Nodes, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_dijkstra_path(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
     return ((source, paths) for source, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
 
 
-def all_pairs_bellman_ford_path_length(G: Nodes, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_bellman_ford_path_length(G: Graph, weight: Any = "weight") -> Iterator[Any]:
     if has_negative(G.graph, weight):
         return _by_matrix("all_pairs_bellman_ford_path_length", G, weight)
     return all_pairs_dijkstra_path_length(G, weight=weight)
 
 
-def all_pairs_bellman_ford_path(G: Nodes, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_bellman_ford_path(G: Graph, weight: Any = "weight") -> Iterator[Any]:
     if has_negative(G.graph, weight):
         return _by_matrix("all_pairs_bellman_ford_path", G, weight)
     return all_pairs_dijkstra_path(G, weight=weight)
-
-
-def johnson(G: Nodes, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
-    return dict(all_pairs_bellman_ford_path(G, weight))
-
-
-def shortest_path_length(
-    G: Nodes, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra"
-) -> Iterator[Any]:
-    lengths: Any = all_pairs_dijkstra_path_length if method == "dijkstra" else all_pairs_bellman_ford_path_length
-    return lengths(G, weight=weight)
-
-
-def shortest_path(
-    G: Nodes, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra"
-) -> Iterator[Any]:
-    return (all_pairs_dijkstra_path if method == "dijkstra" else all_pairs_bellman_ford_path)(G, weight=weight)
 
 
 def _by_matrix(name: str, *how: Any) -> Iterator[Any]:
@@ -68,12 +51,12 @@ def _by_matrix(name: str, *how: Any) -> Iterator[Any]:
 
 
 def has_negative(graph: Any, weight: Any) -> bool:
-    """Or something that is no number, or ∞, over which Bellman and Ford's algorithm does not go."""
+    """Whether a weight is negative, no number, or ∞, which Bellman–Ford does not relax."""
     made = _neighbours(graph, weight)
     return made is None or any(cost == math.inf for others in made.values() for _, cost in others)
 
 
-def _not_negative(G: Nodes, weight: Any) -> Neighbours:
+def _not_negative(G: Graph, weight: Any) -> Neighbours:
     made = _neighbours(G.graph, weight)
     if made is None:
         raise NotImplementedError("negative weights: all_pairs_bellman_ford_path_length takes them, or NetworkX")
@@ -81,7 +64,7 @@ def _not_negative(G: Nodes, weight: Any) -> Neighbours:
 
 
 def _neighbours(graph: Any, weight: Any) -> Neighbours | None:
-    """With weights, the lightest of double edges, without hidden ones; None unless all are numbers of 0 or more."""
+    """Neighbours with weights: the lightest of parallel edges, no hidden ones; None unless all are numbers ≥ 0."""
     if callable(weight):
         triples = {u: [(v, weight(u, v, data)) for v, data in others.items()] for u, others in graph.adjacency()}
         made = {u: [(v, cost) for v, cost in others if cost is not None] for u, others in triples.items()}
@@ -103,13 +86,13 @@ def _with_paths(neighbours: Neighbours, source: Any, cutoff: float | None) -> Fo
     before: dict[Any, Any] = {}
     found = _search(neighbours, source, cutoff, before)
     paths: dict[Any, list[Any]] = {}
-    for node in found:  # the nearest first, so the one before it has its path
+    for node in found:  # the nearest first: the predecessor has its path already
         paths[node] = [*paths[before[node]], node] if node in before else [node]
     return found, paths
 
 
 def _search(neighbours: Neighbours, source: Any, cutoff: float | None, before: dict[Any, Any] | None) -> dict[Any, Any]:
-    number = count(1)  # nodes need not be comparable, and equal lengths come in the order they were found
+    number = count(1)  # breaks ties: nodes need not be comparable
     found: dict[Any, Any] = {}
     near = {source: 0}
     heap = [(0, 0, source)]

@@ -1,4 +1,4 @@
-"""All-pairs lengths and paths: one closure of the whole graph, handed back as the dictionaries NetworkX promises."""
+"""All-pairs lengths and paths: one closure of the whole graph, returned as the dictionaries of NetworkX."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from tilewise.interop.networkx.graph import Graph
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, nearest_first
-from tilewise.interop.networkx.nodes import Nodes
 
 SINCE_3_7 = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
 
 
-def _all_edges(G: Nodes, weight: Weight) -> Weights:
-    """Floyd and Warshall's tell an infinite edge as they tell none, and count one without a weight as 1, until NetworkX
-    3.7 as 1.0; since then a loop of less than nothing is a negative cycle, in their tables too."""
-    made = Weights(G.graph, weight, default=1 if SINCE_3_7 else 1.0, endless=True)
+def _all_edges(G: Graph, weight: Weight) -> Weights:
+    """As NetworkX's Floyd–Warshall functions: an infinite edge is no edge, and one without a weight counts 1 (1.0
+    before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle."""
+    made = Weights(G.graph, weight, default=1 if SINCE_3_7 else 1.0, infinite=True)
     loops = np.flatnonzero(made.matrix.diagonal() < 0)
     if SINCE_3_7 and loops.size:
         node = made.nodes[loops[0]]
@@ -26,12 +26,12 @@ def _all_edges(G: Nodes, weight: Weight) -> Weights:
     return made
 
 
-def floyd_warshall(G: Nodes, weight: Weight = "weight") -> dict[Any, dict[Any, Any]]:
+def floyd_warshall(G: Graph, weight: Weight = "weight") -> dict[Any, dict[Any, Any]]:
     made = _all_edges(G, weight)
     return _table(made, made.close())
 
 
-def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: Weight = "weight") -> Matrix:
+def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: Weight = "weight") -> Matrix:
     graph = G.graph
     if nodelist is not None and not (len(nodelist) == len(graph) == len(set(nodelist))):
         raise nx.NetworkXError(
@@ -48,75 +48,52 @@ def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: Weight = "weigh
     return D[np.ix_(order, order)]
 
 
-def floyd_warshall_predecessor_and_distance(G: Nodes, weight: Weight = "weight") -> tuple[Any, Any]:
+def floyd_warshall_predecessor_and_distance(G: Graph, weight: Weight = "weight") -> tuple[Any, Any]:
     made = _all_edges(G, weight)
-    D, before = made.close_with_steps()
+    D, before = made.close_with_predecessors()
     nodes = made.nodes
     came = {}
     for u, row in zip(nodes, before.tolist(), strict=True):
         steps = {v: nodes[step] for v, step in zip(nodes, row, strict=True) if step >= 0}
         if steps:
             came[u] = steps
-    for u, _ in nx.selfloop_edges(G.graph):  # a way from a node to itself has no step before it, but to NetworkX
+    for u, _ in nx.selfloop_edges(G.graph):  # NetworkX lists a loop as its own predecessor
         came.setdefault(u, {})[u] = u
     return came, _table(made, D)
 
 
-def all_pairs_shortest_path_length(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+def all_pairs_shortest_path_length(G: Graph, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
     return _reached(Weights(G.graph, None), _whole(cutoff))
 
 
 def all_pairs_dijkstra_path_length(
-    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
     return _reached(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
-def all_pairs_bellman_ford_path_length(G: Nodes, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
+def all_pairs_bellman_ford_path_length(G: Graph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
     return _reached(Weights(G.graph, weight), None)
 
 
 def all_pairs_dijkstra_path(
-    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     return ((u, paths) for u, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
 
 
 def all_pairs_dijkstra(
-    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
     return _walked(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
-def all_pairs_bellman_ford_path(G: Nodes, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+def all_pairs_bellman_ford_path(G: Graph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, weight), None))
 
 
-def johnson(G: Nodes, weight: Weight = "weight") -> dict[Any, dict[Any, list[Any]]]:
-    return dict(all_pairs_bellman_ford_path(G, weight))
-
-
-def shortest_path(
-    G: Nodes, source: Any = None, target: Any = None, weight: Weight = None, method: str = "dijkstra"
-) -> Any:
-    assert source is None
-    assert target is None
-    return (all_pairs_dijkstra_path if method == "dijkstra" else all_pairs_bellman_ford_path)(G, weight=weight)
-
-
-def shortest_path_length(
-    G: Nodes, source: Any = None, target: Any = None, weight: Weight = None, method: str = "dijkstra"
-) -> Any:
-    assert source is None
-    assert target is None
-    if weight is None:
-        return all_pairs_shortest_path_length(G)
-    lengths: Any = all_pairs_dijkstra_path_length if method == "dijkstra" else all_pairs_bellman_ford_path_length
-    return lengths(G, weight=weight)
-
-
 def _whole(cutoff: float | None) -> float | None:
-    """NetworkX looks around from what is nearer than the cutoff: a fraction counts as the next whole number."""
+    """NetworkX expands every node nearer than the cutoff: a fraction counts as the next integer."""
     return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
 
 
@@ -140,27 +117,27 @@ def _table(made: Weights, D: Matrix) -> dict[Any, dict[Any, Any]]:
 
 
 def _near(made: Weights, D: Matrix, cutoff: float | None) -> Iterator[tuple[Any, Matrix, list[Any]]]:
-    """Row by row: the source, the targets it reaches, the nearest first, and how far they are."""
+    """Row by row: the source, the targets within the cutoff, the nearest first, and their lengths."""
     order = nearest_first(D, made.whole)
     sorted_lengths = np.take_along_axis(D, order, 1)
     far = math.inf if cutoff is None else cutoff
     counts = ((sorted_lengths < math.inf) & (sorted_lengths <= far)).sum(1).tolist()
     for row, (u, targets, lengths, count) in enumerate(zip(made.nodes, order, sorted_lengths, counts, strict=True)):
-        if far < 0:  # whatever the cutoff, a node reaches itself
+        if far < 0:  # a node reaches itself, whatever the cutoff
             yield u, np.array([row]), [0]
         else:
             yield u, targets[:count], made.numbers(lengths[:count])
 
 
 def _reached(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    names = made.named()
+    names = made.node_array()
     for u, targets, lengths in _near(made, made.close(), cutoff):
         yield u, dict(zip(names[targets].tolist(), lengths, strict=True))
 
 
 def _walked(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
-    """Lengths and paths, row by row; a path is its predecessor's with one node more."""
-    D, before = made.close_with_steps()
+    """Lengths and paths, row by row; a path is its predecessor's path and one more node."""
+    D, before = made.close_with_predecessors()
     nodes = made.nodes
     for row, (u, targets, lengths) in enumerate(_near(made, D, cutoff)):
         steps = before[row].tolist()
@@ -168,12 +145,12 @@ def _walked(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, tuple[di
         paths[row] = [u]
         order = targets.tolist()
         for v in order:
-            way, node = [], v
-            while paths[node] is None:  # ties of length 0 may come before the node they lead through
-                way.append(node)
+            chain, node = [], v
+            while paths[node] is None:  # with edges of weight 0 a target may precede its predecessor
+                chain.append(node)
                 node = steps[node]
             known = paths[node]
-            for node in reversed(way):
+            for node in reversed(chain):
                 known = paths[node] = [*known, nodes[node]]
         yield (
             u,

@@ -1,4 +1,4 @@
-"""A graph as a matrix of weights, and the way back to NetworkX's own types."""
+"""A graph as a matrix of weights, its closure, and lengths in NetworkX's own types."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PLAIN = (int, float, np.integer, np.floating)
 class Weights:
     """A graph as a matrix: `matrix[u, v]` is the lightest edge from u to v, ∞ where there is none.
 
-    float32 where every length is a whole number that it holds exactly; what float64 cannot hold is left to NetworkX.
-    So are edges as long as ∞, unless a table of lengths shows them (`endless`): to NetworkX they are ways all the same.
+    float32 where every length is an integer that it holds exactly; what float64 cannot hold is left to NetworkX. So are
+    edges of infinite weight, unless the result is a table of lengths (`infinite`): NetworkX treats them as paths.
     """
 
-    def __init__(self, graph: Any, weight: Weight, *, default: float = 1, endless: bool = False) -> None:
+    def __init__(self, graph: Any, weight: Weight, *, default: float = 1, infinite: bool = False) -> None:
         self.nodes = list(graph)
         n = len(self.nodes)
         index = dict(zip(self.nodes, range(n), strict=True))
@@ -43,8 +43,8 @@ class Weights:
             raise NotImplementedError("a weight leaves the range of float64") from None
         if np.isnan(numbers).any():
             raise NotImplementedError("a weight is NaN")
-        if not endless and np.isinf(numbers).any():
-            raise NotImplementedError("an edge is as long as no edge: a weight is infinite")
+        if not infinite and np.isinf(numbers).any():
+            raise NotImplementedError("a weight is infinite, which a matrix reads as no edge")
         finite = abs(numbers[np.isfinite(numbers)])
         heaviest = float(finite.max()) if finite.size else 0.0
         if self.whole and heaviest * max(n, 1) >= EXACT["float64"]:
@@ -65,8 +65,8 @@ class Weights:
             walk = " → ".join(str(self.nodes[n]) for n in (*error.nodes, *error.nodes[:1]))
             raise nx.NetworkXUnbounded(f"Negative cycle detected: {walk}") from None
 
-    def close_with_steps(self) -> tuple[Matrix, Matrix]:
-        """Lengths, and the node before each target. Where every edge adds to a whole length, one product finds it."""
+    def close_with_predecessors(self) -> tuple[Matrix, Matrix]:
+        """Lengths, and the node before each target: one product finds it where weights are positive integers."""
         if not (self.whole and self.positive):
             return self.close(return_predecessors=True)
         D = self.close()
@@ -77,22 +77,49 @@ class Weights:
         return D, before
 
     def numbers(self, values: Matrix) -> list[Any]:
-        """Finite lengths as NetworkX gives them: whole where every weight was."""
+        """Finite lengths as NetworkX returns them: integers where every weight is one."""
         return (values.astype(np.int64) if self.whole else values).tolist()
 
-    def one(self, value: Any) -> Any:
-        return int(value) if self.whole else float(value)
-
-    def named(self) -> Matrix:
-        """The nodes as an array, so that many are picked at once."""
+    def node_array(self) -> Matrix:
+        """The nodes as an array that is indexed by arrays."""
         made: Matrix = np.empty(len(self.nodes), object)
         for number, node in enumerate(self.nodes):
             made[number] = node
         return made
 
 
+class WeightedLengths:
+    """Path lengths of a weighted graph, summed up for each node: from it, or (inward) to it."""
+
+    def __init__(self, graph: Any, weight: Weight, inward: bool) -> None:
+        if not len(graph):
+            raise NotImplementedError("a graph without nodes is left to NetworkX")
+        self._weights = Weights(graph, weight)
+        if self._weights.negative:
+            raise NotImplementedError("negative weights are left to NetworkX")
+        D: Matrix = self._weights.close()
+        self._lengths = D.T if inward else D
+
+    def reached(self) -> list[int]:
+        return (np.isfinite(self._lengths).sum(1) - 1).tolist()
+
+    def farthest(self) -> list[Any]:
+        return self._weights.numbers(self._lengths.max(1))
+
+    def totals(self) -> list[Any]:
+        finite = np.where(np.isfinite(self._lengths), self._lengths, 0)
+        totals = finite.sum(1, dtype=np.float64).tolist()
+        return [int(total) for total in totals] if self._weights.whole else totals
+
+    def inverses(self) -> list[float]:
+        """Σ 1 / length, without paths of length 0."""
+        inverse = self._lengths.astype(np.float64)
+        np.divide(1, inverse, out=inverse, where=inverse != 0)
+        return [x or 0 for x in inverse.sum(1).tolist()]
+
+
 def _edges(graph: Any, index: dict[Any, int], weight: Weight, default: float) -> tuple[Matrix, Matrix, list[Any]]:
-    """Every edge with its weight, both ways round where the graph is undirected; hidden ones left out."""
+    """Every edge with its weight, in both directions where the graph is undirected, without hidden ones."""
     adjacency = list(graph.adjacency())
     if callable(weight) or (graph.is_multigraph() and weight is not None):
         triples = list(_each(adjacency, weight, default, graph.is_multigraph()))
@@ -121,7 +148,7 @@ def _each(adjacency: Any, weight: Weight, default: float, multigraph: bool) -> I
 
 
 def nearest_first(D: Matrix, whole: bool) -> Matrix:
-    """For each row the targets in the order of their lengths; short whole lengths are sorted by radix."""
+    """For each row the targets by increasing length; small integers are sorted by radix."""
     finite = D[np.isfinite(D)]
     if whole and (not finite.size or (finite.max() < 32000 and finite.min() > -32000)):
         D = np.where(np.isfinite(D), D, 32001).astype(np.int16)

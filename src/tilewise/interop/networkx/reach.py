@@ -1,7 +1,7 @@
-"""Reachability with Python's own integers as sets: transitive closure and transitive reduction.
+"""Reachability with Python's integers as bit sets: transitive closure and transitive reduction.
 
-Strongly connected nodes reach the same; an edge to another such part costs one `|`. Parts come as NetworkX finds them,
-what they lead to first, so that one sweep is enough; another one sees that nothing changes any more.
+All nodes of a strongly connected component reach the same set; an edge to another component costs one `|`. NetworkX
+yields components in reverse topological order, so one sweep is enough, and a second one finds no change.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx.nodes import Nodes
+from tilewise.interop.networkx.graph import Graph
 
 BITS = bytes.maketrans(b"01", b"\0\1")
 
 
-def transitive_closure(G: Nodes, reflexive: bool | None = False) -> Any:
+def transitive_closure(G: Graph, reflexive: bool | None = False) -> Any:
     if reflexive not in {None, True, False}:
         raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
     graph = G.graph
@@ -26,15 +26,15 @@ def transitive_closure(G: Nodes, reflexive: bool | None = False) -> Any:
         itself = 1 << number
         if reflexive:
             beyond |= itself
-        elif reflexive is None or not graph.is_directed():  # no edge is walked back, so no other way leads home
+        elif reflexive is None or not graph.is_directed():  # an undirected edge makes no loop
             beyond &= ~itself
         has = made[u]
         made.add_edges_from([(u, v) for v in _members(beyond, nodes) if v not in has])
     return made
 
 
-def transitive_reduction(G: Nodes) -> Any:
-    """Of an acyclic graph: edges to what no other way leads to."""
+def transitive_reduction(G: Graph) -> Any:
+    """Of an acyclic graph: the edges to nodes that no other path reaches."""
     if not G.is_directed():
         raise NotImplementedError("undirected graphs are left to NetworkX")
     beyond = _beyond(G.graph)
@@ -52,11 +52,11 @@ def transitive_reduction(G: Nodes) -> Any:
 
 
 def _beyond(graph: Any) -> list[int]:
-    """For each node those that a way of at least one edge leads to."""
+    """For each node the set of those that a path of at least one edge reaches."""
     parts = nx.strongly_connected_components(graph) if graph.is_directed() else nx.connected_components(graph)
     at = {node: number for number, node in enumerate(graph)}
     made = [0] * len(at)
-    steps: list[tuple[list[int], list[int]]] = []  # a part, and where its edges lead
+    steps: list[tuple[list[int], list[int]]] = []  # a component, and the heads of its edges
     for part in parts:
         steps.append(([at[u] for u in part], list({at[v] for u in part for v in graph.adj[u]})))
     changed = True
@@ -74,5 +74,5 @@ def _beyond(graph: Any) -> list[int]:
 
 
 def _members(bits: int, nodes: list[Any]) -> Iterator[Any]:
-    """The last node is the first digit."""
+    """The nodes of a set: the last node is the first binary digit."""
     return compress(reversed(nodes), f"{bits:0{len(nodes)}b}".encode().translate(BITS))

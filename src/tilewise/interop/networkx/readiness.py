@@ -1,7 +1,7 @@
-"""Whether kernels are there for a graph: a first call that NetworkX would end sooner than they are built is left to it.
+"""Whether the kernels for a size of graph are compiled. A call that NetworkX finishes before they are stays with it.
 
-They are built behind it, on a graph of as many nodes and edges, once NetworkX should be done; calls after that run
-here. What takes NetworkX longer than building takes is run here at once.
+They are then compiled in a thread, by a call on a random graph of as many nodes and edges, once NetworkX should be
+done; later calls run here. A call that takes NetworkX longer than compiling runs here at once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-BUILDING = 1.5  # seconds that LLVM may take for the kernels of one kind of closure, where the disk has none
-PATIENCE, LEAST = 4.0, 1.0  # NetworkX may take so many times as long as expected, and so many seconds, undisturbed
+BUILDING = 1.5  # seconds LLVM may take for the kernels of one kind of closure that are not cached on disk
+PATIENCE, LEAST = 4.0, 1.0  # the thread waits this factor of the expected time, and at least these seconds
 WORTH = 0.02  # seconds of NetworkX in calls of a kind before a thread is started for it (0.1 to 1 ms of its own)
 
 Kind = tuple[str, bool, int, int]  # which functions, weighted, and the binary logarithms of nodes and edges
@@ -24,11 +24,11 @@ class Readiness:
     def __init__(self) -> None:
         self._ready: set[Kind] = set()
         self._building: dict[Kind, threading.Timer] = {}
-        self._spent: dict[Kind, float] = {}  # by NetworkX, in calls of kinds that nobody builds yet
+        self._spent: dict[Kind, float] = {}  # by NetworkX, in calls of kinds whose build has not started
         self._lock = threading.Lock()
 
     def forget_threads(self) -> None:
-        """In a forked child: nobody builds there what was being built, and the lock may have been held."""
+        """In a forked child: its threads do not exist, and the lock may have been held."""
         self._building, self._lock = {}, threading.Lock()
 
     def is_ready(self, kind: Kind) -> bool:
@@ -40,7 +40,7 @@ class Readiness:
             self._ready.add(kind)
 
     def build_behind(self, kind: Kind, work: Callable[[], None], seconds: float) -> None:
-        """Do the work in another thread, once, after that many seconds, if calls of this kind are worth a thread."""
+        """Start the work once in another thread, after a wait, if calls of this kind have cost enough to pay for it."""
         with self._lock:
             if kind in self._ready or kind in self._building:
                 return
@@ -57,14 +57,14 @@ class Readiness:
         return max(LEAST, PATIENCE * seconds)
 
     def _build(self, kind: Kind, work: Callable[[], None]) -> None:
-        with suppress(Exception):  # whatever it is, a call that is run here will say it to its caller
+        with suppress(Exception):  # a call that runs here raises it to its caller
             work()
         with self._lock:
             self._ready.add(kind)
             self._building.pop(kind, None)
 
     def wait(self) -> None:
-        """Until nothing is being built."""
+        """Wait until nothing is being built."""
         while self._building:
             for timer in list(self._building.values()):
                 timer.join()
