@@ -240,15 +240,15 @@ def cupy(monkeypatch):
 
 def test_cupy_arrays_are_held_against_their_memory(cupy, monkeypatch):
     from tilewise.arrays import cupy_library
-    from tilewise.arrays.cupy_signature import OnOneCard
+    from tilewise.arrays.cupy_signature import CupyCard
 
     honest = cupy_array((10, 10), (80, 8))
     assert cupy_library.CUPY.operand(honest, "M").shape == (10, 10)
     backwards = cupy_array((10, 10), (-80, 8), 720)
     assert cupy_library.CUPY.operand(backwards, "M").strides == (-10, 1)
-    holds = OnOneCard(0).holds(honest)
+    holds = CupyCard(0).holds(honest)
     assert holds(honest)
-    assert OnOneCard(0).holds(backwards)(backwards)
+    assert CupyCard(0).holds(backwards)(backwards)
     for liar in (cupy_array((10, 10), (80, 8), 8), cupy_array((10, 10), (80, 8), memory=Memory(0x1000, 799))):
         assert not holds(liar)  # a prepared call looks again
         with pytest.raises(ShapeError, match="of memory on the card that has"):

@@ -17,7 +17,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.errors import ShapeError
 from tilewise.interop.torch import choice as room
-from tilewise.interop.torch.accelerate import STANDING
+from tilewise.interop.torch.accelerate import REPLACEMENTS
 from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
 from tilewise.planning.choose import make_plan
 
@@ -202,12 +202,12 @@ def test_few_rows_are_not_worth_the_hosts_time(rows, taken, monkeypatch):
     assert found.ours < found.theirs or not taken
 
 
-def places():
-    return [(owner, name, vars(owner).get(name)) for owner, name, _ in STANDING]
+def replaced():
+    return [(owner, name, vars(owner).get(name)) for owner, name, _ in REPLACEMENTS]
 
 
 def test_torchs_functions_come_back_and_blocks_may_overlap():
-    before = places()
+    before = replaced()
     outer, inner = tw.torch.accelerate("always"), tw.torch.accelerate("always")
     M = torch.randn(3, 3)
     with outer:
@@ -219,7 +219,7 @@ def test_torchs_functions_come_back_and_blocks_may_overlap():
             torch.mm(M, torch.randn(2, 3))
         torch.mm(M, M)
         assert outer.left == 0, "a refusal leaves the block at work"
-    assert places() == before
+    assert replaced() == before
     first, second = tw.torch.accelerate("always"), tw.torch.accelerate("always")
     first.__enter__()
     second.__enter__()
@@ -227,15 +227,15 @@ def test_torchs_functions_come_back_and_blocks_may_overlap():
     M.mm(M)
     second.__exit__()
     assert (first.routed, second.routed) == (0, 1)
-    assert places() == before
+    assert replaced() == before
 
 
 def test_methods_of_tensors_stay_from_the_third_block_on_and_hand_on_to_torchs_own(monkeypatch):
-    from tilewise.interop.torch import places as rooms
+    from tilewise.interop.torch import replacements as rooms
 
-    made, torchs = rooms.Places(), {name: getattr(torch.Tensor, name) for name in ("mm", "__matmul__")}
+    made, torchs = rooms.Replacements(), {name: getattr(torch.Tensor, name) for name in ("mm", "__matmul__")}
     called = []
-    standing = [
+    functions = [
         (torch.Tensor, "mm", lambda *args: called.append("mm") or torchs["mm"](*args)),
         (torch, "mm", lambda *args: called.append("torch.mm") or torchs["mm"](*args)),
     ]
@@ -244,10 +244,10 @@ def test_methods_of_tensors_stay_from_the_third_block_on_and_hand_on_to_torchs_o
     try:
         for number in range(rooms.PATIENCE + 2):
             with made:
-                made.take(standing)
+                made.install(functions)
             M.mm(M), torch.mm(M, M)
             with made:
-                made.give_back()
+                made.restore()
             assert called == ["mm", "torch.mm"]
             called.clear()
             assert torch.mm is own

@@ -31,7 +31,7 @@ def _array(x: Any, card: int) -> Key | None:
     return (x.shape, x.strides, x.dtype, x.data.ptr & 15)
 
 
-class OnOneCard:
+class CupyCard:
     """One card as CuPy knows it."""
 
     def __init__(self, card: int) -> None:

@@ -29,7 +29,7 @@ class TorchLibrary:
             tensor = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
-        name = _name(tensor.dtype)
+        name = dtype_name(tensor.dtype)
         if name in FLOAT8 and tensor.device.type == "cpu":
             return self.operand(tensor.float(), role)
         if name not in DTYPES and name not in FLOAT8:
@@ -68,13 +68,19 @@ class TorchLibrary:
         return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(card_number(device)))
 
 
-class Settled(threading.local):
-    """Inside the operator everything is settled: a product goes straight to its kernel, whatever torch watches."""
+class DirectCalls(threading.local):
+    """While a thread is inside this context, its products go straight to their kernels: torch's dispatch is done."""
 
-    inside = False
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
 
 
-SETTLED = Settled()
+DIRECT = DirectCalls()
 
 
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
@@ -83,7 +89,7 @@ def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
-    if not isinstance(N, torch.Tensor) or SETTLED.inside:
+    if not isinstance(N, torch.Tensor) or DIRECT.depth:
         return False
     if M.is_nested or N.is_nested:
         raise UsageError("M or N is a nested tensor, whose matrices have many shapes: unbind() it and multiply each")
@@ -133,7 +139,7 @@ def _check_storage(tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
-def _name(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 

@@ -102,7 +102,7 @@ def _tensor(x: Any) -> Key | None:
     return (x.get_device(), x.shape, x.stride(), x.dtype, x.data_ptr() & 15)
 
 
-class OnOneCard:
+class TorchCard:
     """One card as torch knows it."""
 
     def __init__(self, card: int) -> None:

@@ -309,24 +309,24 @@ def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
 
 def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
     from tilewise.arrays.torch_on_host import prepared_on_host
-    from tilewise.arrays.torch_signature import OnOneCard
+    from tilewise.arrays.torch_signature import TorchCard
 
     more = isinstance(again, MoreThanAProduct)
     if M.is_cpu:
         return prepared_on_host(again, more, product, M, N)
     if more or not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
         return None
-    card = OnOneCard(M.get_device())
+    card = TorchCard(M.get_device())
     call = OnCard(again, card, card.empty_like(product), (M, N, product))
     return _at_machine_speed(key, call, again, card)
 
 
 def _of_cupy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
-    from tilewise.arrays.cupy_signature import OnOneCard
+    from tilewise.arrays.cupy_signature import CupyCard
 
     if isinstance(again, MoreThanAProduct):
         return None
-    card = OnOneCard(M.device.id)
+    card = CupyCard(M.device.id)
     return OnCard(again, card, card.empty_like(product), (M, N, product))
 
 

@@ -37,9 +37,9 @@ class OnCard:
     __slots__ = ("_empty", "_launcher", "_library", "tick")
 
     def __init__(self, launcher: Any, product: Any) -> None:
-        from tilewise.arrays.torch_signature import OnOneCard
+        from tilewise.arrays.torch_signature import TorchCard
 
-        self._launcher, self._library = launcher, OnOneCard(product.get_device())
+        self._launcher, self._library = launcher, TorchCard(product.get_device())
         self._empty = self._library.empty_like(product)
 
     def __call__(self, x: Any, w: Any, offsets: Any, out: Any) -> Any:
@@ -61,9 +61,9 @@ class RowsOnCard:
     __slots__ = ("_empty", "_launcher", "_library", "tick")
 
     def __init__(self, launcher: Any, product: Any) -> None:
-        from tilewise.arrays.torch_signature import OnOneCard
+        from tilewise.arrays.torch_signature import TorchCard
 
-        self._launcher, self._library = launcher, OnOneCard(product.get_device())
+        self._launcher, self._library = launcher, TorchCard(product.get_device())
         self._empty = self._library.empty_like(product)
 
     def __call__(self, x: Any, rows: Any, weights: Any) -> Any:

@@ -1,3 +1,3 @@
-"""PyTorch: `operator` (torch.library, fake tensors, autograd), `gradients` and `slopes` (its formulas), `choice`
-(ours or torch's, by a plan and by `vendor`, the model of torch's kernels), `routed` (that choice in eager torch) and
-`compiled` (the same inside torch.compile), and what people call: `linear`, `patch`, `accelerate`."""
+"""PyTorch: `operator` (torch.library, fake tensors, autograd), `function` and `gradients` (derivatives), `choice` (ours
+or torch's, by a plan and by `vendor`, the cost model of torch's kernels), `routed` (that choice in eager torch) and
+`compiled` (the same inside torch.compile), and what users call: `linear`, `patch`, `accelerate`."""

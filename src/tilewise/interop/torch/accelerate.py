@@ -1,9 +1,9 @@
-"""`with accelerate():` a program's own products go through tilewise where a plan says that it wins.
+"""`with accelerate():` a program's own products go through tilewise where a plan is faster.
 
-While such a block is open, other functions stand in the places where Python looks up torch's linear, matmul, mm, addmm,
-bmm, baddbmm and einsum, so everything else costs what it did; the gradients of what was taken come with it. Threads
-that opened no block get torch's own. Functions that torch.compile compiles inside the block have all their products
-looked at, by the pass of `compiled.py`; what was compiled before and looks none of these up anew stays as it was.
+While a block is open, functions of ours replace torch's linear, matmul, mm, addmm, bmm, baddbmm, einsum and
+cross_entropy, so everything else costs what it did; gradients of our products are ours or torch's by the same choice.
+Threads without an open block get torch's own. The pass of `compiled.py` sees all products of functions that
+torch.compile compiles inside the block; functions compiled before stay as they were.
 """
 
 from __future__ import annotations
@@ -16,36 +16,33 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tilewise.interop.torch.ahead import get_ready
+from tilewise.interop.torch.ahead import prepare
 from tilewise.interop.torch.choice import Account
-from tilewise.interop.torch.compiled import ACTIVE, arrange, arranged, hang_in_inductor
-from tilewise.interop.torch.constants import constant_in_traces
-from tilewise.interop.torch.places import OPEN, PLACES
-from tilewise.interop.torch.routed import decided_linear, is_compiling, routed_matmul, stays
+from tilewise.interop.torch.compiled import ACTIVE, install_passes, when_in_trace
+from tilewise.interop.torch.replacements import OPEN, REPLACED
+from tilewise.interop.torch.routed import PLAIN, decided_linear, is_compiling, routed_matmul, stays
 from tilewise.interop.torch.routed_einsum import routed_einsum
 from tilewise.interop.torch.routed_loss import count_loss, routed_loss
 
-PLAIN = (Tensor, torch.nn.Parameter)
-
 
 class Acceleration(Account):
-    """The block itself, and afterwards the account of what it did: print it."""
+    """The block, and afterwards the account of its choices: print it."""
 
     def __enter__(self) -> Acceleration:
-        hang_in_inductor()
-        with PLACES:
+        install_passes()
+        with REPLACED:
             if not ACTIVE:
-                PLACES.take(STANDING)
+                REPLACED.install(REPLACEMENTS)
             ACTIVE.append(self)
         OPEN.blocks.append(self)
         return self
 
     def __exit__(self, *raised: Any) -> None:
         OPEN.blocks.remove(self)
-        with PLACES:
+        with REPLACED:
             ACTIVE.remove(self)
             if not ACTIVE:
-                PLACES.give_back()
+                REPLACED.restore()
 
 
 def accelerate(when: str = "plan") -> Acceleration:
@@ -61,18 +58,14 @@ def accelerate(when: str = "plan") -> Acceleration:
     >>> done.routed, done.left
     (1, 0)
     """
-    get_ready()
+    prepare()
     return Acceleration(when)
 
 
 def _plain(args: Any) -> bool:
-    """Whether all the tensors given are torch's own, and at least two are matrices."""
+    """Whether there are at least two tensors, all of torch's own classes."""
     tensors = [x for x in args if isinstance(x, Tensor)]
     return len(tensors) >= 2 and all(x.__class__ in PLAIN and x.layout is torch.strided for x in tensors)
-
-
-def _linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
-    return decided_linear(account, input, weight, bias)
 
 
 def _matmul(account: Account, M: Tensor, N: Tensor, **other: Any) -> Any:
@@ -94,13 +87,13 @@ def _einsum(account: Account, equation: Any, *operands: Any) -> Any:
     return routed_einsum(account, equation, operands)
 
 
-def _standing_for(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
-    """What is called in the place of a function of torch's."""
+def _replacement(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that replaces one of torch's."""
 
     @wraps(theirs)
     def product(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
-            arranged()
+            when_in_trace()
             return theirs(*args, **kwargs)
         blocks = OPEN.blocks
         if OPEN.inside or not blocks or not _plain(args):
@@ -115,14 +108,14 @@ def _standing_for(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
     return product
 
 
-def _standing_for_linear(theirs: Any) -> Callable[..., Any]:
-    """The same for layers, most of which stay with torch in most models: those are known before all else is asked."""
-    product = _standing_for(theirs, _linear)
+def _linear_replacement(theirs: Any) -> Callable[..., Any]:
+    """The same for layers, most of which stay with torch in most models: those are looked up first."""
+    product = _replacement(theirs, decided_linear)
 
     @wraps(theirs)
     def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
         if is_compiling():
-            arranged()
+            when_in_trace()
             return theirs(input, weight, bias)
         if input.__class__ in PLAIN and weight.__class__ in PLAIN:
             blocks = OPEN.blocks
@@ -133,16 +126,16 @@ def _standing_for_linear(theirs: Any) -> Callable[..., Any]:
     return linear
 
 
-def _standing_for_loss(theirs: Any) -> Callable[..., Any]:
+def _loss_replacement(theirs: Any) -> Callable[..., Any]:
     """The same for cross_entropy."""
 
     @wraps(theirs)
     def cross_entropy(input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Any:
         compiled = is_compiling()
-        when = told() if compiled else OPEN.blocks[-1].when if OPEN.blocks and not OPEN.inside else "never"
-        followed = compiled or not (torch._C._are_functorch_transforms_active() or torch.jit.is_tracing())
+        when = when_in_trace() if compiled else OPEN.blocks[-1].when if OPEN.blocks and not OPEN.inside else "never"
+        takes = compiled or not (torch._C._are_functorch_transforms_active() or torch.jit.is_tracing())
         made = None
-        if followed and (compiled or (input.__class__ in PLAIN and target.__class__ in PLAIN)):
+        if takes and (compiled or (input.__class__ in PLAIN and target.__class__ in PLAIN)):
             made = routed_loss(when, input, target, *args, **kwargs)
         if made is None:
             return theirs(input, target, *args, **kwargs)
@@ -153,38 +146,29 @@ def _standing_for_loss(theirs: Any) -> Callable[..., Any]:
     return cross_entropy
 
 
-@constant_in_traces
-def told() -> str:
-    """What the innermost open block was told, while a function in it is traced; the passes are in their places."""
-    import torch._inductor  # noqa: F401
-
-    arrange()
-    return ACTIVE[-1].when if ACTIVE else "never"
-
-
 def _compile(*args: Any, **kwargs: Any) -> Any:
-    """torch.compile inside a block: what it compiles is looked at by our pass."""
+    """torch.compile inside a block: our pass sees what it compiles."""
     import torch._dynamo.trace_rules  # noqa: F401
 
-    with PLACES:  # what it knows of torch's functions must not be made of ours
-        PLACES.give_back()
-        PLACES.take(STANDING)
-    hang_in_inductor()
+    with REPLACED:  # its tables of torch's functions must not contain ours
+        REPLACED.restore()
+        REPLACED.install(REPLACEMENTS)
+    install_passes()
     return theirs_compile(*args, **kwargs)
 
 
 theirs_compile = torch.compile
-# each attribute of Tensor costs every block: Python forgets what it knew of the class, and of all that inherit from it;
-# Tensor.__rmatmul__ looks torch.matmul up
+# each attribute of Tensor costs every block: Python invalidates its type caches, of subclasses too; Tensor.__rmatmul__
+# calls torch.matmul
 ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     *((torch, name, _matmul) for name in ("mm", "bmm", "matmul")),
     *((Tensor, name, _matmul) for name in ("mm", "bmm", "matmul", "__matmul__")),
     *((owner, name, _with_sum) for owner in (torch, Tensor) for name in ("addmm", "baddbmm")),
     (torch, "einsum", _einsum),
 )
-STANDING: tuple[tuple[Any, str, Any], ...] = (
-    *((owner, name, _standing_for(getattr(owner, name), route)) for owner, name, route in ROUTES),
-    (functional, "linear", _standing_for_linear(functional.linear)),
-    (functional, "cross_entropy", _standing_for_loss(functional.cross_entropy)),
+REPLACEMENTS: tuple[tuple[Any, str, Any], ...] = (
+    *((owner, name, _replacement(getattr(owner, name), route)) for owner, name, route in ROUTES),
+    (functional, "linear", _linear_replacement(functional.linear)),
+    (functional, "cross_entropy", _loss_replacement(functional.cross_entropy)),
     (torch, "compile", _compile),
 )

@@ -1,7 +1,7 @@
-"""What the first product of ours asks of a process, in threads of its own, while the program does something else.
+"""What our first product needs, prepared in threads while the program does something else.
 
-The first step of a model is torch's own first step, most of which is libraries that torch loads, and beside it our
-modules, the machine code that signs and launches calls, and plans. `patch` and `accelerate` know that it will come.
+The first step of a model loads torch's libraries, our modules, the machine code that computes signatures and launches,
+and makes plans. `patch` and `accelerate` start it ahead.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import torch
 _threads: list[Thread] = []
 
 
-def get_ready() -> None:
-    """Once, and only where the program uses a card already: to look for one may take it from processes forked later."""
+def prepare() -> None:
+    """Once, and only if the program uses a card already: initialising CUDA here would break processes forked later."""
     if _threads or not torch.cuda.is_initialized():
         return
     for work in (fetch_modules, fetch_machine_code):
-        _threads.append(Thread(target=work, name="tilewise gets ready"))
-        with contextlib.suppress(RuntimeError):  # no thread to be had: the first product fetches it all
+        _threads.append(Thread(target=work, name="tilewise preparation"))
+        with contextlib.suppress(RuntimeError):  # no thread can be started: the first product does it all
             _threads[-1].start()
 
 
 def fetch_machine_code() -> None:
-    """LLVM lets other threads run."""
-    with contextlib.suppress(Exception):  # whatever it is, the product that needs it meets it too, and says so
+    """LLVM releases the GIL."""
+    with contextlib.suppress(Exception):  # the product that needs it raises the same error
         from tilewise.backends.cuda.native import launchers
         from tilewise.dispatch.prepared import signature_for
 
@@ -35,7 +35,7 @@ def fetch_machine_code() -> None:
 
 
 def fetch_modules() -> None:
-    """Half of their time is files that are read."""
+    """Half of their time is reading files."""
     with contextlib.suppress(Exception):
         import tilewise.backends.cuda.launcher
         import tilewise.kernels.choosing

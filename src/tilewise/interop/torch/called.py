@@ -1,7 +1,7 @@
-"""What compiled code calls: products that write into memory Inductor has planned, or a caller of ours.
+"""Products that write into memory planned by Inductor, which compiled code calls, or passed by a caller of ours.
 
-A call whose sizes are all known (`run_at`) is a site: it keeps its launch, and only addresses are read again. Guards
-have settled everything else by then.
+A call site whose sizes are all known (`run_at`) keeps its launch: only addresses are read again, because guards have
+checked everything else.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ import torch
 from torch import Tensor
 
 from tilewise import api
-from tilewise.arrays.torch_library import SETTLED
-from tilewise.arrays.torch_signature import OnOneCard
+from tilewise.arrays.torch_library import DIRECT, dtype_name
+from tilewise.arrays.torch_signature import TorchCard
 from tilewise.core.problem import Layout
 from tilewise.dispatch.execute import machine_of
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES
 from tilewise.errors import TilewiseError
 from tilewise.interop.torch.choice import problem_of
-from tilewise.interop.torch.words import ring_of
+from tilewise.interop.torch.semiring_names import semiring_of
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import launcher_of
 
-LIMIT = 16384  # sites that are kept in mind
+LIMIT = 16384  # call sites that are cached
 Launch = Callable[[Tensor, Tensor, Tensor], bool]
 SITES: dict[str, Launch] = {}
 INTO: dict[Any, Launch] = {}
 
 
 def run(M: Tensor, N: Tensor, *, out: Tensor) -> Tensor:
-    """P = M · N where Inductor wants it."""
+    """P = M · N in memory that Inductor has planned."""
     keywords = {"out": out}
     sign = SIGNATURES.get(Tensor)
     key = None if sign is None else sign(M, N, keywords)
     prepared = None if key is None else PREPARED.get(key)
     if prepared is None or prepared(M, N, keywords) is None:
-        _settled(M, N, out=out)
+        _multiply(M, N, out=out)
     return out
 
 
 def run_at(M: Tensor, N: Tensor, *, site: str, spare: bool, out: Tensor) -> Tensor:
-    """The same at a site of its own; `spare`: what lies behind P's rows may be overwritten."""
+    """The same at one call site; `spare`: the padding behind P's rows may be overwritten."""
     launch = SITES.get(site)
     if launch is None:
         launch = _launch_for(M, N, out, spare)
@@ -55,31 +55,27 @@ def run_at(M: Tensor, N: Tensor, *, site: str, spare: bool, out: Tensor) -> Tens
 
 def run_over(M: Tensor, N: Tensor, *, semiring: str, precision: str, nonnegative: bool, out: Tensor) -> Tensor:
     """The same over any semiring."""
-    _settled(M, N, semiring=ring_of(semiring), precision=precision, nonnegative=nonnegative, out=out)
+    _multiply(M, N, semiring=semiring_of(semiring), precision=precision, nonnegative=nonnegative, out=out)
     return out
 
 
-def _settled(M: Tensor, N: Tensor, **how: Any) -> None:
-    before, SETTLED.inside = SETTLED.inside, True
-    try:
-        with torch.no_grad():
-            api.matmul(M.detach(), N.detach(), **how)
-    finally:
-        SETTLED.inside = before
+def _multiply(M: Tensor, N: Tensor, **how: Any) -> None:
+    with DIRECT, torch.no_grad():
+        api.matmul(M.detach(), N.detach(), **how)
 
 
 def into(M: Tensor, N: Tensor, out: Tensor, spare: bool = False, sums: str = "") -> bool:
-    """P = M · N in memory of the caller's own on a card, where a kernel takes it; False where nothing was done.
+    """P = M · N in the caller's memory on a card, if a kernel can; False where nothing was done.
 
-    spare: as above. sums: "first" or "more": `out` is float32 and keeps sums unrounded, more of which are added later;
-    "onto": the product is added to what `out` holds, in its own dtype.
+    spare: as above. sums: "first" or "more": `out` is float32 and accumulates sums unrounded; "onto": the product is
+    added to `out` in its dtype.
     """
-    lie = (M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, out.shape, out.stride(), M.device, spare, sums)
-    launch = INTO.get(lie)
+    key = (M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, out.shape, out.stride(), M.device, spare, sums)
+    launch = INTO.get(key)
     if launch is None:
         if len(INTO) >= LIMIT:
             INTO.clear()
-        launch = INTO[lie] = _launch_for(M, N, out, spare, sums)
+        launch = INTO[key] = _launch_for(M, N, out, spare, sums)
     return launch(M, N, out)
 
 
@@ -88,27 +84,27 @@ def _never(M: Tensor, N: Tensor, out: Tensor) -> bool:
 
 
 def _launch_for(M: Tensor, N: Tensor, out: Tensor, spare: bool, sums: str = "") -> Launch:
-    """Planned once for tensors that lie so, on 16-byte boundaries; False where one that comes does not."""
+    """A launch planned for tensors of these layouts on 16-byte boundaries; it returns False for misaligned ones."""
     alike = M.dim() == N.dim() and M.shape[:-2] == N.shape[:-2] and M.dtype == N.dtype
     if not (M.is_cuda and alike and M.dim() > 1 and out.numel()):
         return _never
-    lie = (tuple(M.shape), tuple(N.shape), M.stride(), N.stride())
+    layout = (tuple(M.shape), tuple(N.shape), M.stride(), N.stride())
     P = Layout(out.stride(-2), out.stride(-1), tuple(out.stride()[:-2]), 0, spare)
-    problem, device = problem_of(lie, str(M.dtype).removeprefix("torch."), (0, 0), P), str(M.device)
+    problem, device = problem_of(layout, dtype_name(M.dtype), (0, 0), P), str(M.device)
     if problem is None or not problem.k:
         return _never
     problem = replace(problem, unrounded=sums in ("first", "more"), accumulate=sums in ("more", "onto"))
-    if str(out.dtype).removeprefix("torch.") != problem.result.name:
+    if dtype_name(out.dtype) != problem.result.name:
         return _never
     try:
         launcher = launcher_of(make_plan(problem, machine_of(device)), device)
     except TilewiseError:
         return _never
-    return _launching(launcher, OnOneCard(M.get_device()))
+    return _launching(launcher, TorchCard(M.get_device()))
 
 
-def _launching(launcher: Any, card: OnOneCard) -> Launch:
-    """A launch with everything bound but addresses, stream and scratch memory."""
+def _launching(launcher: Any, card: TorchCard) -> Launch:
+    """A launch with everything bound but addresses, stream and workspace."""
     address, stream_now, take, give_back = card.address, card.stream, card.take, card.give_back
     header, at_once, scratch_bytes = launcher.header, launcher.launch, launcher.scratch_bytes
 

@@ -1,7 +1,7 @@
-"""`closure` with gradients: what a best path weighs moves with the edges along it.
+"""`closure` with gradients: the weight of a best path depends on the edges along it.
 
-D[i, j] = mul(D[i, p], W[p, j]), p being the node before j on the path from i. So a gradient walks every path backwards
-from its end, and a tangent forwards from its start, all paths at once, one edge a round.
+D[i, j] = mul(D[i, p], W[p, j]), p being the predecessor of j on the path from i. So a gradient propagates along every
+path backwards from its end, and a tangent forwards from its start, all paths at once, one edge a round.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.torch_library import SETTLED, observed
+from tilewise.arrays.torch_library import DIRECT, dtype_name, observed
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.laws import nodes_of
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.interop.torch.function import follows_operators_only
-from tilewise.interop.torch.operator import moves
-from tilewise.interop.torch.slopes import slopes
-from tilewise.interop.torch.words import ring_of, word_of
+from tilewise.interop.torch.function import records_operators
+from tilewise.interop.torch.operator import needs_derivative
+from tilewise.interop.torch.partials import partials
+from tilewise.interop.torch.semiring_names import name_of, semiring_of
 
 
 def closure(
     W: Tensor, *, semiring: str | Semiring = "min_plus", return_predecessors: bool = False, sources: Any = None
 ) -> Any:
-    """`tw.closure` of tensors that torch follows; the predecessors themselves have no gradient.
+    """`tw.closure` of tensors with gradients, or traced; the predecessors themselves have no gradient.
 
     >>> import torch
     >>> roads = torch.tensor([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]], requires_grad=True)
     >>> tw.closure(roads)[0, 2].backward(); roads.grad[0]
     tensor([0., 1., 0.])
     """
-    word, moving = word_of(semiring), moves(W, W)
-    if follows_operators_only() or not moving:
+    name, differentiated = name_of(semiring), needs_derivative(W, W)
+    if records_operators() or not differentiated:
         rows = None if sources is None else torch.as_tensor(sources)
-        D, before = torch.ops.tilewise.closure(W, word, rows, return_predecessors or moving)
+        D, before = torch.ops.tilewise.closure(W, name, rows, return_predecessors or differentiated)
     else:
         chosen = nodes_of(sources, W.shape[-1])
-        D, before = Closed.apply(W, word, None if chosen is None else torch.from_numpy(chosen))
+        D, before = Closure.apply(W, name, None if chosen is None else torch.from_numpy(chosen))
     return (D, before) if return_predecessors else D
 
 
 @torch.library.custom_op("tilewise::closure", mutates_args=())
 def closed(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[Tensor, Tensor]:
-    made = _alone(W, semiring, sources, tracks)
+    made = _run_kernels(W, semiring, sources, tracks)
     return made if tracks else (made, torch.empty(0, dtype=torch.int64, device=W.device))
 
 
@@ -54,19 +54,21 @@ def _(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[T
     if W.dim() < 2:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {tuple(W.shape)}")
     torch._check(W.shape[-1] == W.shape[-2], lambda: f"closure takes a square matrix; W is {tuple(W.shape)}")
-    kind = DTYPES.get(str(W.dtype).removeprefix("torch."))
+    kind = DTYPES.get(dtype_name(W.dtype))
     if kind is None:
         raise DtypeError(f"W has dtype {W.dtype}, which closure does not take: convert it to float32")
     rows = W.shape[-1] if sources is None else sources.shape[0] if sources.dim() else 1
-    D = W.new_empty((*W.shape[:-2], rows, W.shape[-1]), dtype=getattr(torch, ring_of(semiring).over(kind).result.name))
+    D = W.new_empty(
+        (*W.shape[:-2], rows, W.shape[-1]), dtype=getattr(torch, semiring_of(semiring).over(kind).result.name)
+    )
     return D, D.new_empty(D.shape if tracks else (0,), dtype=torch.int64)
 
 
 @torch.library.custom_op("tilewise::closure_gradient", mutates_args=())
 def closed_gradient(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
-    """The backward pass of a compiled closure. It takes as many rounds as the longest path has edges, a number that a
-    trace does not know: hence an operator."""
-    return Walk(semiring, W, D, before).backwards(dD)
+    """The backward pass of a compiled closure: an operator, because it takes as many rounds as the longest path has
+    edges, which a trace does not know."""
+    return Paths(semiring, W, D, before).backwards(dD)
 
 
 @closed_gradient.register_fake
@@ -74,18 +76,14 @@ def _(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor
     return torch.empty_like(W, memory_format=torch.contiguous_format)
 
 
-def _alone(W: Tensor, word: str, sources: Tensor | None, tracks: bool) -> Any:
-    """The closure itself, with nothing of torch's following it."""
-    inside, SETTLED.inside = SETTLED.inside, True
-    try:
-        with torch.no_grad():
-            return graph.closure(W.detach(), semiring=ring_of(word), return_predecessors=tracks, sources=sources)
-    finally:
-        SETTLED.inside = inside
+def _run_kernels(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> Any:
+    """The closure itself, without torch's dispatcher."""
+    with DIRECT, torch.no_grad():
+        return graph.closure(W.detach(), semiring=semiring_of(semiring), return_predecessors=tracks, sources=sources)
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    W, ctx.word = inputs[:2]
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    W, ctx.semiring = inputs[:2]
     D, before = output
     ctx.mark_non_differentiable(before)
     ctx.save_for_backward(W, D, before)
@@ -93,82 +91,82 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
     W, D, before = ctx.saved_tensors
-    return torch.ops.tilewise.closure_gradient(dD, W, D, before, ctx.word), None, None, None
+    return torch.ops.tilewise.closure_gradient(dD, W, D, before, ctx.semiring), None, None, None
 
 
-closed.register_autograd(_backward, setup_context=_remember)
+closed.register_autograd(_backward, setup_context=_save)
 
 
-class Closed(torch.autograd.Function):
+class Closure(torch.autograd.Function):
     """D and the predecessors of W."""
 
     @staticmethod
-    def forward(W: Tensor, word: str, sources: Tensor | None) -> Any:
+    def forward(W: Tensor, semiring: str, sources: Tensor | None) -> Any:
         if observed(W, W):
-            return torch.ops.tilewise.closure(W, word, sources, True)
-        return _alone(W, word, sources, True)
+            return torch.ops.tilewise.closure(W, semiring, sources, True)
+        return _run_kernels(W, semiring, sources, True)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _remember(ctx, inputs, output)
+        _save(ctx, inputs, output)
         ctx.save_for_forward(inputs[0], *output)
 
     @staticmethod
     def backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
         W, D, before = ctx.saved_tensors
-        return Walk(ctx.word, W, D, before).backwards(dD), None, None
+        return Paths(ctx.semiring, W, D, before).backwards(dD), None, None
 
     @staticmethod
     def jvp(ctx: Any, tW: Tensor, *_: Any) -> Any:
         W, D, before = ctx.saved_tensors
-        return Walk(ctx.word, W, D, before).forwards(tW), None
+        return Paths(ctx.semiring, W, D, before).forwards(tW), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, word: str, sources: Tensor | None) -> Any:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, semiring: str, sources: Tensor | None) -> Any:
         assert in_dims[0] is not None
-        return Closed.apply(W.movedim(in_dims[0], 0), word, sources), (0, 0)
+        return Closure.apply(W.movedim(in_dims[0], 0), semiring, sources), (0, 0)
 
 
-class Walk:
-    """Every path of a closure, by the node before each target and how many edges lie behind it."""
+class Paths:
+    """Every path of a closure: the predecessor of each target, and the number of edges up to it."""
 
-    def __init__(self, word: str, W: Tensor, D: Tensor, before: Tensor) -> None:
+    def __init__(self, semiring: str, W: Tensor, D: Tensor, before: Tensor) -> None:
         n = W.shape[-1]
         W = self.W = W.expand(*D.shape[:-2], n, n)
         self.nodes = torch.arange(n, device=W.device)
         self.reached = before >= 0
         self.p = before.clamp_min(0)
         edge = W.gather(-2, self.p)  # W[p, j]
-        self.slope = slopes(ring_of(word).mul, D.gather(-1, self.p), edge)
+        self.partials = partials(semiring_of(semiring).mul, D.gather(-1, self.p), edge)
         self.hops = self._hops(before)
-        self.rounds = n - 1  # at most; under vmap nobody may look
+        self.rounds = n - 1  # at most; under vmap the maximum cannot be read
         if self.hops.numel() and not torch._C._are_functorch_transforms_active():
             self.rounds = int(self.hops.max())
 
     def _hops(self, before: Tensor) -> Tensor:
-        """Edges on the path to each target, by doubling steps."""
-        ahead = torch.where(self.reached, before, self.nodes)
+        """Edges on the path to each target, by pointer jumping."""
+        jump = torch.where(self.reached, before, self.nodes)
         count = self.reached.to(torch.int64)
         for _ in range(max(1, before.shape[-1] - 1).bit_length()):
-            count = count + count.gather(-1, ahead)
-            ahead = ahead.gather(-1, ahead)
+            count = count + count.gather(-1, jump)
+            jump = jump.gather(-1, jump)
         return count
 
     def backwards(self, dD: Tensor) -> Tensor:
-        """dW of dD: the farthest targets first, each handing on to the node before it."""
+        """dW of dD: the farthest targets first, each adding to its predecessor."""
         flow = torch.where(self.reached, dD, torch.zeros((), dtype=dD.dtype, device=dD.device))
-        nothing = torch.zeros((), dtype=dD.dtype, device=dD.device)
+        zero = torch.zeros((), dtype=dD.dtype, device=dD.device)
         for hop in range(self.rounds, 0, -1):
-            here = torch.where(self.hops == hop, flow, nothing)
-            flow = flow.scatter_add(-1, self.p, torch.where(self.hops > 1, here * self.slope.dx, nothing))
+            here = torch.where(self.hops == hop, flow, zero)
+            flow = flow.scatter_add(-1, self.p, torch.where(self.hops > 1, here * self.partials.dx, zero))
         made = torch.zeros(self.W.shape, dtype=flow.dtype, device=flow.device)
-        return made.scatter_add(-2, self.p, torch.where(self.reached, flow * self.slope.dy, nothing))
+        return made.scatter_add(-2, self.p, torch.where(self.reached, flow * self.partials.dy, zero))
 
     def forwards(self, tW: Tensor) -> Tensor:
         """tD of tW: the nearest targets first."""
-        nothing = torch.zeros((), dtype=tW.dtype, device=tW.device)
-        edge = tW.expand(self.W.shape).gather(-2, self.p) * self.slope.dy
-        made = torch.where(self.reached, edge, nothing)
+        zero = torch.zeros((), dtype=tW.dtype, device=tW.device)
+        edge = tW.expand(self.W.shape).gather(-2, self.p) * self.partials.dy
+        made = torch.where(self.reached, edge, zero)
         for hop in range(2, self.rounds + 1):
-            made = torch.where(self.hops == hop, edge + made.gather(-1, self.p) * self.slope.dx, made)
+            made = torch.where(self.hops == hop, edge + made.gather(-1, self.p) * self.partials.dx, made)
         return made

@@ -1,9 +1,10 @@
-"""torch.compile: a pass over the joint graph that puts our products where they win, before Inductor pads or fuses.
+"""torch.compile: a pass over the joint graph that replaces products where ours are faster, before Inductor pads or
+fuses.
 
-It hangs in Inductor's own hook (`joint_custom_pre_pass`), so forward and backward are seen together, padding does not
-touch what we take, and the pointwise work around a product is fused as ever. A product that is not taken stays as it
-was. Sizes may be symbols: the choice rests on the sizes of the traced call and adds no guard, so nothing is recompiled.
-A second pass (`buffers.lay_out`) runs when forward and backward have been parted.
+It is Inductor's `joint_custom_pre_pass`, so it sees forward and backward together, padding does not touch our products,
+and pointwise operations around them are fused as usual. Other products stay. Sizes may be symbols: the choice uses the
+sizes of the traced call and adds no guard, so nothing is recompiled. A second pass (`buffers.lay_out`) runs on the
+partitioned graphs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 from tilewise.interop.torch import lowering
 from tilewise.interop.torch.buffers import is_view, lay_out, without_views
-from tilewise.interop.torch.choice import ACCOUNTS, Account, Surroundings
+from tilewise.interop.torch.choice import ACCOUNTS, Account, GraphContext
 from tilewise.interop.torch.constants import constant_in_traces
 from tilewise.interop.torch.routed_loss import count_loss
 from tilewise.system.version import __version__
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from torch.fx import Graph, Node
 
 aten = torch.ops.aten
-ACTIVE: list[Account] = []  # of `accelerate()` blocks that are open, the innermost last
+ACTIVE: list[Account] = []  # of open `accelerate()` blocks, the innermost last
 
 PRODUCTS = {
     aten.mm.default: "mm",
@@ -37,38 +38,38 @@ PRODUCTS = {
 
 
 def take_products(graph: Graph) -> None:
-    """Every product of a graph is settled: ours, or torch's."""
+    """Choose ours or torch's for every product of a graph."""
     marker = torch.ops.tilewise.routed_matmul.default
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target is marker:
-            _settle(graph, node)
+            _resolve(graph, node)
         elif ACTIVE and node.target in PRODUCTS:
             _take(graph, node, ACTIVE[-1])
         elif ACTIVE and node.target is torch.ops.tilewise.row_losses.default:
             count_loss(ACTIVE[-1], node.args[0].meta["val"], True)
 
 
-def _settle(graph: Graph, node: Node) -> None:
-    """A product of a layer of ours: whichever wins."""
+def _resolve(graph: Graph, node: Node) -> None:
+    """A `routed_matmul` of a layer of ours: replaced by the faster product."""
     M, N, when = node.args
-    chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], within=_around(node))
+    chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], within=_context(node))
     chosen.calls += 1
-    summed = None if chosen.routed else _bias_of(node)
+    addition = None if chosen.routed else _bias_of(node)
     theirs = aten.mm.default if M.meta["val"].dim() == 2 else aten.bmm.default
-    with graph.inserting_before(node if summed is None else summed):
-        if summed is not None:
-            made = graph.call_function(aten.addmm.default, (summed.args[1], M, N))
+    with graph.inserting_before(node if addition is None else addition):
+        if addition is not None:
+            made = graph.call_function(aten.addmm.default, (addition.args[1], M, N))
         else:
             made = _ours(graph, M, N) if chosen.routed else graph.call_function(theirs, (M, N))
-    _replace(graph, node if summed is None else summed, made)
-    if summed is not None:
+    _replace(graph, node if addition is None else addition, made)
+    if addition is not None:
         graph.erase_node(node)
 
 
 def _bias_of(node: Node) -> Node | None:
-    """The sum with a bias that a product is made for: torch has one operator for both, and one kernel."""
+    """The addition of a bias that is the product's only user: torch has one operator and one kernel for both."""
     users = list(node.users)
     if len(users) != 1 or users[0].target is not aten.add.Tensor or users[0].kwargs or users[0].args[0] is not node:
         return None
@@ -79,9 +80,9 @@ def _bias_of(node: Node) -> Node | None:
 
 
 def _take(graph: Graph, node: Node, account: Account) -> None:
-    """A product of the program's own: ours if that wins; a bias is then added beside it, where Inductor fuses it."""
+    """A product of the program: ours if that is faster; its bias becomes an addition, which Inductor fuses."""
     M, N = node.args[-2:]
-    chosen = account.choice(PRODUCTS[node.target], M.meta["val"], N.meta["val"], within=_around(node))
+    chosen = account.choice(PRODUCTS[node.target], M.meta["val"], N.meta["val"], within=_context(node))
     chosen.calls += 1
     if not chosen.routed or node.kwargs:  # alpha and beta other than 1 stay with torch
         return
@@ -101,8 +102,8 @@ def _name(M: Any) -> str:
     return "mm" if M.meta["val"].dim() == 2 else "bmm"
 
 
-def _around(node: Node) -> Surroundings:
-    """What may still be said of how a product's matrices lie: a graph's own values lie as it likes."""
+def _context(node: Node) -> GraphContext:
+    """Which layouts of a product's matrices may still be chosen: those of values that the graph computes."""
     operands: Any = node.args[-2:] if node.target in PRODUCTS else node.args[:2]
     values = [x.meta["val"] for x in (node, *operands)]
     fixed = all(isinstance(number, int) for value in values for number in (*value.shape, *value.stride()))
@@ -112,7 +113,7 @@ def _around(node: Node) -> Surroundings:
         users = list(todo.pop().users)
         leaves |= any(user.op == "output" for user in users)
         todo += [user for user in users if is_view(user)]
-    return Surroundings(fixed, (M, N), not leaves)
+    return GraphContext(fixed, (M, N), not leaves)
 
 
 def _replace(graph: Graph, node: Node, made: Node) -> None:
@@ -122,33 +123,32 @@ def _replace(graph: Graph, node: Node, made: Node) -> None:
 
 
 def _uuid() -> str:
-    """For torch's caches of compiled graphs: what the pass does depends on nothing else."""
-    told = ACTIVE[-1].when if ACTIVE else "marked"
-    return f"tilewise {__version__} {told}"
+    """The pass in the keys of torch's caches: its result depends on nothing else."""
+    return f"tilewise {__version__} {ACTIVE[-1].when if ACTIVE else 'marked'}"
 
 
-def arrange() -> None:
-    """Make Inductor know the operator and the passes; called while a graph is traced, when Inductor is there anyway."""
+def install_while_tracing() -> None:
+    """Install the passes and lowerings in Inductor if a graph is being traced: Inductor is imported then."""
     if torch._guards.TracingContext.try_get() is not None:
-        hang_in_inductor()
+        install_passes()
 
 
-def hang_in_inductor() -> None:
-    """The same wherever Inductor is there already. The package is, behind most of torch; its compiler takes seconds to
-    import, and is not fetched for a program that compiles nothing."""
+def install_passes() -> None:
+    """The same if Inductor is imported. Most of torch imports the package; its compiler takes seconds to import, which
+    a program that compiles nothing is spared."""
     if "torch._inductor" not in sys.modules:
         return
     config = import_module("torch._inductor.config")
     if "torch._inductor.lowering" in sys.modules:
         lowering.register()
-    _hang_in(config, "joint_custom_pre_pass", take_products)
-    _hang_in(config, "post_grad_custom_post_pass", lay_out)
+    _install(config, "joint_custom_pre_pass", take_products)
+    _install(config, "post_grad_custom_post_pass", lay_out)
 
 
-def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
-    """One of our passes behind whatever pass was there."""
+def _install(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
+    """Set one of our passes, which calls the pass that was there first."""
     before = getattr(config, hook)
-    if getattr(before, "of_tilewise", False):  # as it is for all blocks of a process but the first
+    if getattr(before, "of_tilewise", False):  # installed by an earlier block
         return
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -162,7 +162,7 @@ def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
             work(graph)
 
         def uuid(self) -> Any:
-            lowering.register()  # code that torch finds on disk by this calls what is registered, and no pass runs
+            lowering.register()  # for code that torch loads from its cache: it calls the lowerings, and no pass runs
             theirs = before.uuid() if isinstance(before, CustomGraphPass) else "" if before is None else None
             return None if theirs is None else (_uuid(), theirs)
 
@@ -170,9 +170,9 @@ def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
 
 
 @constant_in_traces
-def arranged() -> bool:
-    """The same from within a function that is being traced."""
-    import torch._inductor  # noqa: F401  a compiler is at work: this is what it may be
+def when_in_trace() -> str:
+    """`when` of the innermost open block, while a function is traced inside it; installs the passes."""
+    import torch._inductor  # noqa: F401  a compiler runs, probably this one
 
-    arrange()
-    return True
+    install_while_tracing()
+    return ACTIVE[-1].when if ACTIVE else "never"

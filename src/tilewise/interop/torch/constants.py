@@ -1,7 +1,7 @@
-"""Functions whose result a trace takes as it is.
+"""Functions whose result a trace takes as a constant.
 
-The mark is that of `torch.compiler.assume_constant_result`, which imports all of torch's compiler to set it: as long as
-importing torch itself, for programs that compile nothing.
+The attribute is that of `torch.compiler.assume_constant_result`, which imports all of torch's compiler to set it: that
+takes as long as importing torch itself, also in programs that compile nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`linear_cross_entropy`: the loss of a head over a large vocabulary, a band of rows at a time.
 
-Logits are made for some rows, turned into softmax − onehot where they lie, and multiplied into both gradients at once;
-then the next rows use the same memory. Its rows start on 128-byte lines, so an odd vocabulary costs nothing and nothing
-is padded. What would be 2 · rows · vocabulary numbers is a band of at most BAND_BYTES.
+The logits of some rows are computed, overwritten by softmax − onehot, and multiplied into both gradients at once; then
+the next rows use the same memory. Its rows start on multiples of 128 bytes, so an odd vocabulary costs nothing and
+nothing is padded. Instead of 2 · rows · vocabulary numbers there is a band of at most BAND_BYTES.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.interop.torch.called import into
 from tilewise.interop.torch.function import cast
 from tilewise.interop.torch.loss_kernels import rounded, scale_in_place, to_gradients
+from tilewise.interop.torch.row_alignment import aligned_leading_dimension
 
-BAND_BYTES = 400 << 20  # on an H200 8192 rows of 50,257 words in two bands take 0.88 of four bands' time
-ROUNDED_BANDS = 2  # so many are added up rounded, more in float32: that is twice the weight's memory, and a pass more
-LINE = 128  # bytes
+BAND_BYTES = 400 << 20  # on an H200 8192 rows of 50,257 classes in two bands take 0.88 of four bands' time
+ROUNDED_BANDS = 2  # more are added in float32: that takes twice the weight's memory, and one more pass
 REDUCTIONS = ("mean", "sum", "none")
 FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
@@ -35,16 +35,16 @@ def linear_cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """cross_entropy(input · weightᵀ + bias, target) without ever holding all logits; gradients too.
+    """cross_entropy(input · weightᵀ + bias, target) without storing all logits; with gradients.
 
-    input: … × width, weight: words × width, target: … word numbers. reduction: "mean" over the targets that are not
+    input: … × width, weight: classes × width, target: … class numbers. reduction: "mean" over the targets that are not
     ignore_index, "sum" or "none", as `torch.nn.functional.cross_entropy` has them. The loss is float32 (float64 for
-    doubles). torch.compile leaves it as it is: it is one step of its own.
+    doubles). torch.compile does not trace into it.
 
     >>> import torch
-    >>> hidden, words = torch.randn(6, 5, requires_grad=True), torch.randn(11, 5, requires_grad=True)
-    >>> loss = tw.torch.linear_cross_entropy(hidden, words, torch.arange(6))
-    >>> loss.backward(); words.grad.shape
+    >>> hidden, weight = torch.randn(6, 5, requires_grad=True), torch.randn(11, 5, requires_grad=True)
+    >>> loss = tw.torch.linear_cross_entropy(hidden, weight, torch.arange(6))
+    >>> loss.backward(); weight.grad.shape
     torch.Size([11, 5])
     """
     _check(input, weight, target, bias, reduction)
@@ -53,15 +53,15 @@ def linear_cross_entropy(
     bias = None if bias is None else bias.to(input.dtype)
     with torch.autocast(input.device.type, enabled=False):
         rows = input.reshape(-1, input.shape[-1])
-        words = target.reshape(-1)
+        classes = target.reshape(-1)
         if reduction != "none":
-            total: Tensor = All.apply(rows, weight, bias, words, ignore_index, reduction == "mean")
+            total: Tensor = All.apply(rows, weight, bias, classes, ignore_index, reduction == "mean")
             return total
-        losses: Tensor = Each.apply(rows, weight, bias, words, ignore_index)
+        losses: Tensor = Each.apply(rows, weight, bias, classes, ignore_index)
         return losses.reshape(target.shape)
 
 
-class Swept(NamedTuple):
+class LossAndGradients(NamedTuple):
     losses: Tensor
     dX: Tensor | None
     dW: Tensor | None
@@ -69,17 +69,17 @@ class Swept(NamedTuple):
 
 
 class All(torch.autograd.Function):
-    """The sum or mean of all losses; the gradients of one are made with it, so logits are made once."""
+    """The sum or mean of all losses; its gradients are computed with it, so logits are computed once."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, mean: bool) -> Any:
         wide = torch.float64 if X.dtype is torch.float64 else torch.float32
         share = (target != ignored).sum().to(wide).reciprocal() if mean else None
-        folded = None if X.dtype is torch.float16 else share  # float16 has no numbers so small
+        folded = None if X.dtype is torch.float16 else share  # too small for float16
         ctx.save_for_backward(X, W, bias, target)
         ctx.left = share if folded is None else None
         ctx.how = ignored, ctx.needs_input_grad[:3], None, folded
-        made = sweep(X.detach(), W.detach(), bias, target, *ctx.how)
+        made = by_bands(X.detach(), W.detach(), bias, target, *ctx.how)
         ctx.made = _rounded(made, X.dtype)
         total = made.losses.sum()
         return total if share is None else total * share
@@ -89,35 +89,35 @@ class All(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         X, W, bias, target = ctx.saved_tensors
         made, ctx.made = ctx.made, None
-        if made is None:  # once more through the same graph: what was made has been given away
-            made = _rounded(sweep(X.detach(), W.detach(), bias, target, *ctx.how), X.dtype)
+        if made is None:  # a second backward through the same graph: the first returned the gradients
+            made = _rounded(by_bands(X.detach(), W.detach(), bias, target, *ctx.how), X.dtype)
         g = g if ctx.left is None else g * ctx.left
         return (*(None if x is None else scale_in_place(x, g) for x in made), None, None, None)
 
 
-def _rounded(made: Swept, dtype: torch.dtype) -> tuple[Tensor | None, ...]:
-    """The gradients of a sweep in the dtype of its operands."""
+def _rounded(made: LossAndGradients, dtype: torch.dtype) -> tuple[Tensor | None, ...]:
+    """The gradients in the dtype of the operands."""
     return tuple(None if x is None else rounded(x, dtype) for x in made[1:])
 
 
 class Each(torch.autograd.Function):
-    """A loss for each row; logits are made again for the gradients, when it is known how much each row counts."""
+    """A loss for each row; logits are recomputed for the gradients, when the weight of each row is known."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int) -> Tensor:
         ctx.save_for_backward(X, W, bias, target)
         ctx.ignored = ignored
-        return sweep(X.detach(), W.detach(), bias, target, ignored, (False,) * 3).losses
+        return by_bands(X.detach(), W.detach(), bias, target, ignored, (False,) * 3).losses
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> Any:
         X, W, bias, target = ctx.saved_tensors
-        made = sweep(X.detach(), W.detach(), bias, target, ctx.ignored, ctx.needs_input_grad[:3], g)
+        made = by_bands(X.detach(), W.detach(), bias, target, ctx.ignored, ctx.needs_input_grad[:3], g)
         return (*_rounded(made, X.dtype), None, None)
 
 
-def sweep(
+def by_bands(
     X: Tensor,
     W: Tensor,
     bias: Tensor | None,
@@ -126,12 +126,12 @@ def sweep(
     wanted: Any,
     counts: Tensor | None = None,
     scale: Tensor | None = None,
-) -> Swept:
-    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: how much each row counts in them, or
-    `scale`: how much all do."""
-    rows, words = X.shape[0], W.shape[0]  # on a CPU rows lie close: torch's bfloat16 there reads past an odd one's end
-    step = _rows_at_a_time(rows, words, X.element_size())
-    lead = -(-words * X.element_size() // LINE) * LINE // X.element_size() if X.is_cuda else words
+) -> LossAndGradients:
+    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: the weight of each row in them, or `scale`:
+    of all rows."""
+    rows, classes = X.shape[0], W.shape[0]  # dense on a CPU: torch's bfloat16 there reads past the end of an odd row
+    step = _rows_at_a_time(rows, classes, X.element_size())
+    lead = aligned_leading_dimension(classes, X.element_size()) if X.is_cuda else classes
     memory = torch.empty((step, lead), dtype=X.dtype, device=X.device)
     wide = torch.float64 if X.dtype is torch.float64 else torch.float32
     losses = torch.empty(rows, dtype=wide, device=X.device)
@@ -139,7 +139,7 @@ def sweep(
     dW = db = None
     for start in range(0, rows, step):
         x, t = X[start : start + step], target[start : start + step]
-        logits = memory[: len(x), :words]
+        logits = memory[: len(x), :classes]
         _multiply(x, W.mT, logits, spare=True)
         if bias is not None:
             logits.add_(bias)
@@ -155,12 +155,12 @@ def sweep(
         if wanted[2]:
             part = (logits if share is None else logits * share).sum(0, dtype=wide)
             db = part if db is None else db.add_(part)
-    return Swept(losses, dX, dW, db)
+    return LossAndGradients(losses, dX, dW, db)
 
 
-def _rows_at_a_time(rows: int, words: int, size: int) -> int:
+def _rows_at_a_time(rows: int, classes: int, size: int) -> int:
     """Bands of about the same number of rows, a multiple of 128 where there are several."""
-    most = max(1, BAND_BYTES // max(1, words * size))
+    most = max(1, BAND_BYTES // max(1, classes * size))
     if rows <= most:
         return max(1, rows)
     bands = -(-rows // most)
@@ -170,8 +170,8 @@ def _rows_at_a_time(rows: int, words: int, size: int) -> int:
 
 def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = False) -> Tensor:
     """By torch's kernels where every row starts and ends on 16 bytes, or on a CPU, and by ours elsewhere: for 50,257
-    columns torch takes its kernels for any alignment, wherever rows start. `spare`: room behind the rows of `out` is
-    nobody's."""
+    columns torch uses its kernels for any alignment, wherever rows start. `spare`: the padding of `out` may be
+    overwritten."""
     made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
     if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
@@ -179,7 +179,7 @@ def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = Fal
 
 
 def _added(total: Tensor | None, M: Tensor, N: Tensor, kept: torch.dtype) -> Tensor:
-    """The sum of bands so far, kept in a dtype that may be wider than theirs, with M · N."""
+    """M · N added to the sum of earlier bands, which may have a wider dtype."""
     wide = kept != M.dtype
     if total is None and not wide:
         return _multiply(M, N)
@@ -205,8 +205,8 @@ def _check(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, r
     if target.shape != input.shape[:-1]:
         raise ShapeError(f"target is {tuple(target.shape)}, and input has rows {tuple(input.shape[:-1])}: one for each")
     if bias is not None and bias.shape != weight.shape[:1]:
-        raise ShapeError(f"bias is {tuple(bias.shape)}, and weight has {weight.shape[0]} words: one number for each")
+        raise ShapeError(f"bias is {tuple(bias.shape)}, and weight has {weight.shape[0]} classes: one number for each")
     if input.dtype not in FLOATS or (input.dtype != weight.dtype and not torch.is_autocast_enabled(input.device.type)):
         raise DtypeError(f"input is {input.dtype} and weight {weight.dtype}: pass floats of one dtype")
     if target.is_floating_point():
-        raise DtypeError(f"target is {target.dtype}: pass the numbers of words, not their probabilities")
+        raise DtypeError(f"target is {target.dtype}: pass the numbers of classes, not their probabilities")

@@ -1,4 +1,4 @@
-"""A semiring's mul on tensors that broadcast, by torch's own operations, so that gradients follow."""
+"""A semiring's mul on tensors that broadcast, in torch operations, which have gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.interop.torch.slopes import slopes
+from tilewise.interop.torch.partials import partials
 
 
 def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:
@@ -15,4 +15,4 @@ def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:
         x, y = x != 0, y != 0
     dtype = torch.promote_types(x.dtype, y.dtype)
     shape = torch.broadcast_shapes(x.shape, y.shape)
-    return slopes(semiring.mul, x.to(dtype), y.to(dtype)).value.to(dtype).expand(shape)
+    return partials(semiring.mul, x.to(dtype), y.to(dtype)).value.to(dtype).expand(shape)

@@ -1,8 +1,8 @@
 """The product as an `autograd.Function`: gradients, forward mode and vmap, so torch.func composes over it.
 
-The operators of `operator.py` are what this runs. torch gives operators written in Python no forward mode and no
-torch.func; a Function with `setup_context`, `jvp` and `vmap` has both. Under torch.compile and jit.trace, which follow
-operators but no such Function, `operator.py` calls the operator itself, with the same formulas behind it.
+It runs the operators of `operator.py`. torch gives operators written in Python no forward mode and no torch.func; a
+Function with `setup_context`, `jvp` and `vmap` has both. torch.compile and jit.trace record operators but no such
+Function: there the operator itself is called, with the same formulas behind it.
 """
 
 from __future__ import annotations
@@ -14,168 +14,136 @@ from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
 from tilewise import api
-from tilewise.algebra.builtin import SEMIRINGS
-from tilewise.arrays.torch_library import SETTLED, observed
-from tilewise.interop.torch.gradients import gradients
-from tilewise.interop.torch.tangents import tangent
-from tilewise.interop.torch.words import picks, ring_of
+from tilewise.arrays.torch_library import DIRECT, observed
+from tilewise.interop.torch.gradients import gradients, tangent
+from tilewise.interop.torch.gradients import is_plain as is_plain_semiring
+from tilewise.interop.torch.semiring_names import is_selective, semiring_of
 
 
-def product(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool = False, on_lines: bool = False) -> Any:
-    """The product, followed by whatever of torch is watching."""
-    if follows_operators_only():
-        if picks(word) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
-            return torch.ops.tilewise.matmul_arg(M, N, word, precision)[0]
-        return _by_operator(M, N, word, precision, nonnegative, on_lines)
-    if picks(word):
-        return applied(Picked, M, N, word, precision)[0]
-    if is_plain(word) and torch.is_autocast_enabled(M.device.type):
+def product(
+    M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
+) -> Any:
+    """The product, as torch needs it: recorded as an operator, or differentiable."""
+    if records_operators():
+        if is_selective(semiring) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
+            return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)[0]
+        return _by_operator(M, N, semiring, precision, nonnegative, aligned_rows)
+    if is_selective(semiring):
+        return apply(Differentiable, M, N, semiring, precision, False, False)[0]
+    if is_plain(semiring) and torch.is_autocast_enabled(M.device.type):
         M, N = cast(M), cast(N)  # here, so that backward multiplies in autocast's dtype too
-    return applied(Summed, M, N, word, precision, nonnegative, on_lines)
+    return apply(Differentiable, M, N, semiring, precision, nonnegative, aligned_rows)
 
 
-def product_and_arg(M: Tensor, N: Tensor, word: str, precision: str) -> Any:
+def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> Any:
     """The product over min or max with the k that won each cell."""
-    if follows_operators_only():
-        return torch.ops.tilewise.matmul_arg(M, N, word, precision)
-    return applied(Picked, M, N, word, precision)
+    if records_operators():
+        return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)
+    return apply(Differentiable, M, N, semiring, precision, False, False)
 
 
-def applied(kind: Any, *args: Any) -> Any:
-    """`kind.apply` without a look at the signature of forward at every call, which is most of what it costs."""
+def apply(kind: Any, *args: Any) -> Any:
+    """`kind.apply` without the inspection of forward's signature at every call, which is most of its cost."""
     if torch._C._are_functorch_transforms_active():
         return kind.apply(*args)
     return super(torch.autograd.Function, kind).apply(*unwrap_dead_wrappers(args))
 
 
-def follows_operators_only() -> bool:
-    """Whether torch is writing a graph down in which an autograd.Function has no place. torch.func inside torch.compile
-    needs the Function all the same: there the graph breaks, and the product runs as ever."""
+def records_operators() -> bool:
+    """Whether torch records a graph in which an autograd.Function has no place. torch.func inside torch.compile needs
+    the Function all the same: there the graph breaks, and the product runs eagerly."""
     if torch.compiler.is_compiling():
         return not torch._C._are_functorch_transforms_active()
     return bool(torch.jit.is_tracing())
 
 
-def _by_operator(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool, on_lines: bool) -> Any:
-    if on_lines:
+def _by_operator(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool, aligned_rows: bool) -> Any:
+    if aligned_rows:
         return torch.ops.tilewise.matmul_on_lines(M, N, precision)
-    return torch.ops.tilewise.matmul(M, N, word, precision, nonnegative)
+    return torch.ops.tilewise.matmul(M, N, semiring, precision, nonnegative)
 
 
-def _forward(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool, on_lines: bool) -> Any:
-    if on_lines or observed(M, N):
-        return _by_operator(M, N, word, precision, nonnegative, on_lines)
-    return alone(M, N, word, precision, nonnegative=nonnegative)
-
-
-def alone(M: Tensor, N: Tensor, word: str, precision: str, **how: Any) -> Any:
-    """The product where nothing of torch is watching: what the operator would do, without torch's way to it."""
-    before, SETTLED.inside = SETTLED.inside, True
-    try:
-        return api.matmul(M.detach(), N.detach(), semiring=ring_of(word), precision=precision, **how)
-    finally:
-        SETTLED.inside = before
+def _run_kernel(M: Tensor, N: Tensor, semiring: str, precision: str, **how: Any) -> Any:
+    """The product where torch records nothing: what the operator does, without torch's dispatcher."""
+    with DIRECT:
+        return api.matmul(M.detach(), N.detach(), semiring=semiring_of(semiring), precision=precision, **how)
 
 
 def cast(tensor: Tensor) -> Tensor:
-    """In autocast's dtype, as torch's own products have it: doubles and integers stay."""
-    narrow = tensor.is_floating_point() and tensor.dtype is not torch.float64
-    return tensor.to(torch.get_autocast_dtype(tensor.device.type)) if narrow else tensor
+    """In autocast's dtype, as torch's own products do it: doubles and integers stay."""
+    return tensor.to(torch.get_autocast_dtype(tensor.device.type)) if casts(tensor) else tensor
 
 
-def is_plain(word: str) -> bool:
-    ring, plain = ring_of(word), SEMIRINGS["plus_times"]
-    return (ring.add, ring.mul) == (plain.add, plain.mul)
+def casts(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.dtype is not torch.float64
 
 
-class Summed(torch.autograd.Function):
-    """Over +, logaddexp and whatever else picks no winner."""
+def is_plain(semiring: str) -> bool:
+    return is_plain_semiring(semiring_of(semiring))
+
+
+class Differentiable(torch.autograd.Function):
+    """The product over any semiring; over min and max the result is P and the winning k, which has no gradient."""
 
     @staticmethod
-    def forward(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool, on_lines: bool) -> Any:
-        return _forward(M, N, word, precision, nonnegative, on_lines)
+    def forward(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool, aligned_rows: bool) -> Any:
+        if is_selective(semiring):
+            if M.device.type == "cpu" and not observed(M, N):
+                return _run_kernel(M, N, semiring, precision, return_arg=True)
+            return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)
+        if aligned_rows or observed(M, N):
+            return _by_operator(M, N, semiring, precision, nonnegative, aligned_rows)
+        return _run_kernel(M, N, semiring, precision, nonnegative=nonnegative)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        remember(ctx, inputs, output)
-        ctx.save_for_forward(inputs[0], inputs[1], None if is_plain(inputs[2]) else output, None)
+        ctx.save_for_forward(*save_operands(ctx, inputs, output))
 
     @staticmethod
-    def backward(ctx: Any, dP: Tensor) -> Any:
+    def backward(ctx: Any, dP: Tensor, *_: Any) -> Any:
         return (*backward(ctx, dP), None, None, None, None)
 
     @staticmethod
     def jvp(ctx: Any, tM: Tensor | None, tN: Tensor | None, *_: Any) -> Any:
-        return _jvp(ctx, tM, tN)
+        M, N, P, arg = ctx.saved_tensors
+        rows, cols, lifted = as_matrices(M, N)
+        tM, tN = (None if t is None else t.reshape(like.shape) for t, like in ((tM, rows), (tN, cols)))
+        P, won = (None if x is None else lifted(x) for x in (P, arg))
+        made = tangent(semiring_of(ctx.semiring), ctx.precision, product, rows, cols, P, tM, tN, won)
+        made = _without_axes(made, M.dim() == 1, N.dim() == 1)
+        return made if arg is None else (made, None)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
         M, N, vectors = batched(in_dims, M, N)
-        return unbatched(Summed.apply(M, N, *how[:-1], False), vectors), 0
+        return unbatched(Differentiable.apply(M, N, *how[:-1], False), vectors)
 
 
-class Picked(torch.autograd.Function):
-    """Over min and max: what is differentiated is what the winning k made."""
-
-    @staticmethod
-    def forward(M: Tensor, N: Tensor, word: str, precision: str) -> Any:
-        if M.device.type == "cpu" and not observed(M, N):
-            return alone(M, N, word, precision, return_arg=True)
-        return torch.ops.tilewise.matmul_arg(M, N, word, precision)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        remember(ctx, inputs, output)
-        ctx.save_for_forward(inputs[0], inputs[1], None, output[1])
-
-    @staticmethod
-    def backward(ctx: Any, dP: Tensor, d_arg: Tensor | None = None) -> Any:
-        return (*backward(ctx, dP), None, None)
-
-    @staticmethod
-    def jvp(ctx: Any, tM: Tensor | None, tN: Tensor | None, *_: Any) -> Any:
-        return _jvp(ctx, tM, tN), None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
-        M, N, vectors = batched(in_dims, M, N)
-        return tuple(unbatched(x, vectors) for x in Picked.apply(M, N, *how)), (0, 0)
-
-
-def remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def save_operands(ctx: Any, inputs: tuple[Any, ...], output: Any) -> tuple[Tensor | None, ...]:
+    """What backward and forward mode need: M, N, P where weights are shares of it (logaddexp), and the winning k."""
     M, N, ctx.semiring, ctx.precision = inputs[:4]
     P, arg = output if isinstance(output, tuple) else (output, None)
     if arg is not None:
         ctx.mark_non_differentiable(arg)
-    shared_out = not is_plain(ctx.semiring) and arg is None  # soft weights are shares of P
-    ctx.save_for_backward(M, N, P if shared_out else None, arg)
+    saved = M, N, None if is_plain(ctx.semiring) or arg is not None else P, arg
+    ctx.save_for_backward(*saved)
+    return saved
 
 
 def backward(ctx: Any, dP: Tensor) -> tuple[Tensor | None, Tensor | None]:
     M, N, P, arg = ctx.saved_tensors
-    ring = ring_of(ctx.semiring)
+    ring = semiring_of(ctx.semiring)
     if arg is None and ring.selective:
         arg = torch.ops.tilewise.matmul_arg(M.detach(), N.detach(), ctx.semiring, ctx.precision)[1]
     rows, cols, lifted = as_matrices(M, N)
-    held, won = lifted(dP if P is None else P), None if arg is None else lifted(arg)
+    P, won = lifted(dP if P is None else P), None if arg is None else lifted(arg)
     wanted = list(ctx.needs_input_grad[:2])
-    dM, dN = gradients(ring, ctx.precision, product, rows, cols, held, lifted(dP), won, wanted)
-    return _as(M, dM, rows), _as(N, dN, cols)
-
-
-def _jvp(ctx: Any, tM: Tensor | None, tN: Tensor | None) -> Tensor:
-    M, N, P, arg = ctx.saved_tensors
-    rows, cols, lifted = as_matrices(M, N)
-    held = None if P is None else lifted(P)
-    tM, tN = (None if t is None else t.reshape(like.shape) for t, like in ((tM, rows), (tN, cols)))
-    won = None if arg is None else lifted(arg)
-    made = tangent(ring_of(ctx.semiring), ctx.precision, product, rows, cols, held, tM, tN, won)
-    made = made.squeeze(-1) if N.dim() == 1 else made
-    return made.squeeze(-1 if N.dim() == 1 else -2) if M.dim() == 1 else made
+    dM, dN = gradients(ring, ctx.precision, product, rows, cols, P, lifted(dP), won, wanted)
+    return _reduced(M, dM, rows), _reduced(N, dN, cols)
 
 
 def as_matrices(M: Tensor, N: Tensor) -> tuple[Tensor, Tensor, Any]:
-    """Vectors as a row and a column; and what does the same to P."""
+    """Vectors as a row and a column; and the function that gives P the same axes."""
     vector_m, vector_n = M.dim() == 1, N.dim() == 1
 
     def lifted(x: Tensor) -> Tensor:
@@ -185,8 +153,14 @@ def as_matrices(M: Tensor, N: Tensor) -> tuple[Tensor, Tensor, Any]:
     return M[None] if vector_m else M, N[:, None] if vector_n else N, lifted
 
 
-def _as(operand: Tensor, gradient: Tensor | None, matrix: Tensor) -> Tensor | None:
-    """A gradient in the operand's own shape and dtype: summed over the axes it was broadcast along."""
+def _without_axes(x: Tensor, vector_m: bool, vector_n: bool) -> Tensor:
+    """P without the axes that vectors were given."""
+    x = x.squeeze(-1) if vector_n else x
+    return x.squeeze(-1 if vector_n else -2) if vector_m else x
+
+
+def _reduced(operand: Tensor, gradient: Tensor | None, matrix: Tensor) -> Tensor | None:
+    """A gradient in the operand's shape and dtype: summed over the axes that it was broadcast along."""
     if gradient is None:
         return None
     return gradient.sum_to_size(matrix.shape).reshape(operand.shape).to(operand.dtype)
@@ -204,7 +178,8 @@ def batched(in_dims: tuple[int | None, ...], M: Tensor, N: Tensor) -> tuple[Tens
     return M, N, vectors
 
 
-def unbatched(made: Tensor, vectors: list[bool]) -> Tensor:
-    """The axes that vectors were given, taken away again."""
-    made = made.squeeze(-1) if vectors[1] else made
-    return made.squeeze(-1 if vectors[1] else -2) if vectors[0] else made
+def unbatched(made: Any, vectors: list[bool]) -> Any:
+    """The result of a batch and its batch axes, as vmap wants them."""
+    if isinstance(made, tuple):
+        return tuple(_without_axes(x, *vectors) for x in made), (0,) * len(made)
+    return _without_axes(made, *vectors), 0

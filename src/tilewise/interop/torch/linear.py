@@ -1,5 +1,5 @@
-"""`Linear`: torch's layer with our products where they win, forward and backward; made for widths that are no multiple
-of 8."""
+"""`Linear`: torch's layer with our products where they are faster, forward and backward: widths that are no multiple of
+8."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tilewise.interop.torch.choice import ACCOUNTS, Account
-from tilewise.interop.torch.function import follows_operators_only, product
+from tilewise.interop.torch.function import product, records_operators
 from tilewise.interop.torch.routed import decided_linear, folds, is_compiling, routed_linear, stays, theirs
 from tilewise.interop.torch.routed_operator import traced_linear
 
@@ -17,21 +17,21 @@ from tilewise.interop.torch.routed_operator import traced_linear
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_lines: bool = False, when: str = "plan"
 ) -> Tensor:
-    """input · weightᵀ + bias, as `torch.nn.functional.linear`. The weight is read as it lies, never transposed.
+    """input · weightᵀ + bias, as `torch.nn.functional.linear`. The weight is read in place, never transposed.
 
     on_lines, when: see `Linear`.
     """
     if not on_lines:
         return routed_linear(account_of(when), input, weight, bias)
     flat = input.flatten(0, -2) if input.dim() > 2 and folds(input) else input
-    made = product(flat, weight.mT, "plus_times", "high", on_lines=flat.dim() == 2)
+    made = product(flat, weight.mT, "plus_times", "high", aligned_rows=flat.dim() == 2)
     if bias is not None:
-        made = made.add_(bias.to(made.dtype))  # in place: a sum of its own would not lie on lines
+        made = made.add_(bias.to(made.dtype))  # in place: a new tensor would have dense rows
     return made.reshape(*input.shape[:-1], weight.shape[0])
 
 
 def account_of(when: str) -> Account:
-    """What layers that were told so have chosen; an unknown word is refused."""
+    """The account of layers with this `when`; an unknown value is refused."""
     return ACCOUNTS.get(when) or Account(when)
 
 
@@ -76,22 +76,22 @@ class Linear(torch.nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         if is_compiling() or self.on_lines:
-            return self._followed(input)
+            return self._recorded(input)
         account, weight = ACCOUNTS[self.when], self.weight
         if stays(account, input, weight):
             return theirs(input, weight, self.bias)
         return decided_linear(account, input, weight, self.bias)
 
-    def _followed(self, input: Tensor) -> Tensor:
+    def _recorded(self, input: Tensor) -> Tensor:
         if self.on_lines:
             return linear(input, self.weight, self.bias, on_lines=True, when=self.when)
-        if follows_operators_only() and input.dim() > 1:  # few steps are few guards
+        if records_operators() and input.dim() > 1:  # few operations are few guards
             return traced_linear(input, self.weight, self.bias, self.when)
         return routed_linear(ACCOUNTS[self.when], input, self.weight, self.bias)
 
     @classmethod
     def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan") -> Linear:
-        """A layer that shares the weight and bias of one that is there."""
+        """A layer that shares the weight and bias of another."""
         made = cls(layer.in_features, layer.out_features, layer.bias is not None, "meta", on_lines=on_lines, when=when)
         made.weight, made.bias = layer.weight, layer.bias
         return made.train(layer.training)

@@ -1,4 +1,5 @@
-"""The kernels of `kernels/cross_entropy` on torch's tensors: on torch's stream, kept by what they are given."""
+"""The kernels of `kernels/cross_entropy` on torch tensors and torch's stream; launchers are cached by their
+arguments."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.arrays.torch_library import dtype_name
 from tilewise.core.recipe import Address, Launch, Recipe
 
 KERNELS = (torch.bfloat16, torch.float16, torch.float32)
-BLOCKS = 132 * 8  # of a kernel that goes over all of a tensor
+BLOCKS = 132 * 8  # of a pointwise kernel
 
 
 def is_taken(x: Tensor) -> bool:
-    """Whether a kernel does it: on a card, in a dtype of KERNELS, and there is something to do."""
+    """Whether a kernel computes it: on a card, in a dtype of KERNELS, not empty."""
     return x.is_cuda and x.dtype in KERNELS and x.numel() > 0
 
 
@@ -43,7 +45,7 @@ def to_gradients(
 
 
 def losses_of(logits: Tensor, target: Tensor, losses: Tensor, logsumexp: Tensor, ignored: int) -> None:
-    """Each row's loss and logsumexp; the kernel's way only."""
+    """Each row's loss and logsumexp, by the kernel."""
     at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": losses, "bias": logsumexp}
     _launch("cross_entropy_loss", logits, (logits.stride(0), logits.shape[1], ignored), at)
 
@@ -51,8 +53,7 @@ def losses_of(logits: Tensor, target: Tensor, losses: Tensor, logsumexp: Tensor,
 def gradient_of(
     logits: Tensor, target: Tensor, gradient: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int
 ) -> None:
-    """(softmax − onehot) · counts, one number or one for each row, into rows that start on 16 bytes; the kernel's way
-    only."""
+    """(softmax − onehot) · counts, one number or one for each row, by the kernel, into rows that start on 16 bytes."""
     scale = counts.to(torch.float32).contiguous()
     at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": gradient, "bias": logsumexp, "scale_m": scale}
     sizes = logits.stride(0), gradient.stride(0), logits.shape[1], ignored, scale.dim() == 1
@@ -60,7 +61,7 @@ def gradient_of(
 
 
 def scale_in_place(x: Tensor, by: Tensor) -> Tensor:
-    """x · by, a number on the card; x is not touched where that is 1, which it is for `loss.backward()`."""
+    """x · by, a number on the card; the kernel leaves x alone where that is 1, as in `loss.backward()`."""
     if is_taken(x) and x.is_contiguous():
         _launch("scaled", x, (x.numel(),), {"M": x, "scale_m": by.to(torch.float32)})
         return x
@@ -68,7 +69,7 @@ def scale_in_place(x: Tensor, by: Tensor) -> Tensor:
 
 
 def rounded(sums: Tensor, dtype: torch.dtype) -> Tensor:
-    """Sums as they were kept, in the dtype that is wanted."""
+    """Accumulated sums in the dtype of the result."""
     if sums.dtype is dtype:
         return sums
     if sums.dtype is not torch.float32 or not is_taken(sums) or not sums.is_contiguous():
@@ -92,10 +93,10 @@ def _launcher(name: str, dtype: torch.dtype, rows: int, sizes: Any, bases: Any, 
 
 
 def recipe_of(name: str, dtype: torch.dtype, rows: int, sizes: Any, bases: Any) -> Recipe:
-    """The launch of one kernel; `bases` are the addresses a call will fill in."""
+    """The launch of one kernel; `bases` name the addresses that a call fills in."""
     from tilewise.kernels.cross_entropy.text import MOST_KEPT, THREADS, render_cross_entropy, render_scaled
 
-    kind, wide, whole = DTYPES[str(dtype).removeprefix("torch.")], ctypes.c_longlong, ctypes.c_int
+    kind, wide, whole = DTYPES[dtype_name(dtype)], ctypes.c_longlong, ctypes.c_int
     held = [Address(base) for base in bases]
     if name in ("scaled", "rounded"):
         given = (*held, wide(sizes[0]))

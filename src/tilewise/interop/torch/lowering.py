@@ -1,8 +1,8 @@
-"""`tilewise::matmul` in Inductor's code: one plain call that writes into memory Inductor has planned.
+"""The lowering of `tilewise::matmul` in Inductor: one plain call that writes into memory Inductor has planned.
 
-Without this, compiled code would call the operator through torch's dispatcher, which costs more than the launch. The
-call is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products; where all sizes are
-known its matrices lie as `buffers.py` arranges, and the call keeps its launch (`called.py`).
+Without it, compiled code would call the operator through torch's dispatcher, which costs more than the launch. The call
+is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products; where all sizes are known
+`buffers.py` chooses the layouts, and the call keeps its launch (`called.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from uuid import uuid4
 import torch
 
 from tilewise.interop.torch import called, row_losses
-from tilewise.interop.torch.buffers import arranged, keeps_launches, settled
+from tilewise.interop.torch.buffers import arranged, freeze_leading_dimension, keeps_launches
 
 NAME = "tilewise_matmul"
 
 
 @cache
 def register() -> None:
-    """Once: tell Inductor how the operator is written down in its code."""
+    """Register the lowerings with Inductor, once."""
     from torch._inductor import ir, lowering, select_algorithm
     from torch._inductor.virtualized import V
 
@@ -31,9 +31,9 @@ def register() -> None:
     over = select_algorithm.ExternKernelChoice(called.run_over, name=f"{NAME}_over")
     by_dispatcher = lowering.fallback_handler(operator, add_to_fallback_set=False)
 
-    @lowering.register_lowering(torch.ops.tilewise.on_lines.default, type_promotion_kind=None)
+    @lowering.register_lowering(torch.ops.tilewise.aligned_rows.default, type_promotion_kind=None)
     def _(x: Any, lead: int) -> Any:
-        return settled(x, lead)
+        return freeze_leading_dimension(x, lead)
 
     gradient = torch.ops.tilewise.row_losses_gradient.default
     beside = lowering.fallback_handler(gradient, add_to_fallback_set=False)
@@ -47,7 +47,7 @@ def register() -> None:
 
     @lowering.register_lowering(operator, type_promotion_kind=None)
     def _(M: Any, N: Any, semiring: str, precision: str, nonnegative: bool = False) -> Any:
-        if V.graph.cpp_wrapper:  # C++ code has no way into Python but the dispatcher
+        if V.graph.cpp_wrapper:  # C++ code calls Python through the dispatcher only
             return by_dispatcher(M, N, semiring, precision, nonnegative)
         node = V.graph.current_node
         if (semiring, precision) == ("plus_times", "high") and keeps_launches(node):
@@ -63,14 +63,13 @@ def register() -> None:
 
 
 def is_spent(logits: Any, node: Any) -> bool:
-    """Whether a gradient may lie where its logits lay: forward left them to this graph, which reads them only here, and
-    their rows start on 16 bytes. Graphs that are captured count what they overwrite, and keep both."""
+    """Whether a gradient may overwrite its logits: forward donated them to this graph, which reads them only here, and
+    their rows start on 16 bytes. CUDA graphs copy the inputs that they overwrite, so there both are kept."""
     from torch._inductor import config, ir
 
     box = logits.data if isinstance(logits, ir.TensorBox) else logits
     held = box.data if isinstance(box, ir.StorageBox) else None
-    donated = getattr(ir, "DonatedBuffer", None)  # None before torch 2.6
-    if donated is None or not isinstance(held, donated) or config.triton.cudagraphs or len(node.args[0].users) != 1:
+    if not isinstance(held, ir.DonatedBuffer) or config.triton.cudagraphs or len(node.args[0].users) != 1:
         return False
     lead, step = held.get_stride()
     return bool(step == 1 and lead * held.get_dtype().itemsize % 16 == 0)

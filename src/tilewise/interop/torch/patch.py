@@ -1,8 +1,8 @@
-"""`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` takes it back.
+"""`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` reverts it.
 
-Only the class of a layer changes. One whose products torch keeps for every input (`vendor.keeps_layers`) goes on with
-torch's own forward, so that a model with such widths alone costs what it did. Parameters, buffers, hooks, names and
-ties between weights are the same objects, so a state_dict, an optimiser or DDP around the model see nothing of it.
+Only the class of a layer changes. A layer whose products torch keeps for every input (`vendor.keeps_layers`) has
+torch's own forward, so a model with such widths alone costs what it did. Parameters, buffers, hooks, names and shared
+weights stay the same objects, so a state_dict, an optimiser or DDP around the model do not change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch.nn import Module
 
 from tilewise.errors import UsageError
-from tilewise.interop.torch.ahead import get_ready
+from tilewise.interop.torch.ahead import prepare
 from tilewise.interop.torch.linear import Linear, account_of
 from tilewise.interop.torch.vendor import keeps_layers
 
@@ -25,19 +25,19 @@ class PatchedLinear(Linear):
 
 
 class KeptLinear(PatchedLinear):
-    """One that torch keeps whatever comes."""
+    """One that torch keeps for every input."""
 
     forward = torch.nn.Linear.forward
 
 
-OF_A_LAYER = (torch.nn.Linear, PatchedLinear, KeptLinear)
+LAYERS = (torch.nn.Linear, PatchedLinear, KeptLinear)
 
 
 def patch(model: Model, when: str = "plan") -> Model:
-    """Let the linear layers of a model take our products where they win; the model itself is returned.
+    """Let the linear layers of a model use our products where they are faster; returns the model itself.
 
-    when: as for `Linear`. `print(tw.torch.choices())` says afterwards what was taken, what not, and why; a layer that
-    torch keeps for every input counts once, here.
+    when: as for `Linear`. `print(tw.torch.choices())` shows afterwards which products were ours, which not, and why; a
+    layer that torch keeps for every input counts once, here.
 
     >>> import torch
     >>> model = tw.torch.patch(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU()))
@@ -46,9 +46,9 @@ def patch(model: Model, when: str = "plan") -> Model:
     """
     _check(model)
     account = account_of(when)
-    get_ready()
+    prepare()
     for layer in model.modules():
-        if type(layer) in OF_A_LAYER:
+        if type(layer) in LAYERS:
             kept = when == "plan" and keeps_layers(layer.in_features, layer.out_features)
             if kept and type(layer) is not KeptLinear:
                 account.kept_layer(torch.Size((layer.out_features, layer.in_features)), layer.weight.dtype).calls += 1

@@ -1,7 +1,7 @@
 """Products and linear layers in eager torch, each by ours or torch's kernels as an `Account` chooses.
 
-A layer with a gradient is three products (P, dM and dN), and each is chosen for itself. Where none of them would be
-ours, torch's own function runs, backward included, and nothing of ours stands in its way.
+A layer with a gradient is three products (P, dM and dN), each with its own choice. Where none of them is ours, torch's
+own function runs, backward included, without a Function of ours.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tilewise import api
 from tilewise.arrays.torch_library import is_watched
 from tilewise.arrays.torch_signature import signature
 from tilewise.dispatch.prepared import PREPARED
-from tilewise.interop.torch.choice import Account, Choice
-from tilewise.interop.torch.function import cast, follows_operators_only
+from tilewise.interop.torch.aligned_gradient import aligned_for_both
+from tilewise.interop.torch.choice import Account, ProductChoice
+from tilewise.interop.torch.function import cast, casts, records_operators
 from tilewise.interop.torch.gradients import of_sums
 from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.routed_operator import traced_linear
-from tilewise.interop.torch.shared_lines import for_both
 
 NOTHING: dict[str, Any] = {}
-theirs, their_matmul = functional.linear, torch.matmul  # held here: `accelerate()` puts others in their places
+theirs, their_matmul = functional.linear, torch.matmul  # saved: `accelerate()` replaces the attributes
 is_compiling, grad_enabled, any_autocast = (
     torch.compiler.is_compiling,
     torch.is_grad_enabled,
     torch._C._is_any_autocast_enabled,
 )
 PLAIN = (Tensor, torch.nn.Parameter)
-Products = list[Choice]
+Products = list[ProductChoice]
 
 
 def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -49,27 +49,27 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
 
 
 def stays(account: Account, input: Tensor, weight: Tensor) -> bool:
-    """Whether a layer of this kind is known to stay with torch; counted. Asked of every layer that does, so by what is
-    quickest to ask: torch's own is right however they lie."""
-    left = account.layers_left.get((weight.shape, weight.dtype))
-    if left is None:
-        left = account.kinds_left.get(
-            (
-                input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
-                grad_enabled(), any_autocast(),
-            )
-        )  # fmt: skip
-    if left is None:
+    """Whether a layer of this kind is known to stay with torch; counted. The check of every such layer, so the key has
+    only what is cheap to read: torch's own function is right for any layout."""
+    kept = account.layers_kept.get((weight.shape, weight.dtype)) or account.kinds_kept.get(_kind(input, weight))
+    if kept is None:
         return False
-    left.calls += 1
+    kept.calls += 1
     return True
 
 
+def _kind(input: Tensor, weight: Tensor) -> tuple[Any, ...]:
+    return (
+        input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
+        grad_enabled(), any_autocast(),
+    )  # fmt: skip
+
+
 def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The same where nothing is known of the kind yet, or a product of it is ours."""
+    """The same for a kind that is not known to stay with torch."""
     if not _is_layer(input, weight) or (account.keeps_layer(weight) and stays(account, input, weight)):
         return theirs(input, weight, bias)
-    if follows_operators_only():
+    if records_operators():
         return traced_linear(input, weight, bias, account.when)
     flat = input if input.dim() == 2 else input.flatten(0, -2) if folds(input) else None
     if flat is None and account.when == "always":
@@ -80,18 +80,14 @@ def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor
     found = choices(account, "linear", flat, weight, True, bias)
     if not any(choice.routed for choice in found):
         if not is_watched():
-            kind = (
-                input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
-                grad_enabled(), any_autocast(),
-            )  # fmt: skip
-            account.keep_left(kind, found)
+            account.keep_kind(_kind(input, weight), found)
         return theirs(input, weight, bias)
     made = _product(account, flat, weight.mT, bias, "linear")
     return made if flat is input else made.unflatten(0, input.shape[:-1])
 
 
 def routed_matmul(account: Account, M: Tensor, N: Tensor, operator: str = "mm", bias: Tensor | None = None) -> Any:
-    """M · N (+ bias) of matrices, or of stacks that have the same extents; None where torch has to do it."""
+    """M · N (+ bias) of matrices, or of stacks of the same extents; None where torch computes it."""
     if M.dim() > 2 and N.dim() == 2 and folds(M):
         made = routed_matmul(account, M.flatten(0, -2), N, operator, bias)
         return None if made is None else made.unflatten(0, M.shape[:-1])
@@ -106,20 +102,20 @@ def _is_layer(input: Tensor, weight: Tensor) -> bool:
     return weight.dim() == 2 and input.dim() >= 2
 
 
-def choices(account: Account, operator: str, M: Tensor, N: Tensor, turned: bool, bias: Tensor | None) -> Products:
-    """The choices for a product and for its gradients where they are wanted; counted where torch keeps all of them,
-    because nobody sees torch's own gradients. `turned`: N is given as Nᵀ, a layer's weight."""
+def choices(account: Account, operator: str, M: Tensor, N: Tensor, transposed: bool, bias: Tensor | None) -> Products:
+    """The choices for a product and its gradients where they are wanted; counted here where torch keeps all of them,
+    because its own backward does not call this. `transposed`: N is given as Nᵀ, a layer's weight."""
     dtype = torch.get_autocast_dtype(M.device.type) if torch.is_autocast_enabled(M.device.type) else None
     grads = torch.is_grad_enabled()
     wanted = (grads and M.requires_grad, grads and N.requires_grad)
-    skews = (0, 0) if not M.is_cuda or is_watched() else (M.data_ptr() & 15, N.data_ptr() & 15)
+    offsets = (0, 0) if not M.is_cuda or is_watched() else (M.data_ptr() & 15, N.data_ptr() & 15)
     added = bias is not None
     key = (
-        operator, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, M.device, skews, wanted, added, dtype,
+        operator, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, M.device, offsets, wanted, added, dtype,
     )  # fmt: skip
     found: Products | None = account.met.get(key)
     if found is None:
-        found = account.met[key] = _of_all(account, operator, M, N, turned, skews, wanted, added, dtype)
+        found = account.met[key] = _of_all(account, operator, M, N, transposed, offsets, wanted, added, dtype)
     if not any(choice.routed for choice in found):
         for choice in found:
             choice.calls += 1
@@ -131,13 +127,13 @@ def _of_all(
     operator: str,
     M: Tensor,
     N: Tensor,
-    turned: bool,
-    skews: tuple[int, int],
+    transposed: bool,
+    offsets: tuple[int, int],
     wanted: tuple[bool, bool],
     added: bool,
     dtype: torch.dtype | None,
 ) -> Products:
-    N = N.mT if turned else N
+    N = N.mT if transposed else N
     m, k, n = M.shape[-2], M.shape[-1], N.shape[-1]
     stack = tuple(M.shape[:-2])
     rows, cols = ((*stack, m, k), tuple(M.stride())), ((*stack, k, n), tuple(N.stride()))
@@ -145,32 +141,32 @@ def _of_all(
     for extent in reversed(stack):
         fresh.append(step)
         step *= extent
-    dP = ((*stack, m, n), (*reversed(fresh), n, 1))  # as most gradients arrive
-    dtypes = (dtype, dtype) if dtype is not None and _narrow(M) and _narrow(N) else (M.dtype, N.dtype)
+    dP = ((*stack, m, n), (*reversed(fresh), n, 1))  # dense, as most gradients are
+    dtypes = (dtype, dtype) if dtype is not None and casts(M) and casts(N) else (M.dtype, N.dtype)
     device = str(M.device)
 
-    def of(name: str, x: Any, y: Any, skews: tuple[int, int], bias: bool = False) -> Choice:
-        return account.choice_of(name, (x[0], y[0], x[1], y[1]), dtypes, device, skews, bias)
+    def of(name: str, x: Any, y: Any, offsets: tuple[int, int], bias: bool = False) -> ProductChoice:
+        return account.choice_of(name, (x[0], y[0], x[1], y[1]), dtypes, device, offsets, bias)
 
-    def over(x: Any) -> Any:
+    def transpose(x: Any) -> Any:
         shape, strides = x
         return (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
 
-    found = [of(operator, rows, cols, skews, added)]
+    found = [of(operator, rows, cols, offsets, added)]
     name = "mm" if not stack else "bmm"
     if wanted[0]:
-        found.append(of(name, dP, over(cols), (0, skews[1])))
+        found.append(of(name, dP, transpose(cols), (0, offsets[1])))
     if wanted[1]:
-        found.append(of(name, over(dP), rows, (0, skews[0])) if turned else of(name, over(rows), dP, (skews[0], 0)))
+        found.append(
+            of(name, transpose(dP), rows, (0, offsets[0]))
+            if transposed
+            else of(name, transpose(rows), dP, (offsets[0], 0))
+        )
     return found
 
 
-def _narrow(x: Tensor) -> bool:
-    return x.is_floating_point() and x.dtype is not torch.float64
-
-
 def _product(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None, operator: str = "") -> Any:
-    """The product by the choices of `account`, gradients too."""
+    """The product by the choices of `account`, with gradients."""
     if torch.is_autocast_enabled(M.device.type):
         M, N = cast(M), cast(N)  # here, so that backward multiplies in autocast's dtype too
         with torch.autocast(M.device.type, enabled=False):
@@ -178,14 +174,14 @@ def _product(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None,
     if is_watched() or M.__class__ not in PLAIN or N.__class__ not in PLAIN:
         made = matmul(M, N)
         return made if bias is None else made + bias
-    followed = M.requires_grad or N.requires_grad or (bias is not None and bias.requires_grad)
-    if followed and torch.is_grad_enabled():
+    wants = M.requires_grad or N.requires_grad or (bias is not None and bias.requires_grad)
+    if wants and torch.is_grad_enabled():
         return _apply(M, N, bias, account, operator)
     return multiply(account, M, N, bias, operator)
 
 
 def multiply(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None, operator: str = "") -> Any:
-    """One product, no gradient wanted: one look-up, and the launch it names."""
+    """One product without gradients: one look-up, and the launch found there."""
     fused = bias is not None and M.is_cuda and bias.dtype == M.dtype and bias.dim() == 1
     keywords = {"bias": bias.detach()} if fused and bias is not None else NOTHING
     key = signature(M, N, keywords)
@@ -223,10 +219,12 @@ class Routed(torch.autograd.Function):
     def backward(ctx: Any, dP: Tensor) -> Any:
         M, N = ctx.saved_tensors
         wanted = ctx.needs_input_grad
-        work = partial(_product if torch.is_grad_enabled() else multiply, ctx.account)  # the former to go on from here
+        work = partial(
+            _product if torch.is_grad_enabled() else multiply, ctx.account
+        )  # the former where backward is differentiated
         db = dP.sum_to_size(ctx.bias[0]).to(ctx.bias[1]) if wanted[2] else None
         if not torch.is_grad_enabled():
-            dP = for_both(ctx.account, M, N, dP, wanted)
+            dP = aligned_for_both(ctx.account, M, N, dP, wanted)
         return (*of_sums(work, M, N, dP, wanted), db, None, None)
 
 
@@ -234,6 +232,6 @@ _apply = super(torch.autograd.Function, Routed).apply
 
 
 def folds(input: Tensor) -> bool:
-    """Whether a stack of inputs is one tall matrix as it lies, so that one product serves it without a copy."""
+    """Whether a stack of inputs is one tall matrix in memory, so that one product needs no copy."""
     stack = range(input.dim() - 2)
     return all(input.stride(i) == input.stride(i + 1) * input.shape[i + 1] for i in stack)

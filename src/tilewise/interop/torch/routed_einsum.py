@@ -1,4 +1,4 @@
-"""`torch.einsum` of two tensors as one product of matrices, or of stacks of them, routed as others are.
+"""`torch.einsum` of two tensors as one product of matrices, or of stacks of them, routed like other products.
 
 shared and kept → the stack · shared and summed → k · of the left alone → rows · of the right alone → columns
 """
@@ -15,7 +15,7 @@ from tilewise.interop.torch.routed import routed_matmul
 
 
 def routed_einsum(account: Account, equation: Any, operands: tuple[Any, ...]) -> Any:
-    """The contraction, or None where torch has to do it."""
+    """The contraction, or None where torch computes it."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     groups = _groups(equation, operands)
@@ -25,29 +25,29 @@ def routed_einsum(account: Account, equation: Any, operands: tuple[Any, ...]) ->
     M, N = operands
     size = {**dict(zip(left, M.shape, strict=True)), **dict(zip(right, N.shape, strict=True))}
 
-    def matrix(x: Tensor, word: str, first: str, second: str) -> Tensor:
-        turned = x.permute([word.index(c) for c in stack + first + second])
+    def matrix(x: Tensor, labels: str, first: str, second: str) -> Tensor:
+        permuted = x.permute([labels.index(c) for c in stack + first + second])
         ends = (math.prod(size[c] for c in first), math.prod(size[c] for c in second))
         members = (math.prod(size[c] for c in stack),) if stack else ()
-        return turned.reshape(*members, *ends)
+        return permuted.reshape(*members, *ends)
 
     made = routed_matmul(account, matrix(M, left, rows, inner), matrix(N, right, inner, cols), "einsum")
     if made is None:
         return None
-    word = stack + rows + cols
-    return made.reshape([size[c] for c in word]).permute([word.index(c) for c in output])
+    labels = stack + rows + cols
+    return made.reshape([size[c] for c in labels]).permute([labels.index(c) for c in output])
 
 
 def _groups(equation: Any, operands: tuple[Any, ...]) -> tuple[str, str, str, tuple[str, ...]] | None:
-    """The labels of both operands, of the result, and what each does; None where it is no single product."""
+    """The labels of both operands and of the result, and by role; None where it is no single product."""
     if not isinstance(equation, str) or len(operands) != 2 or not all(isinstance(x, Tensor) for x in operands):
         return None
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     left, comma, right = inputs.partition(",")
-    words = (left, right, output)
-    if not arrow or not comma or any(not w.isalpha() or len(set(w)) != len(w) for w in words if w):
+    terms = (left, right, output)
+    if not arrow or not comma or any(not w.isalpha() or len(set(w)) != len(w) for w in terms if w):
         return None
-    if any(len(w) != x.dim() for w, x in zip(words, operands, strict=False)):
+    if any(len(w) != x.dim() for w, x in zip(terms, operands, strict=False)):
         return None
     shared = [c for c in left if c in right]
     stack = "".join(c for c in shared if c in output)

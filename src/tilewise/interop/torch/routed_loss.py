@@ -1,4 +1,4 @@
-"""cross_entropy by ours or torch's: where logits are many, fewer passes over them are all that counts."""
+"""cross_entropy by ours or torch's: for many logits the number of passes over them decides."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewise.arrays.torch_library import dtype_name
 from tilewise.dispatch.execute import machine_of
-from tilewise.interop.torch.choice import Account, Choice
+from tilewise.interop.torch.choice import Account, ProductChoice
 from tilewise.interop.torch.loss_kernels import KERNELS
 from tilewise.interop.torch.row_losses import loss_of
 
-LEAST_BYTES = 1 << 24  # of logits: below, launches are most of it
+LEAST_BYTES = 1 << 24  # of logits: below, launches take most of the time
 OUR_PASSES, THEIR_PASSES = 3, 6  # over the logits, forward and backward; theirs in eager
 SHARE = 0.7  # of the bandwidth that such passes reach
 FORMS = ("mean", "sum", "none")
@@ -29,7 +30,7 @@ def routed_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor | None:
-    """torch.nn.functional.cross_entropy where it is taken; None where torch has to do it."""
+    """torch.nn.functional.cross_entropy where it is ours; None where torch computes it."""
     plain = weight is None and size_average is None and reduce is None and label_smoothing == 0.0
     if not plain or reduction not in FORMS or not is_taken(when, input, target):
         return None
@@ -38,7 +39,7 @@ def routed_loss(
 
 
 def is_taken(when: str, logits: Tensor, target: Tensor) -> bool:
-    """Whether a block that was told `when` takes the loss of these logits."""
+    """Whether a block with this `when` computes the loss of these logits."""
     if logits.dim() != 2 or target.dim() != 1 or logits.shape[0] != target.shape[0] or target.is_floating_point():
         return False
     if when != "plan":
@@ -48,16 +49,16 @@ def is_taken(when: str, logits: Tensor, target: Tensor) -> bool:
 
 
 def count_loss(account: Account, logits: Tensor, compiled: bool) -> None:
-    """One more loss that was taken."""
+    """Count a loss that is ours."""
     moved = logits.shape[0] * logits.shape[1] * logits.element_size()
-    shape, dtype = f"{logits.shape[0]}x{logits.shape[1]}", str(logits.dtype).removeprefix("torch.")
+    shape, dtype = f"{logits.shape[0]}x{logits.shape[1]}", dtype_name(logits.dtype)
     name = "cross_entropy, compiled" if compiled else "cross_entropy"
 
-    def made() -> Choice:
+    def made() -> ProductChoice:
         if not logits.is_cuda:
-            return Choice(name, shape, dtype, 0.0, 0.0, True, f"when={account.when!r}")
+            return ProductChoice(name, shape, dtype, 0.0, 0.0, True, f"when={account.when!r}")
         each = moved / (machine_of(str(logits.device)).bandwidth * SHARE)
         theirs = OUR_PASSES * each if compiled else THEIR_PASSES * each
-        return Choice(name, shape, dtype, OUR_PASSES * each, theirs, True, "fewer passes over the logits")
+        return ProductChoice(name, shape, dtype, OUR_PASSES * each, theirs, True, "fewer passes over the logits")
 
     account.count((name, shape, dtype, str(logits.device)), made)

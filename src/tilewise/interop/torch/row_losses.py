@@ -1,16 +1,16 @@
 """The cross entropy of rows of logits, one pass over them forward and one backward.
 
-torch writes log_softmax down, fills a gradient with zeros and reads both again; here forward reads the logits and
-keeps a logsumexp for each row, and backward reads them once more and writes softmax − onehot. Rows of that gradient
-start on 128-byte lines, so the products behind it need no odd rows. `accelerate()` puts it in cross_entropy's place.
+torch writes log_softmax, fills a gradient with zeros and reads both again; here forward reads the logits and keeps a
+logsumexp for each row, and backward reads them once more and writes softmax − onehot. Rows of that gradient start on
+multiples of 128 bytes, so the products that read it need no realigning. `accelerate()` replaces cross_entropy by it.
 
     tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
     tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
-    tilewise::row_losses_gradient_(Tensor(a!) logits, …) -> (), in the place of the logits, whose rows start on 16 bytes
+    tilewise::row_losses_gradient_(Tensor(a!) logits, …) -> (), overwrites the logits, whose rows start on 16 bytes
 
-Compiled, backward is written out where rows are of whole 16 bytes: Inductor makes one pointwise pass of it, which may
-lie where the logits lay. Over other rows such a pass goes element by element, and ours is an operator of its own; it
-lies where they lay too where nobody needs them any more (`lowering.py`).
+Compiled, backward consists of torch operations where rows are multiples of 16 bytes: Inductor fuses them into one
+pointwise pass, which may overwrite the logits. Over other rows such a pass is not vectorised, and ours is an operator;
+it overwrites the logits too where they are not read again (`lowering.py`).
 """
 
 from __future__ import annotations
@@ -20,24 +20,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise.interop.torch.function import applied
-from tilewise.interop.torch.lines import lead_on_lines
+from tilewise.interop.torch.function import apply
 from tilewise.interop.torch.loss_kernels import KERNELS, gradient_of, is_taken, losses_of
+from tilewise.interop.torch.row_alignment import aligned_leading_dimension
 
 _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
-_ANY_STRIDES = (torch.Tag.flexible_layout,) if hasattr(torch.Tag, "flexible_layout") else ()
-_LIBRARY.define(
+_TAGS = tuple(getattr(torch.Tag, name) for name in ("pt2_compliant_tag", "flexible_layout") if hasattr(torch.Tag, name))
+for _schema in (
     "row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
-)
-_LIBRARY.define(
     "row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor",
-    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
-)
-_LIBRARY.define(
     "row_losses_gradient_(Tensor(a!) logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> ()",
-    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
-)
+):
+    _LIBRARY.define(_schema, tags=_TAGS)
 
 IN_PLACE = torch.ops.tilewise.row_losses_gradient_.default
 
@@ -50,7 +44,7 @@ def loss_of(logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Ten
         if reduction == "mean":
             return losses.sum() / (target != ignored).sum()
         return losses.sum() if reduction == "sum" else losses
-    made: Tensor = applied(RowLosses, logits, target, ignored, reduction)
+    made: Tensor = apply(RowLosses, logits, target, ignored, reduction)
     return made
 
 
@@ -73,9 +67,9 @@ class RowLosses(torch.autograd.Function):
     def backward(ctx: Any, counts: Tensor) -> Any:
         logits, target, logsumexp = ctx.saved_tensors
         counts = counts if ctx.share is None else counts * ctx.share
-        if torch.is_grad_enabled():  # somebody goes on from here: torch's own operations, which can be followed
+        if torch.is_grad_enabled():  # backward is differentiated: torch's own operations
             logsumexp = logits.to(logsumexp.dtype).logsumexp(-1)
-            made = _written_out(logits, target, logsumexp, counts, ctx.ignored)
+            made = _in_torch(logits, target, logsumexp, counts, ctx.ignored)
         else:
             made = _gradient(logits, target, logsumexp, counts, ctx.ignored)
         return made, None, None, None
@@ -84,7 +78,7 @@ class RowLosses(torch.autograd.Function):
 def _losses(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
     if is_taken(logits):
         losses, logsumexp = (torch.empty(len(logits), dtype=torch.float32, device=logits.device) for _ in range(2))
-        losses_of(_side_by_side(logits), target, losses, logsumexp, ignored)
+        losses_of(_contiguous_rows(logits), target, losses, logsumexp, ignored)
         return losses, logsumexp
     wide = logits.to(_wide(logits))
     logsumexp, counted = wide.logsumexp(-1), target != ignored
@@ -94,9 +88,9 @@ def _losses(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tenso
 
 def _gradient(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
     if not is_taken(logits):
-        return _written_out(logits, target, logsumexp, counts, ignored)
-    made = _room_for(logits)
-    gradient_of(_side_by_side(logits), target, made, logsumexp, counts, ignored)
+        return _in_torch(logits, target, logsumexp, counts, ignored)
+    made = _empty_gradient(logits)
+    gradient_of(_contiguous_rows(logits), target, made, logsumexp, counts, ignored)
     return made
 
 
@@ -104,11 +98,11 @@ def _gradient_in_place(logits: Tensor, target: Tensor, logsumexp: Tensor, counts
     if is_taken(logits):
         gradient_of(logits, target, logits, logsumexp, counts, ignored)
     else:
-        logits.copy_(_written_out(logits, target, logsumexp, counts, ignored))
+        logits.copy_(_in_torch(logits, target, logsumexp, counts, ignored))
 
 
-def _written_out(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
-    """(softmax − onehot) · counts in torch's own operations, each cell by itself."""
+def _in_torch(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
+    """(softmax − onehot) · counts in torch's own pointwise operations."""
     share = (logits.to(logsumexp.dtype) - logsumexp[:, None]).exp()
     hit = torch.arange(logits.shape[1], device=logits.device) == target[:, None]
     counts = torch.where(target != ignored, counts, 0.0)[:, None]
@@ -119,16 +113,16 @@ def _wide(logits: Tensor) -> torch.dtype:
     return torch.float64 if logits.dtype is torch.float64 else torch.float32
 
 
-def _side_by_side(logits: Tensor) -> Tensor:
+def _contiguous_rows(logits: Tensor) -> Tensor:
     return logits if logits.stride(1) == 1 else logits.contiguous()
 
 
-def _room_for(logits: Tensor) -> Tensor:
-    """As large as logits; on a card its rows start on lines."""
+def _empty_gradient(logits: Tensor) -> Tensor:
+    """Of the shape of the logits; on a card with aligned rows."""
     rows, columns = logits.shape
     if not logits.is_cuda or logits.dtype not in KERNELS:
         return torch.empty((rows, columns), dtype=logits.dtype, device=logits.device)
-    lead = lead_on_lines(columns, logits.element_size())
+    lead = aligned_leading_dimension(columns, logits.element_size())
     return torch.empty_strided((rows, columns), (lead, 1), dtype=logits.dtype, device=logits.device)
 
 
@@ -146,7 +140,7 @@ def _(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
 
 @torch.library.register_fake("tilewise::row_losses_gradient", lib=_LIBRARY)
 def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
-    return _room_for(logits)
+    return _empty_gradient(logits)
 
 
 @torch.library.register_fake("tilewise::row_losses_gradient_", lib=_LIBRARY)
@@ -154,7 +148,7 @@ def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored
     return None
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     logits, target, ctx.ignored = inputs
     ctx.save_for_backward(logits, target, output[1])
     ctx.mark_non_differentiable(output[1])
@@ -165,14 +159,14 @@ def _backward(ctx: Any, counts: Tensor, _: Any) -> Any:
     if _is_odd(logits):
         made = torch.ops.tilewise.row_losses_gradient(logits, target, logsumexp, counts, ctx.ignored)
     else:
-        made = _written_out(logits, target, logsumexp, counts, ctx.ignored)
+        made = _in_torch(logits, target, logsumexp, counts, ctx.ignored)
     return made, None, None
 
 
 def _is_odd(logits: Tensor) -> bool:
-    """Whether a row is no whole number of 16 bytes, and known to be: what is a symbol stays one."""
+    """Whether a row is known to be no multiple of 16 bytes; a symbolic size adds no guard."""
     length = logits.shape[1]
     return isinstance(length, int) and length * logits.element_size() % 16 != 0 and is_taken(logits)
 
 
-torch.library.register_autograd("tilewise::row_losses", _backward, setup_context=_remember, lib=_LIBRARY)
+torch.library.register_autograd("tilewise::row_losses", _backward, setup_context=_save, lib=_LIBRARY)

@@ -1,15 +1,14 @@
-"""Which k won each cell, found again on a card whose kernels do not keep it: a band of k at a time, in torch."""
+"""The k that won each cell, recomputed for kernels of a card that do not store it: a band of k at a time, in torch."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
-from tilewise.interop.torch.slopes import slopes
+from tilewise.arrays.torch_library import dtype_name
+from tilewise.interop.torch.partials import partials
 
 BAND_CELLS = 1 << 26
 
@@ -27,13 +26,9 @@ def winners(ring: Semiring, M: Tensor, N: Tensor, P: Tensor) -> Tensor:
     for start in range(0, k, band):
         x = rows[..., :, start : start + band, None].to(wide)
         y = cols[..., None, start : start + band, :].to(wide)
-        made = slopes(ring.mul, x, y).value.to(P.dtype)
+        made = partials(ring.mul, x, y).value.to(P.dtype)
         same = (made == held[..., :, None, :]).expand(*held.shape[:-1], x.shape[-2], held.shape[-1])
         first = torch.where(same.any(-2), same.to(torch.int8).argmax(-2) + start, -1)
         arg = torch.where(arg < 0, first, arg)
-    return torch.where(held == ring_zero(ring, P.dtype), -1, arg).reshape(P.shape)
-
-
-def ring_zero(ring: Semiring, dtype: torch.dtype) -> Any:
-    """What nothing beat: −1 stands there."""
-    return ring.over(DTYPES[str(dtype).removeprefix("torch.")]).zero
+    zero = ring.over(DTYPES[dtype_name(P.dtype)]).zero  # no k beat it
+    return torch.where(held == zero, -1, arg).reshape(P.shape)

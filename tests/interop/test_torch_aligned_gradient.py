@@ -12,7 +12,7 @@ import torch
 from host_card import put_on_the_host
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.tuning import table_for
-from tilewise.interop.torch import choice, shared_lines
+from tilewise.interop.torch import aligned_gradient, choice
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 
@@ -33,12 +33,12 @@ def drawn(rows, inputs, outputs, dtype=torch.bfloat16):
     ],
 )
 def test_a_copy_is_made_where_two_products_win_by_it(sizes, when, lead, monkeypatch):
-    for module in (shared_lines, choice):
+    for module in (aligned_gradient, choice):
         monkeypatch.setattr(module, "machine_of", lambda device: H200)
     M, N, dP = drawn(*sizes)
-    assert shared_lines.lead_for_both(choice.Account(when), M, N, dP) == lead
-    assert shared_lines.lead_for_both(choice.Account(when), M, N.contiguous(), dP) == 0, "no layer's weight"
-    assert shared_lines.lead_for_both(choice.Account(when), M, N, dP.float()) == 0
+    assert aligned_gradient.lead_for_both(choice.Account(when), M, N, dP) == lead
+    assert aligned_gradient.lead_for_both(choice.Account(when), M, N.contiguous(), dP) == 0, "no layer's weight"
+    assert aligned_gradient.lead_for_both(choice.Account(when), M, N, dP.float()) == 0
 
 
 def test_one_product_alone_realigns_its_own():
@@ -47,9 +47,9 @@ def test_one_product_alone_realigns_its_own():
         is_cuda=True, dim=lambda: 2, numel=lambda: 1 << 24, element_size=lambda: 2, data_ptr=lambda: 256
     )
     for wanted in ((True, False, False), (False, True, False)):
-        assert shared_lines.for_both(account, None, None, dP, wanted) is dP
+        assert aligned_gradient.aligned_for_both(account, None, None, dP, wanted) is dP
     small = SimpleNamespace(is_cuda=True, dim=lambda: 2, numel=lambda: 99, element_size=lambda: 2)
-    assert shared_lines.for_both(account, None, None, small, (True, True, True)) is small
+    assert aligned_gradient.aligned_for_both(account, None, None, small, (True, True, True)) is small
 
 
 @pytest.mark.slow
@@ -57,9 +57,9 @@ def test_one_product_alone_realigns_its_own():
 def test_the_copy_is_whole(monkeypatch, tmp_path):
     put_on_the_host(monkeypatch, tmp_path)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
-    shared_lines._launcher.cache_clear()
+    aligned_gradient._launcher.cache_clear()
     for rows, cols in ((37, 523), (5, 3079)):
         x = torch.randn(rows, cols).bfloat16()
-        made = shared_lines.moved(x, -(-cols // 64) * 64)
+        made = aligned_gradient.copied(x, -(-cols // 64) * 64)
         assert torch.equal(made, x)
-    shared_lines._launcher.cache_clear()
+    aligned_gradient._launcher.cache_clear()

@@ -1,7 +1,7 @@
-"""A semiring's mul as torch operations: its value, and how it changes with x and with y.
+"""A semiring's mul in torch operations: its value and its partial derivatives in x and y.
 
-One walk over the expression tree carries the value and both partial derivatives. Everything is made of torch's own
-operations, so a gradient of the gradient needs nothing more.
+One walk over the expression tree computes all three. torch can differentiate its own operations again, so gradients of
+gradients need zero more.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from tilewise.errors import UsageError
 
 
 class Dual(NamedTuple):
-    """A value with its slopes in x and in y."""
+    """A value with its partial derivatives in x and in y."""
 
     value: Tensor
     dx: Tensor
     dy: Tensor
 
 
-def slopes(tree: Expression, x: Tensor, y: Tensor) -> Dual:
+def partials(tree: Expression, x: Tensor, y: Tensor) -> Dual:
     """`tree` at x and y, which broadcast."""
     if isinstance(tree, Variable):
-        here, there = torch.ones((), dtype=x.dtype, device=x.device), torch.zeros((), dtype=x.dtype, device=x.device)
-        return Dual(x, here, there) if tree.name == "x" else Dual(y, there, here)
-    nothing = torch.zeros((), dtype=x.dtype, device=x.device)
+        one, zero = torch.ones((), dtype=x.dtype, device=x.device), torch.zeros((), dtype=x.dtype, device=x.device)
+        return Dual(x, one, zero) if tree.name == "x" else Dual(y, zero, one)
+    zero = torch.zeros((), dtype=x.dtype, device=x.device)
     if isinstance(tree, Constant):
         assert not isinstance(tree.value, complex)
-        return Dual(torch.full((), tree.value, dtype=x.dtype, device=x.device), nothing, nothing)
+        return Dual(torch.full((), tree.value, dtype=x.dtype, device=x.device), zero, zero)
     if isinstance(tree, Extreme):
         end = float("inf") if tree.which == "largest" else float("-inf")
-        return Dual(torch.full((), end, dtype=x.dtype, device=x.device), nothing, nothing)
+        return Dual(torch.full((), end, dtype=x.dtype, device=x.device), zero, zero)
     assert isinstance(tree, Apply)
-    parts = [slopes(arg, x, y) for arg in tree.args]
+    parts = [partials(arg, x, y) for arg in tree.args]
     if tree.op == "where":
         condition, yes, no = parts
         return Dual(*(torch.where(condition.value.bool(), a, b) for a, b in zip(yes, no, strict=True)))
-    if tree.op in TRUTHS:
-        return Dual(TRUTHS[tree.op](*(p.value for p in parts)).to(x.dtype), nothing, nothing)
+    if tree.op in COMPARISONS:
+        return Dual(COMPARISONS[tree.op](*(p.value for p in parts)).to(x.dtype), zero, zero)
     if tree.op not in RULES:
         raise UsageError(f"the semiring's {tree.op} has no gradient: pass tensors that require none")
     value, *weights = RULES[tree.op](*(p.value for p in parts))
-    dx = sum((w * p.dx for w, p in zip(weights, parts, strict=True)), nothing)
-    dy = sum((w * p.dy for w, p in zip(weights, parts, strict=True)), nothing)
+    dx = sum((w * p.dx for w, p in zip(weights, parts, strict=True)), zero)
+    dy = sum((w * p.dy for w, p in zip(weights, parts, strict=True)), zero)
     return Dual(value, dx, dy)
 
 
 def _pick(better: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
-    """min and max: the slope goes to the one that was picked, in halves when they are equal, as torch has it."""
+    """min and max: the derivative belongs to the operand picked, half to each where they are equal, as in torch."""
 
     def rule(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         value = better(a, b)
@@ -83,7 +83,7 @@ RULES: dict[str, Callable[..., tuple[Any, ...]]] = {
     "max": _pick(torch.fmax),
     "logaddexp": _logaddexp,
 }
-TRUTHS: dict[str, Callable[..., Tensor]] = {
+COMPARISONS: dict[str, Callable[..., Tensor]] = {
     "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge, "eq": torch.eq, "ne": torch.ne,
     "or": torch.logical_or, "and": torch.logical_and, "not": torch.logical_not,
 }  # fmt: skip

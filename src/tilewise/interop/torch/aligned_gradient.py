@@ -1,4 +1,5 @@
-"""A gradient with odd rows that both products of backward read: moved onto 128-byte lines once, not by each of them."""
+"""A gradient with misaligned rows that both products of backward read: copied once to aligned rows, not by each of
+them."""
 
 from __future__ import annotations
 
@@ -9,21 +10,22 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.arrays.torch_library import dtype_name
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Recipe
 from tilewise.dispatch.execute import machine_of
 from tilewise.interop.torch.choice import Account, problem_of
-from tilewise.interop.torch.gradients import lies_turned
-from tilewise.interop.torch.lines import lead_on_lines, on_lines
-from tilewise.interop.torch.vendor import COPY_SHARE, START_SECONDS
+from tilewise.interop.torch.gradients import is_column_major
+from tilewise.interop.torch.row_alignment import aligned_layout, aligned_leading_dimension
+from tilewise.interop.torch.vendor import copy_seconds
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import recipe_launcher
 
-LEAST_BYTES = 1 << 22  # of a gradient: below, a launch more costs the host what the card gains
+LEAST_BYTES = 1 << 22  # of a gradient: below, one more launch costs the host more than it saves on the card
 
 
-def for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) -> Tensor:
-    """dP as dP · Nᵀ and dPᵀ · M are to read it: itself, or a copy on lines where the two are then clearly faster."""
+def aligned_for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) -> Tensor:
+    """dP for dP · Nᵀ and dPᵀ · M: itself, or an aligned copy where the two products are then clearly faster."""
     both = wanted[0] and wanted[1] and dP.is_cuda and dP.dim() == 2
     if not both or dP.numel() * dP.element_size() < LEAST_BYTES or dP.data_ptr() & 15:
         return dP
@@ -31,36 +33,35 @@ def for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) ->
     lead = account.met.get(key)
     if lead is None:
         lead = account.met[key] = lead_for_both(account, M, N, dP)
-    return moved(dP, lead) if lead else dP
+    return copied(dP, lead) if lead else dP
 
 
 def lead_for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor) -> int:
-    """Elements from line to line of such a copy; 0 where none is made."""
-    dtype = str(dP.dtype).removeprefix("torch.")
+    """The leading dimension of such a copy; 0 where none is made."""
+    dtype = dtype_name(dP.dtype)
     same = M.dtype == N.dtype == dP.dtype and dtype in ("bfloat16", "float16")
-    if not same or dP.stride(1) != 1 or not lies_turned(N) or lies_turned(M):
+    if not same or dP.stride(1) != 1 or not is_column_major(N) or is_column_major(M):
         return 0
     rows, cols = dP.shape
-    if on_lines(Layout(dP.stride(0), 1), rows, cols, 2) is None:
+    if aligned_layout(Layout(dP.stride(0), 1), rows, cols, 2) is None:
         return 0
-    lead, machine = lead_on_lines(cols, 2), machine_of(str(dP.device))
+    lead, machine = aligned_leading_dimension(cols, 2), machine_of(str(dP.device))
     if not (account.choice("mm", dP, N.mT).routed and account.choice("mm", dP.mT, M).routed):
         return 0
 
     def seconds(step: int) -> float:
         left = (tuple(dP.shape), tuple(N.mT.shape), (step, 1), N.mT.stride())
         right = (tuple(dP.mT.shape), tuple(M.shape), (1, step), M.stride())
-        problems = [problem_of(lie, dtype, (0, 0)) for lie in (left, right)]
+        problems = [problem_of(layout, dtype, (0, 0)) for layout in (left, right)]
         return sum(make_plan(problem, machine).predicted for problem in problems if problem is not None)
 
-    copy = START_SECONDS + 4 * rows * cols / (machine.bandwidth * COPY_SHARE)
-    return lead if seconds(lead) + copy < seconds(dP.stride(0)) else 0
+    return lead if seconds(lead) + copy_seconds(4 * rows * cols, machine) < seconds(dP.stride(0)) else 0
 
 
-def moved(x: Tensor, lead: int) -> Tensor:
-    """A matrix copied to rows that lie `lead` elements apart."""
+def copied(x: Tensor, lead: int) -> Tensor:
+    """A copy of a matrix with this leading dimension."""
     made = torch.empty_strided(x.shape, (lead, 1), dtype=x.dtype, device=x.device)
-    launcher = _launcher(str(x.dtype).removeprefix("torch."), x.shape, x.stride(0), x.device)
+    launcher = _launcher(dtype_name(x.dtype), x.shape, x.stride(0), x.device)
     launcher(torch.cuda.current_stream(x.device).cuda_stream, M=x.data_ptr(), P=made.data_ptr())
     return made
 

@@ -13,7 +13,12 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout
 from tilewise.core.tuning import table_for
 from tilewise.interop.torch import buffers, called, choice
-from tilewise.interop.torch.lines import Laid, best_laid, lead_on_lines, on_lines
+from tilewise.interop.torch.row_alignment import (
+    Arrangement,
+    aligned_layout,
+    aligned_leading_dimension,
+    best_arrangement,
+)
 from tilewise.kernels.wgmma_half.tiles import takes_boxes
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
@@ -22,14 +27,14 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def wherever_it_can_be(p, machine, made_here, room_for_p):
+def wherever_it_can_be(p, machine, computed, pads_p):
     """Small products gain nothing by lines: here they lie on them all the same."""
-    wide = on_lines(p.layout_p, p.m, p.n, 2) if room_for_p else None
-    sides = on_lines(p.layout_m, p.m, p.k, 2), on_lines(p.layout_n, p.k, p.n, 2)
+    wide = aligned_layout(p.layout_p, p.m, p.n, 2) if pads_p else None
+    sides = aligned_layout(p.layout_m, p.m, p.k, 2), aligned_layout(p.layout_n, p.k, p.n, 2)
     if wide:
         p = replace(p, layout_p=Layout(-(-p.n // 8) * 8, 1, spare=True))
     p = replace(p, layout_m=sides[0] or p.layout_m, layout_n=sides[1] or p.layout_n)
-    return Laid(p, 1.0, (sides[0] is not None, sides[1] is not None))
+    return Arrangement(p, 1.0, (sides[0] is not None, sides[1] is not None))
 
 
 @pytest.fixture
@@ -50,7 +55,7 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(called, "_launch_for", launch_for)
     monkeypatch.setattr(buffers, "is_on_card", lambda value: True)
-    monkeypatch.setattr(buffers, "best_laid", wherever_it_can_be)
+    monkeypatch.setattr(buffers, "best_arrangement", wherever_it_can_be)
     for module in (buffers, choice):
         monkeypatch.setattr(module, "machine_of", lambda device: H200)
     choice.expected.cache_clear()
@@ -98,7 +103,7 @@ def test_values_of_the_graph_lie_on_lines_and_weights_and_gradients_stay_dense(c
     with tw.torch.accelerate("always"):
         close(step(torch.compile(net, fullgraph=True), leaves, x), expected)
     assert len(calls) == 6
-    wide, wider = lead_on_lines(301, 2), lead_on_lines(523, 2)
+    wide, wider = aligned_leading_dimension(301, 2), aligned_leading_dimension(523, 2)
     up, down = calls[:2]
     assert up[0] == (wide, 1), "what the norm made"
     assert up[2:] == ((528, 1), True), "16 bytes are enough for stores"
@@ -189,12 +194,12 @@ def test_the_copy_engine_stores_rows_that_end_between_16_bytes_only_where_there_
 def test_a_problem_is_laid_out_only_where_that_is_quicker():
     lie = ((8184, 770), (770, 2310), (770, 1), (1, 770))
     given = choice.problem_of(lie, "bfloat16", (0, 0))
-    laid = best_laid(given, H200, (True, False), True)
+    laid = best_arrangement(given, H200, (True, False), True)
     assert laid.moved[0]
     assert laid.problem.layout_m == Layout(832, 1)
     assert laid.problem.layout_p == Layout(2312, 1, spare=True)
-    assert laid.seconds < best_laid(given, H200, (False, False), False).seconds
+    assert laid.seconds < best_arrangement(given, H200, (False, False), False).seconds
     even = choice.problem_of(((8192, 768), (768, 2304), (768, 1), (1, 768)), "bfloat16", (0, 0))
-    assert best_laid(even, H200, (True, True), True).problem == even
-    assert on_lines(Layout(30, 1), 500, 30, 2) is None, "a short row would become four times as long"
-    assert on_lines(Layout(1, 770), 770, 9, 2) == Layout(1, 832)
+    assert best_arrangement(even, H200, (True, True), True).problem == even
+    assert aligned_layout(Layout(30, 1), 500, 30, 2) is None, "a short row would become four times as long"
+    assert aligned_layout(Layout(1, 770), 770, 9, 2) == Layout(1, 832)
