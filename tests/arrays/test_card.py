@@ -54,7 +54,7 @@ def test_without_a_driver_the_refusal_names_the_device(driver, monkeypatch, answ
         raise answer
 
     def refused(device):
-        raise DeviceError(f"device={device!r} was asked for")
+        raise DeviceError(f"device={device!r} was requested")
 
     monkeypatch.setattr(card, "_driver", fails)
     monkeypatch.setattr(card, "open_card", refused)
@@ -88,7 +88,7 @@ def test_a_card_that_is_hidden_is_refused_by_the_name_of_what_hides_it(monkeypat
     monkeypatch.setattr(card, "cuda_core", lambda: core)
     monkeypatch.setattr(card, "_found", {})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(DeviceError, match=r"was asked for, but .* \(CUDA_VISIBLE_DEVICES='' is all it may use\)"):
+    with pytest.raises(DeviceError, match=r"was requested, but .* \(CUDA_VISIBLE_DEVICES='' is all it may use\)"):
         card.open_card("cuda:0")
 
 
@@ -98,5 +98,5 @@ def test_cards_that_are_all_hidden_are_said_to_be(driver, monkeypatch):
     monkeypatch.setattr(card, "cuda_core", lambda: SimpleNamespace(Device=None))
     monkeypatch.setattr(card, "card_count", lambda: 0)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(DeviceError, match=r"device='cuda:77' was asked for, but .*CUDA_VISIBLE_DEVICES=''"):
+    with pytest.raises(DeviceError, match=r"device='cuda:77' was requested, but .*CUDA_VISIBLE_DEVICES=''"):
         card.make_current("cuda:77")

@@ -9,7 +9,7 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed
-from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_straight
+from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_directly
 from tilewise.system.builtin_call import native_calls
 
 DTYPES = [np.dtype(name) for name in ("f4", "f8", ">f4", "i2", "u8", "?", "f2", "c8")]
@@ -89,18 +89,18 @@ def test_strange_keywords_and_other_classes_go_the_way_of_python():
     assert quick(A, np.ma.array(A), {}) is None
 
 
-def test_an_out_is_known_at_once_only_where_it_can_be_written_straight():
+def test_an_out_is_known_at_once_only_where_it_can_be_written_directly():
     quick = quickest_signature()
     if quick is numpy_signature:
         pytest.skip("no machine code here")
     M, N, P = (np.ones((4, 4), np.float32) for _ in range(3))
     locked = np.ones((4, 4), np.float32)
     locked.flags.writeable = False
-    assert written_straight(quick(M, N, {"out": P}))
+    assert written_directly(quick(M, N, {"out": P}))
     for out in (M, N, np.ones((8, 8), np.float32)[:4, :4], locked, np.ones(4, np.float32), M.T, None, [[0.0]]):
-        assert not written_straight(quick(M, N, {"out": out}))
-    assert not written_straight(quick(M[:], N, {"out": P})), "a view may be of P"
-    assert not written_straight(quick(M, N, {"semiring": "min_plus"}))
+        assert not written_directly(quick(M, N, {"out": out}))
+    assert not written_directly(quick(M[:], N, {"out": P})), "a view may be of P"
+    assert not written_directly(quick(M, N, {"semiring": "min_plus"}))
 
 
 def test_products_into_the_same_and_other_arrays_are_right():

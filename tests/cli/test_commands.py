@@ -117,7 +117,7 @@ def bad_files(folder):
         (["multiply", "A.npy", "B.npy", "--tile", "x"], 2, "'x' is not a valid integer"),
         (["multiply", "A.npy", "B.npy", "--semiring", "sum"], 2, "semiring='sum' is not known"),
         (["multiply", "A.npy", "B.npy", "--device", "gpu"], 2, "device='gpu' is not known"),
-        (["multiply", "A.npy", "B.npy", "--device", "cuda:77"], 3, "was asked for, but"),
+        (["multiply", "A.npy", "B.npy", "--device", "cuda:77"], 3, "was requested, but"),
         (["multiply", "A.npy", "B.npy", "-o", "no/where/C.npy"], 2, "the folder no/where does not exist"),
         (["multiply", "A.npy", "B.npy", "-o", "folder.npy"], 2, "folder.npy is a folder"),
         (["plan"], 2, "Missing option '--shape'"),

@@ -156,7 +156,7 @@ def test_jit_shares_large_products_among_threads(threads):
             made = jax.jit(tw.matmul)(M, N)
             np.testing.assert_allclose(made, np.asarray(M) @ np.asarray(N), rtol=1e-3, atol=2e-2)
             record = ours_native.record_of((M.shape, M.dtype), (N.shape, N.dtype), PLUS_TIMES, "high", False)
-            alone = record.words[ours_native.RECORD.index("alone")]
+            alone = record.fields[ours_native.RECORD.index("alone")]
             assert bool(alone) == (record.ready.workers == 1)
     finally:
         tw.set_num_threads(None)
@@ -167,7 +167,7 @@ def test_what_fails_inside_is_an_error_outside(monkeypatch):
     tw.set_num_threads(2)
     try:
         ours_native.record_of.cache_clear()
-        monkeypatch.setattr(ours_native.Record, "run", lambda *_: 1 / 0)
+        monkeypatch.setattr(ours_native.CallRecord, "run", lambda *_: 1 / 0)
         M = values(400, 400)
         with pytest.raises(Exception, match="division by zero"):
             jax.jit(lambda M: tw.matmul(M, M, semiring="max_min"))(M).block_until_ready()

@@ -12,7 +12,7 @@ import torch
 import tilewise as tw
 from seeds import next_seed
 from tilewise.arrays import torch_exchange, torch_quick_signature
-from tilewise.arrays.keyword_words import VALUES
+from tilewise.arrays.keyword_codes import VALUES
 from tilewise.arrays.torch_exchange import CPU, CUDA, UNREAD, exchange_functions, tensor_launcher
 from tilewise.arrays.torch_quick_signature import quickest_signature, wants_gradient
 from tilewise.dispatch.prepared import OnTensors

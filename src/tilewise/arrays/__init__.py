@@ -1,4 +1,4 @@
-"""Any array in, the same kind out. A framework is looked up only if the caller has already imported it."""
+"""Arrays of any library in, results of the same library out. A framework is used only if it is already imported."""
 
 from tilewise.arrays.find import find_library
 from tilewise.arrays.operand import HostArray, Library, Operand

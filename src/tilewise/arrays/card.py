@@ -1,7 +1,7 @@
-"""Opening a card and taking its memory. cuda.core is imported here, on use; every way it can be missing is named.
+"""Opening a card and allocating its memory. cuda.core is imported here, on use; an error says what is missing.
 
 Products of torch's or CuPy's arrays use the driver alone (`make_current`, `facts_of`): importing cuda.core takes as
-long as all else of a first product.
+long as everything else in a first product.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _importing = Lock()
 
 
 def cuda_core() -> Any:
-    """The module. It changes its own name while it is imported: another thread would find half of it."""
+    """The module, imported under a lock: it changes its own name meanwhile, and another thread would find half of
+    it."""
     with _importing:
         return importlib.import_module("cuda.core")
 
 
 def _forked() -> None:
-    """Nobody holds the lock in a child."""
+    """In a child no thread holds the lock."""
     global _importing
     _importing = Lock()
 
@@ -48,15 +49,15 @@ def card_count() -> int:
     """How many cards can be used; 0 where cuda.core or the driver is missing, or all are hidden."""
     try:
         present = int(cuda_core().system.get_num_devices())
-    except Exception:  # cuda.core raises whatever the missing driver made it raise
+    except Exception:  # cuda.core raises various errors without a driver
         return 0
     return visible_cards(present, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def visible_cards(present: int, setting: str | None) -> int:
-    """How many of the cards that are there CUDA_VISIBLE_DEVICES leaves. cuda.core counts them all: to ask the driver
-    would take the card from processes that are forked later. As the driver reads it: a list of numbers or names, up to
-    the first that is neither; none if one comes twice."""
+    """How many of the present cards CUDA_VISIBLE_DEVICES leaves. cuda.core counts them all, and initialising the driver
+    would break processes forked later. Parsed as the driver does: a list of numbers or names, up to the first that is
+    neither; none if one comes twice."""
     if setting is None:
         return present
     names: list[str] = []
@@ -70,13 +71,13 @@ def visible_cards(present: int, setting: str | None) -> int:
 
 
 def open_card(device: str) -> Any:
-    """The cuda.core Device with its context current, or a DeviceError that says what is missing."""
+    """The cuda.core Device with its context current; a DeviceError says what is missing."""
     card = _found.get(device) or _find(device)
     card.set_current()
     return card
 
 
-_found: dict[str, Any] = {}  # devices that answered once
+_found: dict[str, Any] = {}  # opened devices
 
 
 def make_current(device: str) -> None:
@@ -95,18 +96,18 @@ def _primary_context(device: str) -> Any:
     try:
         driver = _driver()
         driver.cuInit(0)
-        known = number < int(driver.cuDeviceGetCount()[1] or 0)  # None where all cards are hidden
+        known = number < int(driver.cuDeviceGetCount()[1] or 0)  # None if all cards are hidden
         status, context = driver.cuDevicePrimaryCtxRetain(number) if known else (1, None)
     except (ImportError, RuntimeError):
         status, context = 1, None
     if int(status):
-        open_card(device)  # says what is missing
+        open_card(device)  # raises what is missing
         raise DeviceError(f"device={device!r} has no context: {status}")
     return context
 
 
 class Facts(NamedTuple):
-    """What the driver says of a card; clocks in kHz."""
+    """Attributes of a card by the driver; clocks in kHz."""
 
     name: str
     capability: tuple[int, int]
@@ -117,7 +118,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(device: str) -> Facts:
-    """Those of one card."""
+    """The attributes of one card."""
     make_current(device)
     driver, number = _driver(), card_number(device)
 
@@ -153,12 +154,12 @@ def _find(device: str) -> Any:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         why = "" if hidden is None else f" (CUDA_VISIBLE_DEVICES={hidden!r} is all it may use)"
         raise DeviceError(
-            f"device={device!r} was asked for, but no NVIDIA driver or card answers here{why}: "
+            f"device={device!r} was requested, but no NVIDIA driver or card was found{why}: "
             "use device='cpu', or see nvidia-smi"
         )
     if number >= count:
         raise DeviceError(
-            f"device={device!r} was asked for, but there are {count} cards here: cuda:0 to cuda:{count - 1}"
+            f"device={device!r} was requested, but there are {count} cards here: cuda:0 to cuda:{count - 1}"
         )
     _found[device] = Device(number)
     return _found[device]
@@ -173,7 +174,7 @@ def default_stream(device: str) -> Any:
 
 
 def allocate(nbytes: int, device: str, stream: Any) -> Any:
-    """Memory on a card, in the order of a stream; what does not fit says how much was asked and how much is free."""
+    """Memory on a card, in stream order; the error for too much has the size and the free memory."""
     card = open_card(device)
     try:
         if capturing(stream):
@@ -192,7 +193,7 @@ def allocate(nbytes: int, device: str, stream: Any) -> Any:
 
 
 def capturing(stream: Any) -> bool:
-    """Whether what is queued on a stream goes into a CUDA graph."""
+    """Whether a stream is being captured into a CUDA graph."""
     return int(_driver().cuStreamIsCapturing(stream.handle)[1]) != 0
 
 
@@ -204,25 +205,25 @@ def memory(device: str) -> tuple[int, int]:
 
 
 def check_on_card(low: int, high: int, role: str) -> None:
-    """Refuse an array that reaches past the allocation it lies in, or lies in none: the driver knows them all."""
+    """Refuse an array that exceeds its allocation, or is in none, by the driver's table of allocations."""
     from cuda.bindings import driver
 
     if low < 0 or high > 1 << 64:
-        raise ShapeError(f"{role} reaches past every address: its strides are not true")
+        raise ShapeError(f"{role} reaches past every address: its strides are wrong")
     start = low
     while start < high:
         try:
             status, base, size = driver.cuMemGetAddressRange(start)
-        except Exception as error:  # there is no driver: whatever the array says, it lies on no card
+        except Exception as error:  # without a driver there is no card
             if card_count():
                 raise
-            raise DeviceError(f"{role} says that it lies on a card, and no NVIDIA driver answers here") from error
+            raise DeviceError(f"{role} claims to be on a card, and no NVIDIA driver was found") from error
         if int(status) != 0:
-            raise DeviceError(f"{role} points to {start:#x}, where the card has no memory: what it says is not true")
+            raise DeviceError(f"{role} points to {start:#x}, where the card has no memory: its address is wrong")
         end = int(base) + int(size)
         if end < high and (int(base) | end) % MAPPED_GRAIN:
             raise ShapeError(
                 f"{role} reaches from byte {low - int(base):,} to {high - int(base):,} of memory on the card that has "
-                f"{int(size):,}: its shape or strides are not true"
+                f"{int(size):,}: its shape or strides are wrong"
             )
-        start = end  # virtual memory is mapped in pieces, and an array may lie in several
+        start = end  # virtual memory is mapped in pieces, and an array may span several

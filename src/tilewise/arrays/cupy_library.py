@@ -7,12 +7,12 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.card import check_on_card
-from tilewise.arrays.operand import Operand
+from tilewise.arrays.operand import Library, Operand
 from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, ShapeError
 
 
-class CupyLibrary:
+class CupyLibrary(Library):
     name = "cupy"
 
     def operand(self, array: Any, role: str) -> Operand:
@@ -23,15 +23,8 @@ class CupyLibrary:
         size = array.dtype.itemsize
         if any(stride % size for stride in array.strides):
             array = sys.modules["cupy"].ascontiguousarray(array)
-        return Operand(
-            array,
-            self,
-            f"cuda:{array.device.id}",
-            dtype,
-            tuple(array.shape),
-            tuple(stride // size for stride in array.strides),
-            int(array.data.ptr),
-        )
+        strides, card = tuple(stride // size for stride in array.strides), f"cuda:{array.device.id}"
+        return Operand(array, self, card, dtype, tuple(array.shape), strides, int(array.data.ptr))
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         cupy = sys.modules["cupy"]
@@ -46,7 +39,7 @@ class CupyLibrary:
 
 
 def reach_of(array: Any) -> tuple[int, int]:
-    """Bytes from an array's first element to the lowest and past the highest that it touches."""
+    """Bytes from an array's first element to its lowest and past its highest one."""
     if 0 in array.shape:
         return (0, 0)
     reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
@@ -54,7 +47,7 @@ def reach_of(array: Any) -> tuple[int, int]:
 
 
 def _check_memory(array: Any, role: str) -> None:
-    """`as_strided` and a bare pointer make an array of CuPy claim what it likes."""
+    """With `as_strided` or a bare pointer an array of CuPy may claim memory that is not its own."""
     low, high = reach_of(array)
     memory, start = array.data.mem, int(array.data.ptr)
     if memory.__class__ is sys.modules["cupy"].cuda.UnownedMemory:
@@ -62,7 +55,7 @@ def _check_memory(array: Any, role: str) -> None:
     elif start + low < memory.ptr or start + high > memory.ptr + memory.size:
         raise ShapeError(
             f"{role} is {written(array.shape)} and reaches from byte {start + low - memory.ptr:,} to "
-            f"{start + high - memory.ptr:,} of memory on the card that has {memory.size:,}: its strides are not true"
+            f"{start + high - memory.ptr:,} of memory on the card that has {memory.size:,}: its strides are wrong"
         )
 
 

@@ -19,20 +19,20 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     card = m.device_id
     if n.device_id != card or cupy.cuda.runtime.getDevice() != card:
         return None
-    skews = (m.ptr & 15) | (n.ptr & 15) << 4
+    offsets = (m.ptr & 15) | (n.ptr & 15) << 4
     key = keywords_key(keywords, lambda x: _array(x, card))
-    return None if key is None else (card, skews, M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, *key)
+    return None if key is None else (card, offsets, M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, *key)
 
 
 def _array(x: Any, card: int) -> Key | None:
-    """How an out= or a bias= lies; one whose elements lie apart may be copied first, and that copy is gone later."""
+    """The layout of out= or bias=; None for a strided vector: it may be copied first, and the copy is freed later."""
     if x.__class__ is not cupy.ndarray or x.data.device_id != card or (x.ndim == 1 and not x.flags.c_contiguous):
         return None
     return (x.shape, x.strides, x.dtype, x.data.ptr & 15)
 
 
 class CupyCard:
-    """One card as CuPy knows it."""
+    """Streams and memory of one card, by CuPy."""
 
     def __init__(self, card: int) -> None:
         stream = cupy.cuda.get_current_stream
@@ -43,19 +43,20 @@ class CupyCard:
         self.give_back: Callable[[Any], None] = lambda held: None
 
     def empty_like(self, product: Any) -> Callable[[], Any]:
-        """Fresh memory for such a product."""
+        """A function that allocates memory for such a product."""
         shape, dtype, empty = product.shape, product.dtype, cupy.empty
         return lambda: empty(shape, dtype)
 
     def holds(self, like: Any) -> Callable[[Any], bool]:
-        """Whether CuPy vouches for the memory of such an array; a stranger's is asked of the driver, each time."""
+        """Whether an array of this shape is within memory that CuPy owns; other memory is checked by the driver at each
+        call."""
         low, high = reach_of(like)
-        strange = cupy.cuda.UnownedMemory
+        unowned = cupy.cuda.UnownedMemory
 
         def inside(x: Any) -> bool:
             data = x.data
             memory = data.mem
             at = data.ptr - memory.ptr
-            return memory.__class__ is not strange and at + low >= 0 and at + high <= memory.size
+            return memory.__class__ is not unowned and at + low >= 0 and at + high <= memory.size
 
         return inside

@@ -1,10 +1,10 @@
-"""A small array on a card, for people with neither CuPy nor PyTorch.
+"""An array on a card, for users with neither CuPy nor PyTorch.
 
     with tw.to_device(M) as Md, tw.to_device(N) as Nd:
         P = tw.matmul(Md, Nd).numpy()
 
-It speaks DLPack and the CUDA array interface, comes back with `.numpy()`, and frees its memory with `.free()`, at the
-end of a `with` block, or when the last name for it goes.
+It supports DLPack and the CUDA array interface, is copied to the host by `.numpy()`, and frees its memory with
+`.free()`, at the end of a `with` block, or with its last reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.card import allocate, card_number, default_stream
 from tilewise.arrays.numpy_library import NUMPY
-from tilewise.arrays.operand import Operand
+from tilewise.arrays.operand import Library, Operand, dense_strides
 from tilewise.errors import DeviceError
 
 
@@ -61,10 +61,10 @@ class DeviceArray:
         if self.nbytes:
             self.pointer  # noqa: B018
             self._buffer.copy_from(Buffer.from_handle(host.ctypes.data, host.nbytes, owner=host), stream=self._stream)
-            self._stream.sync()  # the host array may go as soon as this returns
+            self._stream.sync()  # the host array may be freed when this returns
 
     def free(self) -> None:
-        """Give the memory back now. Calling it twice does no harm."""
+        """Free the memory now. A second call does nothing."""
         if self._buffer is not None:
             buffer, self._buffer = self._buffer, None
             buffer.close(self._stream)
@@ -86,7 +86,7 @@ class DeviceArray:
         return StridedMemoryView.from_buffer(self._buffer, self.shape, dtype=self.dtype)
 
     def __dlpack__(self, **how: Any) -> Any:
-        self._stream.sync()  # whoever takes it may use any stream
+        self._stream.sync()  # the consumer may use any stream
         return self._view().__dlpack__(**how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -103,11 +103,11 @@ class DeviceArray:
         }
 
 
-class DeviceArrayLibrary:
+class DeviceArrayLibrary(Library):
     name = "tilewise"
 
     def operand(self, array: DeviceArray, role: str) -> Operand:
-        strides = tuple(math.prod(array.shape[axis + 1 :]) for axis in range(len(array.shape)))
+        strides = dense_strides(array.shape)
         return Operand(array, self, array.device, dtype_of(array.dtype), array.shape, strides, array.pointer)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
@@ -116,11 +116,15 @@ class DeviceArrayLibrary:
     def deliver(self, product: Operand) -> Any:
         return product.array
 
-    def stream(self, device: str) -> int:
-        return 0
-
 
 DEVICE_ARRAYS = DeviceArrayLibrary()
+
+
+class HostOrDevice(Library):
+    """A library whose products are computed in memory of NumPy or in a DeviceArray, and then handed over."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)
 
 
 def to_device(array: Any, device: str = "cuda:0") -> DeviceArray:

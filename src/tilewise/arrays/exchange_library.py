@@ -1,7 +1,7 @@
-"""Arrays of libraries tilewise has never heard of, by the protocols everybody shares: DLPack, the CUDA array interface.
+"""Arrays of any other library, by the common protocols: DLPack and the CUDA array interface.
 
-What goes out is made by the array's own namespace where it has one (the array API standard's `from_dlpack`);
-otherwise it is a NumPy array for what lay on the CPU, and a DeviceArray for what lay on a card.
+The result is made by the array's namespace if it has one (the array API standard's `from_dlpack`); otherwise it is a
+NumPy array on the CPU and a DeviceArray on a card.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import dtype_of
 from tilewise.arrays.card import INSTALL, check_on_card
-from tilewise.arrays.device_array import DEVICE_ARRAYS
+from tilewise.arrays.device_array import HostOrDevice
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.labelled import check_plain
 from tilewise.arrays.numpy_library import NUMPY
-from tilewise.arrays.operand import Operand
+from tilewise.arrays.operand import Operand, dense_strides
 from tilewise.errors import DeviceError, DtypeError
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 
 
-class ExchangeLibrary:
+class ExchangeLibrary(HostOrDevice):
     def __init__(self, name: str, namespace: Any) -> None:
         self.name = name
         self.namespace = namespace
@@ -36,7 +36,7 @@ class ExchangeLibrary:
             return card_operand(array, self, role)
         if kind != DLPACK_CPU:
             raise DeviceError(
-                f"{role} lies on a DLPack device of type {kind}: tilewise works on the CPU and on CUDA cards"
+                f"{role} is on a DLPack device of type {kind}: tilewise works on the CPU and on CUDA cards"
             )
         try:
             host = np.from_dlpack(array)
@@ -45,16 +45,10 @@ class ExchangeLibrary:
         check_extent(host, role)
         return NUMPY.wrap(host, self)
 
-    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
-        return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)
-
     def deliver(self, product: Operand) -> Any:
         made = product.array if product.host is None else product.host
         make = getattr(self.namespace, "from_dlpack", None)
         return make(made) if make else made
-
-    def stream(self, device: str) -> int:
-        return 0
 
 
 def exchange_library(array: Any) -> ExchangeLibrary:
@@ -67,14 +61,14 @@ def card_operand(array: Any, library: Any, role: str) -> Operand:
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError:
-        raise DeviceError(f"{role} lies on a card, which needs the CUDA packages: {INSTALL}") from None
+        raise DeviceError(f"{role} is on a card, which needs the CUDA packages: {INSTALL}") from None
     try:
         view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
         dtype, shape, strides = dtype_of(view.dtype), tuple(view.shape), view.strides
     except (BufferError, RuntimeError, TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise DtypeError(f"{role} cannot be read on the card: {error}") from None
     if strides is None:
-        strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
+        strides = dense_strides(shape)
     made = Operand(
         array, library, f"cuda:{view.device_id}", dtype, shape, tuple(strides), int(view.ptr), None, not view.readonly
     )

@@ -1,4 +1,4 @@
-"""Which library an array belongs to, asking only the frameworks that are already imported."""
+"""Which library an array belongs to, among the frameworks that are already imported."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from tilewise.arrays.operand import Library
 from tilewise.system.imported import imported
 
-_known: dict[type, Library] = {}  # of classes of arrays that came before
+_known: dict[type, Library] = {}  # by class, for arrays seen before
 
 
 def find_library(array: Any) -> Library:
-    """The library of an array; lists and everything NumPy understands count as NumPy's."""
+    """The library of an array; lists and everything NumPy converts count as NumPy's."""
     known = _known.get(array.__class__)
     if known is None:
         known = _find(array)

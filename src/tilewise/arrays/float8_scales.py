@@ -20,7 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Scales:
-    """What each side is scaled by: numbers together in `factor`, arrays as operands of one axis."""
+    """The scales of both sides: numbers multiplied into `factor`, arrays as operands of one axis."""
 
     factor: float
     of_m: Operand | None
@@ -28,7 +28,7 @@ class Scales:
 
     @property
     def steps(self) -> tuple[int | None, int | None]:
-        """Elements from one number to the next of each side's array, None where it has none."""
+        """The stride of each side's array, None where it has none."""
         of_m, of_n = (None if x is None else step(x) for x in (self.of_m, self.of_n))
         return of_m, of_n
 
@@ -38,7 +38,7 @@ class Scales:
 
 
 def scaled_by(sums: Array, a: Any, b: Any) -> Array:
-    """Float32 sums on the host by a pair as a call has it, which was checked before; they are written over."""
+    """Float32 sums on the host, scaled in place by a checked pair of a call's `scales=`."""
     factor, arrays = 1.0, []
     for x in (a, b):
         number = x is None or isinstance(x, int | float)
@@ -59,7 +59,7 @@ def _scaled(sums: Array, factor: float, rows: Array | None, columns: Array | Non
 
 
 def understand_scales(scales: Any, problem: Problem, library: Library, device: str) -> Scales:
-    """What a person passed as `scales=`, checked."""
+    """The `scales=` of a call, checked."""
     if not isinstance(scales, tuple | list) or len(scales) != 2:
         raise UsageError("scales must be a pair: one for M (a number, or one for each row) and one for N")
     if not (problem.dtype_m.name in FLOAT8 and problem.dtype_n.name in FLOAT8) and device != "cpu":
@@ -67,7 +67,7 @@ def understand_scales(scales: Any, problem: Problem, library: Library, device: s
     for name, dtype in (("M", problem.dtype_m), ("N", problem.dtype_n)):  # on the host 8-bit floats come as float32
         if dtype.name not in FLOAT8 and promote(dtype, DTYPES["float32"]) != DTYPES["float32"]:
             raise DtypeError(f"scales= is for 8-bit floats, whose sums are float32, and {name} is {dtype}: multiply P")
-    if problem.result.kind != "f":  # scaled sums are no whole numbers, and would wrap
+    if problem.result.kind != "f":  # scaled sums are no integers, and would wrap
         raise DtypeError(f"scales= makes floats, and this product is {problem.result}: pass dtype='float32'")
     if problem.stack or problem.accumulate:
         raise UsageError("scales= is for one product of two matrices, without accumulate=")
@@ -83,7 +83,7 @@ def understand_scales(scales: Any, problem: Problem, library: Library, device: s
         if given.dtype.name != "float32":
             raise DtypeError(f"the scale of {name} has dtype {given.dtype}: pass float32")
         if count not in (1, extent) or max(given.shape, default=1) != count:
-            raise ShapeError(f"the scale of {name} has shape {given.shape}: pass one number, or {extent} in a line")
+            raise ShapeError(f"the scale of {name} has shape {given.shape}: pass one number, or {extent} in a vector")
         if given.device != device:
             raise DeviceError(f"the scale of {name} is on {given.device} and the operands are on {device}")
         arrays.append(given)
@@ -91,6 +91,6 @@ def understand_scales(scales: Any, problem: Problem, library: Library, device: s
 
 
 def step(scale: Operand) -> int:
-    """Elements from one number of a scale to the next."""
+    """The stride of a scale, 0 for a single number."""
     strides = [stride for stride, extent in zip(scale.strides, scale.shape, strict=True) if extent > 1]
     return strides[0] if strides else 0

@@ -1,4 +1,4 @@
-"""JAX arrays on the CPU in prepared calls, outside of jit: their signature, and products of their memory as it lies."""
+"""JAX arrays on the CPU in prepared calls, outside of jit: their signature, and products of their memory in place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.core.options import Key, keywords_key
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses; None where an array is on another device, or spread over several."""
+    """Everything about a call but its addresses; None where an array is on another device, or on several."""
     if N.__class__ is not M.__class__ or not (_on_one_cpu(M) and _on_one_cpu(N)):
         return None
     more = keywords_key(keywords, lambda _: None) if keywords else ()
@@ -23,7 +23,7 @@ def _on_one_cpu(x: Any) -> bool:
 
 
 class OnJaxsHost:
-    """A product of such arrays: JAX's memory is read where it is, and P is handed over."""
+    """A product of such arrays: JAX's memory is read in place, and P becomes a JAX array."""
 
     __slots__ = ("_multiply", "tick")
 

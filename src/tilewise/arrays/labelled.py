@@ -1,5 +1,5 @@
-"""Arrays that carry more than numbers (pandas, xarray, units): NumPy leaves a product of them to their own class, which
-aligns labels and multiplies units. Read as plain numbers they would give other ones, so they are refused."""
+"""Arrays with labels or units (pandas, xarray, …): NumPy leaves a product of them to their own class, which aligns
+labels and multiplies units. As plain numbers they would give another result, so they are refused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from tilewise.errors import UsageError
 
-MET_ELSEWHERE = ("dask", "cupy", "torch", "jax", "jaxlib")  # whose arrays hold numbers alone
+PLAIN_NUMBERS = ("dask", "cupy", "torch", "jax", "jaxlib")  # libraries whose arrays have no labels
 
 
 def check_plain(array: Any, role: str) -> None:
-    """A UsageError where the class of `array` has ufuncs of its own, or forbids them."""
+    """A UsageError where the class of `array` overrides or forbids ufuncs."""
     kind = type(array)
     library = kind.__module__.partition(".")[0]
-    if library in MET_ELSEWHERE:
+    if library in PLAIN_NUMBERS:
         return
     numpys = np.ndarray.__array_ufunc__
     if getattr(kind, "__array_ufunc__", numpys) is numpys:

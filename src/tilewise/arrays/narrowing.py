@@ -1,4 +1,4 @@
-"""`dtype=` narrower than an operand: NumPy rounds before it multiplies, and so do we."""
+"""`dtype=` narrower than an operand: the operand is rounded before the product, as in NumPy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tilewise.errors import DtypeError
 
 
 def narrowed(operand: Operand, dtype: DType) -> Operand:
-    """The operand in `dtype`, where that does not hold its own; what it does hold is widened on the way into tiles."""
+    """The operand converted to `dtype` if that cannot hold its values; if it can, kernels widen them in the tile
+    load."""
     if operand.dtype.name in FLOAT8 or promote(operand.dtype, dtype) == dtype:
         return operand
     if operand.host is None:
-        return replace(operand.library.operand(_on_its_card(operand.array, operand.dtype, dtype), "M"), converted=True)
+        return replace(operand.library.operand(_on_card(operand.array, operand.dtype, dtype), "M"), converted=True)
     made = operand.library.empty(operand.shape, dtype, "cpu")
     assert made.host is not None
     with np.errstate(all="ignore"):
@@ -25,7 +26,7 @@ def narrowed(operand: Operand, dtype: DType) -> Operand:
     return replace(made, converted=True)
 
 
-def _on_its_card(array: Any, given: DType, dtype: DType) -> Any:
+def _on_card(array: Any, given: DType, dtype: DType) -> Any:
     if hasattr(array, "new_empty"):  # torch
         import torch
 

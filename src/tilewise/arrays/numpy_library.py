@@ -1,4 +1,4 @@
-"""NumPy arrays, and whatever NumPy turns into one: lists, memory views, scalars of nested sequences."""
+"""NumPy arrays, and all that NumPy converts to one: lists, memory views, nested sequences."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.labelled import check_plain
-from tilewise.arrays.operand import Operand
+from tilewise.arrays.operand import Library, Operand
 from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
 from tilewise.system.imported import imported
 from tilewise.system.memory import check_room
 
-SMALL = 64 * 1024 * 1024  # bytes of a product that are not asked for first: asking takes 0.1 ms
+SMALL = 64 * 1024 * 1024  # bytes of a product that are allocated without a check of free memory, which takes 0.1 ms
 
 
-class NumpyLibrary:
+class NumpyLibrary(Library):
     name = "numpy"
 
     def operand(self, array: Any, role: str) -> Operand:
-        masked = imported("numpy.ma")  # whoever has such an array has imported it
+        masked = imported("numpy.ma")  # imported if such an array exists
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
         sparse = imported("scipy.sparse")
@@ -33,14 +33,14 @@ class NumpyLibrary:
             host = np.asarray(array)
         except ValueError as error:
             raise UsageError(f"{role} cannot be read as an array: {error}") from None
-        known = host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8  # which NumPy counts as void
+        known = host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8  # void to NumPy
         if host.dtype.kind in "OSUVMm" and not known:
             raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
         check_extent(host, role)
         return self.wrap(host, self)
 
     def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:
-        """A NumPy array as the Operand of whichever library it came from."""
+        """A NumPy array as an Operand of the library it came from."""
         dtype = dtype_of(host.dtype)
         if dtype.name in FLOAT8:
             with np.errstate(all="ignore"):
@@ -60,18 +60,15 @@ class NumpyLibrary:
             return self.wrap(np.empty(shape, dtype.numpy), self)
         except (ValueError, MemoryError):
             needs = math.prod(shape) * dtype.itemsize
-            raise OutOfMemoryError(f"a product of {needs:,} bytes cannot be had: multiply in pieces") from None
+            raise OutOfMemoryError(f"a product of {needs:,} bytes cannot be allocated: multiply in pieces") from None
 
     def deliver(self, product: Operand) -> Any:
         assert product.host is not None
         return product.host if product.shape else product.host[()]  # two vectors make a number, as in NumPy
 
-    def stream(self, device: str) -> int:
-        return 0
-
 
 def check_product_room(shape: tuple[int, ...], dtype: DType) -> None:
-    """Refuse a product that the host's memory cannot hold: a system that gives it out all the same kills for it."""
+    """Refuse a product larger than the host's memory: a system that overcommits would kill the process later."""
     needs = math.prod(shape) * dtype.itemsize
     if needs > SMALL:
         what = f"a product of {'×'.join(map(str, shape))} {dtype}"

@@ -1,10 +1,10 @@
-"""NumPy arrays in prepared calls: their signature, read from the array objects by machine code where that can be.
+"""NumPy arrays in prepared calls: their signature, read from the array objects by machine code where possible.
 
-A product of two matrices with no keywords, or with `out=` alone, is signed by the bytes of its dtypes' addresses,
-shapes and strides, in a seventh of the time that Python takes to ask for them. An `out` that is signed so owns its
-memory and is neither operand, which own theirs: it can be written straight. Other keywords are read from their
-dictionary in the same way. The fields that are read are NumPy's stable C interface; they are held against a few arrays
-once. Everything else, and every other Python, is signed by `numpy_signature`.
+The key of a product of two matrices with no keywords, or with `out=` alone, is the bytes of its dtypes' addresses,
+shapes and strides, in a seventh of the time that Python takes to read them. An `out` in such a key owns its memory and
+is neither operand, which own theirs: it can be written directly. Other keywords are read from their dictionary in the
+same way. The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and
+every other Python, uses `numpy_signature`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.arrays.extent import owned
-from tilewise.arrays.numpy_signature_text import WORDS_WITH_OUT, signature_text
+from tilewise.arrays.numpy_signature_text import SLOTS_WITH_OUT, signature_text
 from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses; None where memory must be held against its owner each time."""
+    """Everything about a call but its addresses; None where memory must be checked against its owner each time."""
     if N.__class__ is not np.ndarray or not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
         return None
     if not keywords:
@@ -41,27 +41,27 @@ def quickest_signature() -> Callable[[Any, Any, Any], Key | None]:
     if not native_calls():
         return numpy_signature
     try:
-        quick = made_builtin(compiled(signature_text(object.__basicsize__), "sign"), numpy_signature)
-        return quick if _tells_true(quick) else numpy_signature
+        quick = made_builtin(compiled(signature_text(), "sign"), numpy_signature)
+        return quick if _reads_right(quick) else numpy_signature
     except (ImportError, RuntimeError, OSError, AttributeError):
         return numpy_signature
 
 
-def _tells_true(quick: Callable[[Any, Any, Any], Any]) -> bool:
-    """Whether the fields are where they are looked for."""
+def _reads_right(quick: Callable[[Any, Any, Any], Any]) -> bool:
+    """Whether the fields are at the expected offsets."""
     A = np.empty((3, 5), np.float32)
     for M, N in ((A, np.empty((5, 2))), (np.empty((7, 3), np.int8), A[:, ::2])):
-        words = (id(M.dtype), id(N.dtype), *M.shape, *M.strides, *N.shape, *N.strides)
-        if quick(M, N, {}) != np.array(words, np.uint64).tobytes():
+        values = (id(M.dtype), id(N.dtype), *M.shape, *M.strides, *N.shape, *N.strides)
+        if quick(M, N, {}) != np.array(values, np.uint64).tobytes():
             return False
         P = np.empty((M.shape[0], N.shape[1]))
-        words += (id(P.dtype), *P.shape, *P.strides)
-        if (quick(M, N, {"out": P}) == np.array(words, np.uint64).tobytes()) != (N.base is None):
+        values += (id(P.dtype), *P.shape, *P.strides)
+        if (quick(M, N, {"out": P}) == np.array(values, np.uint64).tobytes()) != (N.base is None):
             return False
-    strange = np.frombuffer(bytearray(4), np.int8).reshape(2, 2)
-    return quick(A, A[0], {}) == numpy_signature(A, A[0], {}) and quick(A, strange, {}) is None
+    foreign = np.frombuffer(bytearray(4), np.int8).reshape(2, 2)
+    return quick(A, A[0], {}) == numpy_signature(A, A[0], {}) and quick(A, foreign, {}) is None
 
 
-def written_straight(key: Any) -> bool:
-    """Whether a key is of a call whose `out` needs no second look."""
-    return key.__class__ is bytes and len(key) == 8 * WORDS_WITH_OUT
+def written_directly(key: Any) -> bool:
+    """Whether a key is of a call whose `out` needs no further check."""
+    return key.__class__ is bytes and len(key) == 8 * SLOTS_WITH_OUT

@@ -1,7 +1,8 @@
-"""What the rest of tilewise sees of an array: where it lies, how, and of which dtype. No framework shows through."""
+"""An array as the rest of tilewise sees it: device, address, shape, strides and dtype, whatever its library."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ HostArray = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """An array of any library. Strides are in elements; `host` shows it as NumPy when it lies on the CPU."""
+    """An array of any library. Strides are in elements; `host` is a NumPy view of it if it is on the CPU."""
 
     array: Any
     library: Library
@@ -27,11 +28,11 @@ class Operand:
     pointer: int
     host: HostArray | None = None
     writable: bool = True
-    converted: bool = False  # host is a copy: the array's own bytes are of foreign order or odd strides
+    converted: bool = False  # host is a copy: of foreign byte order, or strides that are no multiple of an element
 
     @once
     def extent(self) -> tuple[int, int]:
-        """The bytes from the first to past the last that this array touches."""
+        """The addresses of the first byte and past the last byte of this array."""
         if 0 in self.shape:
             return (self.pointer, self.pointer)
         low, high = 0, 1  # in elements
@@ -43,15 +44,15 @@ class Operand:
         return (self.pointer + low * self.dtype.itemsize, self.pointer + high * self.dtype.itemsize)
 
     def overlaps(self, other: Operand) -> bool:
-        """Whether the two may share memory: compared by extent, so interleaved arrays count as overlapping."""
+        """Whether the two may share memory: by extent, so interleaved arrays count as overlapping."""
         (low, high), (other_low, other_high) = self.extent, other.extent
         return self.device == other.device and low < other_high and other_low < high
 
     @property
     def overlaps_itself(self) -> bool:
-        """Whether two of its elements lie in the same place, as in an expanded array."""
+        """Whether two of its elements have one address, as in an expanded array."""
         if len(self.shape) == 2 and self.strides[1] == 1 and self.strides[0] >= self.shape[1]:
-            return False  # rows side by side: as most are
+            return False  # dense rows, the usual case
         axes = sorted((abs(stride), size) for stride, size in zip(self.strides, self.shape, strict=True) if size > 1)
         if 0 in self.shape or not axes:
             return False
@@ -88,7 +89,7 @@ class Operand:
 
 
 class Library(Protocol):
-    """What tilewise asks of an array library."""
+    """The interface of an array library."""
 
     name: str
 
@@ -103,3 +104,9 @@ class Library(Protocol):
 
     def stream(self, device: str) -> int:
         """The handle of the CUDA stream the caller works on; 0 is the default stream."""
+        return 0
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a row-major array."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

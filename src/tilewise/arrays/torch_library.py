@@ -12,17 +12,17 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
 from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY, check_product_room
-from tilewise.arrays.operand import Operand
+from tilewise.arrays.operand import Library, Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
 
-class TorchLibrary:
+class TorchLibrary(Library):
     name = "torch"
 
     def operand(self, tensor: Any, role: str) -> Operand:
         torch = sys.modules["torch"]
         if tensor.requires_grad and torch.is_grad_enabled():
-            raise UsageError(f"{role} requires a gradient, which does not flow through here: pass {role}.detach()")
+            raise UsageError(f"{role} requires a gradient, which has no path through here: pass {role}.detach()")
         if tensor.layout is not torch.strided:
             raise UsageError(f"{role} is a {tensor.layout} tensor: pass {role}.to_dense()")
         if tensor.requires_grad:
@@ -38,16 +38,7 @@ class TorchLibrary:
         shape, strides, device = tuple(tensor.shape), tensor.stride(), tensor.device
         _check_storage(tensor, shape, strides, role)
         if device.type == "cpu":
-            return Operand(
-                tensor,
-                self,
-                "cpu",
-                dtype,
-                shape,
-                strides,
-                tensor.data_ptr(),
-                _host(tensor, dtype),
-            )
+            return Operand(tensor, self, "cpu", dtype, shape, strides, tensor.data_ptr(), _host(tensor, dtype))
         if device.type != "cuda":
             raise DeviceError(f"{role} is on {device}: tilewise works on cpu and cuda tensors")
         return Operand(tensor, self, f"cuda:{device.index}", dtype, shape, strides, tensor.data_ptr())
@@ -84,8 +75,8 @@ DIRECT = DirectCalls()
 
 
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
-    """Whether a product of these must go by torch's own dispatch: for a gradient or a tangent, torch.compile, autocast,
-    or because something of torch watches."""
+    """Whether a product of these must go through torch's dispatch: for a gradient or a tangent, torch.compile,
+    autocast, or another mode that records or transforms operations."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
@@ -99,7 +90,7 @@ def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
 
 
 def observed(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether these are of a subclass of Tensor, without memory, under autocast, or something of torch watches."""
+    """Whether these are of a subclass of Tensor, without memory, under autocast, or recorded by torch."""
     torch = sys.modules["torch"]
     plain = (torch.Tensor, torch.nn.Parameter)
     if M.__class__ not in plain or N.__class__ not in plain or M.is_meta:
@@ -108,8 +99,7 @@ def observed(M: Any, N: Any, out: Any = None) -> bool:
 
 
 def is_watched() -> bool:
-    """Whether torch writes down, counts or transforms what is done: make_fx, jit.trace, a mode, torch.func, forward
-    mode."""
+    """Whether torch records, counts or transforms operations: make_fx, jit.trace, a mode, torch.func, forward mode."""
     torch = sys.modules["torch"]
     c = torch._C
     return bool(
@@ -121,13 +111,13 @@ def is_watched() -> bool:
 
 
 def wants_gradient(bias: Any) -> bool:
-    """Whether a gradient is to flow to a bias."""
+    """Whether a bias needs a gradient."""
     torch = sys.modules["torch"]
     return isinstance(bias, torch.Tensor) and bias.requires_grad and bool(torch.is_grad_enabled())
 
 
 def _check_storage(tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], role: str) -> None:
-    """Storage may have been made smaller since the tensor was laid over it, as sharded models do."""
+    """A storage may have been resized below its tensor's size, as sharded models do."""
     if 0 in shape:
         return
     reach = tensor.storage_offset() + 1
@@ -144,7 +134,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
-    """The same memory as NumPy; bfloat16 passes as its bits."""
+    """The same memory as a NumPy array; bfloat16 by its bits."""
     if dtype.name == "bfloat16":
         bits: np.ndarray[Any, np.dtype[Any]] = tensor.view(sys.modules["torch"].int16).numpy()
         return bits.view(dtype.numpy)

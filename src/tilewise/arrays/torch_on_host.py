@@ -1,6 +1,6 @@
-"""torch tensors in the host's memory, in prepared calls: P is memory of torch's own, or `out` itself.
+"""torch tensors in the host's memory, in prepared calls: P is memory of torch, or `out` itself.
 
-A signature says how tensors lie; every call asks each tensor's storage whether it still reaches as far.
+A signature has shapes and strides; every call checks that each tensor's storage is still large enough.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ def _on_the_host(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.
     return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
 
 
-# fresh memory on the host, whatever torch's default device is and whatever mode is on; the first is what compiled
-# graphs call
+# memory on the host, whatever torch's default device and modes; compiled graphs call the first
 _fresh = getattr(getattr(torch._C._dynamo, "guards", None), "_empty_strided_cpu", _on_the_host)
 
 
 class OnHostMemory:
-    """A product on the CPU of tensors that lie as those it was prepared for."""
+    """A product on the CPU of tensors with the layouts it was prepared for."""
 
     __slots__ = (
         "_at_addresses", "_dtype", "_left", "_left_size", "_ready", "_right", "_right_size", "_shape", "_strides",
@@ -38,7 +37,7 @@ class OnHostMemory:
         self._left_size, self._right_size = M.element_size(), N.element_size()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where a storage no longer holds what its tensor claims, or `out` may share it with an operand."""
+        """P, or None where a storage is smaller than its tensor, or `out` may share it with an operand."""
         if M.storage_offset() * self._left_size + self._left > M.untyped_storage().nbytes():
             return None
         if N.storage_offset() * self._right_size + self._right > N.untyped_storage().nbytes():
@@ -55,7 +54,7 @@ class OnHostMemory:
         return P
 
     def _takes(self, out: Any, M: Any, N: Any) -> bool:
-        """Whether such an `out`, whose signature was prepared for, is whole and apart from M and N."""
+        """Whether `out` has its whole storage and shares no memory with M and N."""
         first = out.data_ptr()
         last = first + self._written
         if not out.is_cpu or out.storage_offset() * out.element_size() + self._written > out.untyped_storage().nbytes():
@@ -65,7 +64,7 @@ class OnHostMemory:
 
 
 class OnHostMemoryWithMore:
-    """The same with the k that won, an epilogue, or scales, into fresh memory."""
+    """The same with the winning k, an epilogue, or scales, into new memory."""
 
     __slots__ = ("_at_addresses", "_dtype", "_in_place", "_left", "_more", "_right", "_shape", "_strides", "tick")
 
@@ -74,11 +73,11 @@ class OnHostMemoryWithMore:
         self._more, self._shape, self._dtype = more, tuple(product.shape), product.dtype
         self._strides = product.stride()
         self._left, self._right = _reach(M), _reach(N)
-        result = getattr(np, str(product.dtype).removeprefix("torch."), None)  # whose sums may lie in P
+        result = getattr(np, str(product.dtype).removeprefix("torch."), None)  # sums of this dtype may be stored in P
         self._in_place = more.finishing is None or (more.finishing.is_native and more.ready.result == result)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or P and the k that won; None where a storage no longer holds what its tensor claims."""
+        """P, or P and the winning k; None where a storage is smaller than its tensor."""
         if not (_holds(M, self._left) and _holds(N, self._right)) or keywords.get("out") is not None:
             return None
         more, at_addresses = self._more, self._at_addresses
@@ -109,18 +108,19 @@ class OnHostMemoryWithMore:
 
 
 def prepared_on_host(again: Any, more: bool, product: Any, M: Any, N: Any) -> Any:
-    """What a call has left, as it is kept; `more`: it is more than a product. None where NumPy cannot see a tensor."""
-    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats were converted, complex ones may be conjugated
+    """The prepared call of a product that ran; `more`: it is more than a product. None where NumPy cannot view a
+    tensor."""
+    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats are converted, complex ones may be conjugated
         return None
     if not more:
         return OnHostMemory(again, product, M, N)
     plain = not any(again.converted) and product.dim() > 1
-    bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not again.arg  # NumPy finishes no bits
+    bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not again.arg  # NumPy has no epilogue for bits
     return OnHostMemoryWithMore(again, product, M, N) if plain and not bits else None
 
 
 def _given(x: Any) -> Any:
-    """A bias or a scale as NumPy sees it; `_given` itself where it cannot."""
+    """A bias or a scale as a NumPy view; `_given` itself where there is none."""
     if not isinstance(x, torch.Tensor):
         return x
     seen = x.is_cpu and x.dtype in SEEN and x.dtype is not torch.bfloat16 and _holds(x, _reach(x))
@@ -132,7 +132,7 @@ def _holds(x: Any, reach: int) -> bool:
 
 
 def _memory(x: Any) -> Any:
-    """A tensor's memory as an array that lies alike; a prepared call knows what its bits are."""
+    """A tensor's memory as an array of the same layout; bfloat16 as int16."""
     x = x.detach() if x.requires_grad else x
     return x.view(torch.int16).numpy() if x.dtype is torch.bfloat16 else x.numpy()
 

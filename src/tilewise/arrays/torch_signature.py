@@ -21,8 +21,8 @@ _is_compiling, _grad_enabled, _any_autocast = (
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-)  # by NumPy too, bfloat16 as its bits
-GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
+)  # by NumPy too, bfloat16 by its bits
+GRADIENT = "gradient"  # first in the signature of a call whose gradient is wanted
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
     _C._len_torch_dispatch_stack,
@@ -34,9 +34,9 @@ _modes, _transforms, _tracing, _forward = (
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; marked where a
-    gradient is wanted; None where torch follows the call (tracing, autocast), or where tensors are of several
+    gradient is wanted; None where torch records the call (tracing, autocast), or where tensors are on several
     devices."""
-    if _is_compiling():  # first of all: a compiler traces what comes behind
+    if _is_compiling():  # first: a compiler traces what follows
         return None
     card = M.get_device()
     if card < 0:
@@ -45,40 +45,40 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
         return None
-    if M.layout is not _strided or N.layout is not _strided or M.is_neg() or N.is_neg():  # a sign still to be turned
+    if M.layout is not _strided or N.layout is not _strided or M.is_neg() or N.is_neg():  # a lazy negation
         return None
-    skews = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
+    offsets = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
         if keywords or _any_autocast():
             return None
-        return (GRADIENT, card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
+        return (GRADIENT, card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if not keywords:
         if _any_autocast():
             return None
-        return (card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
+        return (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     out = keywords.get("out")
     if out is None and _any_autocast():
         return None
-    if out is not None and len(keywords) == 1:  # the usual case, spelled out
+    if out is not None and len(keywords) == 1:  # the usual case, inlined
         if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad or out.is_neg():
             return None
         return (
-            card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype,
+            card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype,
             out.get_device(), out.data_ptr() & 15, out.shape, out.stride(), out.dtype,
         )  # fmt: skip
     more = keywords_key(keywords, _tensor)
     if more is None:
         return None
-    return (card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, *more)
+    return (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, *more)
 
 
 def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
-    """The same of tensors in the host's memory that NumPy can see."""
+    """The same for tensors in the host's memory that NumPy can view."""
     if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or is_watched() or _any_autocast():
         return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in SEEN or N.dtype not in SEEN:
         return None
-    if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a sign still to be turned; many shapes
+    if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a lazy negation; many shapes
         return None
     key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
@@ -93,7 +93,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
 
 
 def _tensor(x: Any) -> Key | None:
-    """How an out=, a bias= or a scale lies; a line whose elements lie apart may be copied first, and that copy is gone
+    """The layout of out=, bias= or a scale; None for a strided vector: it may be copied first, and the copy is freed
     later."""
     if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or x.is_neg():
         return None
@@ -103,7 +103,7 @@ def _tensor(x: Any) -> Key | None:
 
 
 class TorchCard:
-    """One card as torch knows it."""
+    """Streams and memory of one card, by torch."""
 
     def __init__(self, card: int) -> None:
         self._card = card
@@ -115,14 +115,14 @@ class TorchCard:
         self.give_back: Callable[[int], None] = _C._cuda_cudaCachingAllocator_raw_delete
 
     def empty_like(self, product: Any) -> Callable[[], Any]:
-        """Fresh memory for such a product, on the current card, which is this one."""
+        """A function that allocates memory for such a product on the current card, which is this one."""
         shape, dtype, device, empty = tuple(product.shape), product.dtype, product.device, torch.empty
         strides = product.stride()
-        quick = getattr(getattr(_C._dynamo, "guards", None), "_empty_strided_cuda", None)  # what compiled graphs call
+        quick = getattr(getattr(_C._dynamo, "guards", None), "_empty_strided_cuda", None)  # called by compiled graphs
         if quick is None:
             return lambda: empty(shape, dtype=dtype, device=device)
         return lambda: quick(shape, strides, dtype)
 
     def holds(self, like: Any) -> None:
-        """torch made the tensor within its storage. Sharded models empty storages later: those have no address, and a
-        call looks for that; asking a storage for its size each time would cost a tenth of a call."""
+        """None: torch makes tensors within their storage. Sharded models empty storages later: those have no address,
+        which a call checks; reading a storage's size each time would cost a tenth of a call."""

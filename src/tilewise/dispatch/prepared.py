@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.structured import Structured
 from tilewise.arrays.extent import owned
-from tilewise.arrays.numpy_signature import quickest_signature, written_straight
+from tilewise.arrays.numpy_signature import quickest_signature, written_directly
 from tilewise.backends.cpu.runtime import pool
 from tilewise.core.options import Key
 from tilewise.system.imported import imported
@@ -304,7 +304,7 @@ def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> No
 def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
     if isinstance(again, MoreThanAProduct):
         return again.as_a_call(M, N)
-    return OnHost(again, (M.dtype, N.dtype, product.dtype), written_straight(key))
+    return OnHost(again, (M.dtype, N.dtype, product.dtype), written_directly(key))
 
 
 def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:

@@ -1,8 +1,8 @@
-"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`jax_native.py`), or,
-where a product takes more than a kernel (operands that are converted first), calls back to the host for it.
+"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`jax_native.py`), or a
+host callback, where a product takes more than a kernel (operands that are converted first).
 
-Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would carry every operand
-through the host, which is no speed at all, so there `tw.matmul` asks to be called outside of jit.
+Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would copy every operand
+to the host and back, so there `tw.matmul` raises an error: call it outside of jit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewise.core.shapes import product_shape
 from tilewise.errors import UsageError
 from tilewise.interop.jax_native import product as native_product
 from tilewise.interop.jax_native import record_of
-from tilewise.interop.jax_tangents import has_slopes, tangent
+from tilewise.interop.jax_tangents import has_gradient, tangent
 
 
 def matmul(
@@ -36,7 +36,7 @@ def matmul(
     return_arg: bool = False,
     nonnegative: bool = False,
 ) -> Any:
-    """`tw.matmul` of values that JAX is tracing; on the CPU the promise of `nonnegative` changes nothing."""
+    """`tw.matmul` of values that JAX traces; on the CPU `nonnegative` changes nothing."""
     platform = _platform()
     if platform != "cpu":
         raise UsageError(
@@ -44,57 +44,42 @@ def matmul(
             "call tilewise outside of jit, or jit with jax.default_device(jax.devices('cpu')[0])"
         )
     ring = find_semiring(semiring)
-    if return_arg:
-        return _with_arg(ring, precision)(M, N)
-    return _differentiable(ring, precision)(M, N)
+    return _differentiable(ring, precision, return_arg)(M, N)
 
 
 def _platform() -> str:
-    """Where a traced program will run, as far as that is known while it is traced."""
-    device = jax.config.jax_default_device  # set by `with jax.default_device(…)`, which `default_backend` does not ask
+    """The platform on which a traced program will run, as far as it is known while tracing."""
+    device = jax.config.jax_default_device  # set by `with jax.default_device(…)`, which `default_backend` ignores
     if device is None:
         return str(jax.default_backend())
     return device if isinstance(device, str) else str(device.platform)
 
 
 @lru_cache(maxsize=256)
-def _differentiable(ring: Semiring, precision: str) -> Any:
-    """The product over one semiring as a function of M and N that JAX can differentiate, as often as it likes."""
+def _differentiable(ring: Semiring, precision: str, return_arg: bool) -> Any:
+    """The product over one semiring as a function of M and N that JAX can differentiate any number of times; the
+    winning k has no derivative."""
 
     @jax.custom_jvp
     def product(M: Any, N: Any) -> Any:
-        return _call(M, N, ring, precision, False)
+        return _call(M, N, ring, precision, return_arg)
 
     @product.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        if ring.selective and has_slopes(ring) is None:
-            whole, moved = jax.jvp(_with_arg(ring, precision), primals, tangents)
-            return whole[0], moved[0]
+        if return_arg:
+            P, arg = product(*primals)
+            return (P, arg), (_moved(ring, primals, P, arg, tangents), np.zeros(arg.shape, jax.dtypes.float0))
+        if ring.selective and has_gradient(ring) is None:
+            values, moved = jax.jvp(_differentiable(ring, precision, True), primals, tangents)
+            return values[0], moved[0]
         P = product(*primals)
         return P, _moved(ring, primals, P, None, tangents)
 
     return product
 
 
-@lru_cache(maxsize=256)
-def _with_arg(ring: Semiring, precision: str) -> Any:
-    """The same with the k that won, which does not move."""
-
-    @jax.custom_jvp
-    def product(M: Any, N: Any) -> Any:
-        return _call(M, N, ring, precision, True)
-
-    @product.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        P, arg = product(*primals)
-        still = np.zeros(arg.shape, jax.dtypes.float0)
-        return (P, arg), (_moved(ring, primals, P, arg, tangents), still)
-
-    return product
-
-
 def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any:
-    """The tangent of P, vectors brought to matrices and back."""
+    """The tangent of P; vectors are given an axis."""
     M, N = primals
 
     def sides(x: Any, y: Any) -> tuple[Any, Any]:
@@ -109,7 +94,7 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """Vectors go as matrices, so that a batch of them is a stack."""
+    """Vectors become matrices, so that a batch of them is a stack."""
     shape = product_shape(M.shape, N.shape).product
     left, right = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
     made = _batched(ring, precision, return_arg)(left, right)
@@ -118,7 +103,7 @@ def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> A
 
 @lru_cache(maxsize=256)
 def _batched(ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """The product of stacks of matrices; `vmap` makes one stack more."""
+    """The product of stacks of matrices; `vmap` adds one axis to the stack."""
 
     @jax.custom_batching.custom_vmap
     def product(M: Any, N: Any) -> Any:
@@ -155,11 +140,11 @@ def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: boo
 
 
 def traced_matmul(M: Any, N: Any, o: Options) -> Any:
-    """`tw.matmul` inside jit and kin: every keyword is honoured or refused."""
+    """`tw.matmul` inside jit, grad and vmap: every keyword is applied or refused."""
     o.refuse("are not known inside jax.jit: apply them to the product", "alpha", "bias", "activation")
     why = "have no meaning inside jax.jit and kin: leave them out"
     o.refuse(why, "out", "accumulate", "kernel", "tile", "dtype", "scales")
     if o.device not in ("auto", "cpu"):
-        raise UsageError(f"device={o.device!r} was asked for inside jax.jit, where a product stays where JAX puts it")
-    M, N = alike([jax.numpy.asarray(x) for x in (M, N)])  # NumPy's arrays, too, as JAX takes them
+        raise UsageError(f"device={o.device!r} was requested inside jax.jit, where a product stays where JAX puts it")
+    M, N = alike([jax.numpy.asarray(x) for x in (M, N)])  # NumPy's arrays become JAX's
     return matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)

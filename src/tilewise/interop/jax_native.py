@@ -1,7 +1,7 @@
-"""Products inside of jit that XLA calls itself, on the CPU: no callback, no copy, for one thread no Python either.
+"""Products inside jit that XLA calls itself, on the CPU: no callback, no copy, and on one thread no Python.
 
-What runs is made while a program is traced, for its shapes, and stays as long as the process does. Its address is part
-of the program, beside a number that no other process has: a program that is kept on disk never finds another one's.
+A call record is made while a program is traced, for its shapes, and lives as long as the process. Its address is part
+of the program, next to a random number of the process, so a program cached on disk is never used by another process.
 """
 
 from __future__ import annotations
@@ -31,59 +31,59 @@ from tilewise.planning.choose import make_plan
 
 TARGET = "tilewise_product"
 PROCESS = int.from_bytes(os.urandom(7), "little")
-MESSAGE = 1024  # bytes of a sentence that says what went wrong
+MESSAGE = 1024  # bytes of an error message
 Array = np.ndarray[Any, np.dtype[Any]]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)
-_records: dict[int, Record] = {}  # by address: programs hold no references
+_records: dict[int, CallRecord] = {}  # by address: programs hold no references
 
 
-class Record:
-    """A product of arrays of these shapes, as the handler reads it."""
+class CallRecord:
+    """A product of arrays of these shapes, in the layout that the handler reads."""
 
     def __init__(self, ready: Ready, arrays: tuple[Array, ...]) -> None:
-        """`arrays`: M, N, P, and the winning k where they are wanted: how they lie is what counts."""
-        self.ready, self.arg, self.lying = ready, len(arrays) == 4, [(x.shape, x.dtype) for x in arrays]
+        """`arrays`: M, N, P, and the winning k where it is wanted; only shapes and dtypes are used."""
+        self.ready, self.arg, self._forms = ready, len(arrays) == 4, [(x.shape, x.dtype) for x in arrays]
         self.scratch = ready.space + 64 if ready.space else 0
-        self.words = (ctypes.c_int64 * len(RECORD))()
-        self.address = ctypes.addressof(self.words)
-        self.said = ctypes.create_string_buffer(MESSAGE)
+        self.fields = (ctypes.c_int64 * len(RECORD))()
+        self.address = ctypes.addressof(self.fields)
+        self.message = ctypes.create_string_buffer(MESSAGE)
         alone = ready.workers == 1 and (ready.no_edge is None or ready.look is not None)
-        look = (0, 0) if ready.look is None else (ready.look.function, ready.look.record)
+        check = (0, 0) if ready.look is None else (ready.look.function, ready.look.record)
         values = {
             "launch": native_addresses()["launch"], "template": ready.template_address, "swapped": ready.swapped,
             "arg": self.arg, "scratch": bool(ready.space), "alone": alone, "python": _by_python()[1],
-            "look": look[0], "weights": look[1], "said": ctypes.addressof(self.said),
+            "check": check[0], "weights": check[1], "message": ctypes.addressof(self.message),
         }  # fmt: skip
-        self.words[:] = [int(values[name]) for name in RECORD]
+        self.fields[:] = [int(values[name]) for name in RECORD]
         _records[self.address] = self
 
     def run(self, places: tuple[int, ...]) -> None:
-        """By threads, or with missing edges; `places`: left, right, P, the winning k and scratch memory, 0 where there
-        is none."""
+        """On several threads, or with missing edges; `places`: addresses of left, right, P, the winning k and the
+        workspace, 0 where there is none."""
         if self.ready.no_edge is not None:
             first, second, *others = places[:4]
             at = (second, first, *others) if self.ready.swapped else (first, second, *others)
-            self.ready.run(*(_array(*how, where) for how, where in zip(self.lying, at, strict=False)))
+            self.ready.run(*(_array(*how, where) for how, where in zip(self._forms, at, strict=False)))
             return
         launch, pool = native()["launch"], current_pool()
         launch(pool.address if pool is not None else 0, self.ready.template_address, *places)
 
 
 def _array(shape: tuple[int, ...], dtype: np.dtype[Any], address: int) -> Array:
-    """XLA's memory, rows side by side, as an array."""
+    """XLA's dense memory as an array."""
     room = (ctypes.c_uint8 * (math.prod(shape) * dtype.itemsize)).from_address(address)
     return np.frombuffer(memoryview(room), dtype).reshape(shape)
 
 
 @lru_cache(maxsize=1)
 def _by_python() -> tuple[Any, int]:
-    """The function that the handler calls for what it cannot launch itself, and its address."""
+    """The function that the handler calls where it cannot launch, and its address."""
 
     def run(record: int, *places: int | None) -> int:
         try:
             _records[record].run(tuple(x or 0 for x in places))
-        except Exception as error:  # what is raised here ends nowhere: XLA is told what it says
-            _records[record].said.value = str(error).encode()[: MESSAGE - 1]
+        except Exception as error:  # it cannot propagate through XLA, which gets its message
+            _records[record].message.value = str(error).encode()[: MESSAGE - 1]
             return 1
         return 0
 
@@ -93,7 +93,7 @@ def _by_python() -> tuple[Any, int]:
 
 @lru_cache(maxsize=1)
 def registered() -> bool:
-    """Whether XLA knows the handler; not where its interface is another one than this was written for."""
+    """Whether XLA has the handler; not where the version of its interface is another than this was written for."""
     try:
         header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
         found = {name: re.search(rf"#define XLA_FFI_API_{name} (\d+)", header) for name in ("MAJOR", "MINOR")}
@@ -109,9 +109,9 @@ def registered() -> bool:
 @lru_cache(maxsize=4096)
 def record_of(
     left: tuple[Any, ...], right: tuple[Any, ...], ring: Semiring, precision: str, return_arg: bool
-) -> Record | None:
-    """What multiplies arrays in rows, each given by (shape, dtype); None where that takes more than a kernel."""
-    M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never touched: how they lie is what counts
+) -> CallRecord | None:
+    """The record of a product of dense arrays, given by (shape, dtype); None where it takes more than a kernel."""
+    M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never read: only shapes and dtypes are used
     call = understand(M, N, Options(semiring=ring, precision=precision, return_arg=return_arg))
     if not (M.size and N.size) or not registered():
         return None
@@ -120,14 +120,14 @@ def record_of(
         return None
     P = np.empty((*call.problem.stack, call.problem.m, call.problem.n), call.problem.result.numpy)
     arg = np.empty(P.shape, np.int64) if return_arg else None
-    return Record(Ready(made, M, N, P, arg, None), (M, N, P) if arg is None else (M, N, P, arg))
+    return CallRecord(Ready(made, M, N, P, arg, None), (M, N, P) if arg is None else (M, N, P, arg))
 
 
-def product(record: Record, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> Any:
-    """P, and the winning k where they are wanted, as XLA will have them."""
+def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> Any:
+    """P, and the winning k where it is wanted, as values of XLA."""
     made = [jax.ShapeDtypeStruct(shape, result)]
     if record.arg:
-        made.append(jax.ShapeDtypeStruct((*shape, 2), np.int32))  # halves of 64-bit numbers, the lower first
+        made.append(jax.ShapeDtypeStruct((*shape, 2), np.int32))  # halves of int64, the lower first
     if record.scratch:
         made.append(jax.ShapeDtypeStruct((record.scratch,), np.uint8))
     call = jax.ffi.ffi_call(TARGET, made)

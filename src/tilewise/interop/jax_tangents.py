@@ -1,11 +1,11 @@
-"""How P moves when M and N do, in JAX's own operations, by what the semiring's add does.
+"""The tangent of P for those of M and N, in JAX's own operations, by the semiring's add.
 
     +          tP = tM · N + M · tN
-    min, max   the winning k's own move, through mul's slopes there
-    logaddexp  the mean of the moves of all k, by their soft weights exp(mul(M, N) − P)
+    min, max   the tangent of the winning term
+    logaddexp  the mean of the tangents of all terms, by their soft weights exp(mul(M, N) − P)
 
-What is made of JAX's own operations and is linear in the moves JAX turns round by itself, so gradients of any order,
-forward and reverse, and vmap of them follow from this one rule. Operands are matrices or stacks of them.
+JAX transposes what is linear in the tangents, so gradients of any order, forward and reverse, and their vmap follow
+from this one rule. Operands are matrices or stacks of them.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "eq": jnp.equal, "ne": jnp.not_equal, "or": jnp.logical_or, "and": jnp.logical_and, "not": jnp.logical_not,
     "where": lambda c, a, b: jnp.where(c.astype(bool), a, b),
 }  # fmt: skip
-TRUTHS = ("lt", "le", "gt", "ge", "eq", "ne", "or", "and", "not")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "or", "and", "not")
 
 
-def has_slopes(ring: Semiring) -> str | None:
+def has_gradient(ring: Semiring) -> str | None:
     """None, or why a product over it cannot be differentiated."""
     sums = ring.add in (SEMIRINGS["plus_times"].add, SEMIRINGS["logaddexp_plus"].add)
     if ring.boolean or not (sums or ring.selective):
         return f"{ring} has no gradient: its add is neither +, min, max nor logaddexp of numbers"
-    strange = _strange(ring.mul)
-    return f"the {strange} of {ring} has no gradient" if strange else None
+    unknown = _unknown_operation(ring.mul)
+    return f"the {unknown} of {ring} has no gradient" if unknown else None
 
 
-def _strange(tree: Expression) -> str | None:
+def _unknown_operation(tree: Expression) -> str | None:
     if not isinstance(tree, Apply):
         return None
     if tree.op not in OPERATIONS:
         return tree.op
-    return next((found for found in map(_strange, tree.args) if found), None)
+    return next((found for found in map(_unknown_operation, tree.args) if found), None)
 
 
 def tangent(ring: Semiring, M: Any, N: Any, P: Any, arg: Any, tM: Any, tN: Any) -> Any:
     """The tangent of P for those of M and N; `arg` is the winning k where add picks one."""
-    refused = has_slopes(ring)
+    refused = has_gradient(ring)
     if refused:
         raise UsageError(f"{refused}: keep it outside of jax.grad and jax.jvp, or jax.lax.stop_gradient its operands")
     plain = SEMIRINGS["plus_times"]
@@ -62,7 +62,7 @@ def tangent(ring: Semiring, M: Any, N: Any, P: Any, arg: Any, tM: Any, tN: Any) 
     elif ring.selective:
         moved = _of_winners(ring, M, N, arg, tM, tN)
     else:
-        moved = _spread_out(ring, M, N, P, tM, tN)
+        moved = _of_terms(ring, M, N, P, tM, tN)
     return moved.astype(P.dtype)
 
 
@@ -76,8 +76,8 @@ def _of_winners(ring: Semiring, M: Any, N: Any, arg: Any, tM: Any, tN: Any) -> A
     return jnp.where(arg >= 0, moved, 0)
 
 
-def _spread_out(ring: Semiring, M: Any, N: Any, P: Any, tM: Any, tN: Any) -> Any:
-    """Any mul under + or logaddexp: XLA sums the m×k×n terms as it makes them."""
+def _of_terms(ring: Semiring, M: Any, N: Any, P: Any, tM: Any, tN: Any) -> Any:
+    """Any mul under + or logaddexp: XLA fuses the m×k×n terms into their sum."""
     sides = [(x[..., :, :, None], y[..., None, :, :]) for x, y in ((M, N), (tM, tN))]
     term, moved = jax.jvp(_function(ring.mul), *sides)
     if ring.add == SEMIRINGS["logaddexp_plus"].add:
@@ -101,7 +101,7 @@ def _function(tree: Expression) -> Callable[[Any, Any], Any]:
                 return jnp.asarray(jnp.inf if part.which == "largest" else -jnp.inf, x.dtype)
             assert isinstance(part, Apply)
             made = OPERATIONS[part.op](*(node(arg) for arg in part.args))
-            return made.astype(x.dtype) if part.op in TRUTHS else made
+            return made.astype(x.dtype) if part.op in COMPARISONS else made
 
         return node(tree)
 

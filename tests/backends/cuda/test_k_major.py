@@ -293,7 +293,7 @@ def test_eight_bit_floats_are_multiplied_as_float32(name):
         (
             (np.ones(4, np.float32), 1),
             tw.ShapeError,
-            r"the scale of M has shape \(4,\): pass one number, or 5 in a line",
+            r"the scale of M has shape \(4,\): pass one number, or 5 in a vector",
         ),
         ((1, np.ones(6)), tw.DtypeError, "the scale of N has dtype float64: pass float32"),
     ],

@@ -1,7 +1,7 @@
-"""Keywords that machine code signs: those whose values are few and known, as numbers in the bytes of one word.
+"""Keywords that machine code puts into a key: those with few known values, as numbers in the bytes of one 64-bit slot.
 
-A value is known by its address: True, False, and the names that stand in programs as they stand here, because Python
-keeps one of each (`sys.intern`). A name that a program puts together from pieces is another object: Python signs it.
+A value is recognised by its address: True, False, and names written as literals in programs, because Python interns
+those (`sys.intern`). A name that a program assembles at run time is another object: then Python makes the key.
 """
 
 from __future__ import annotations
@@ -12,44 +12,43 @@ from typing import Any
 
 from tilewise.algebra.builtin import ALIASES, SEMIRINGS
 
-OUT_BYTE, FIRST_BYTE = 0, 2  # the byte between them marks a gradient (`options.GRADIENT_BYTE`)
+FIRST_BYTE = 2  # byte 0 is 1 with `out`, byte 1 marks a gradient (`options.GRADIENT_BYTE`)
 VALUES: dict[str, tuple[Any, ...]] = {
     "precision": tuple(map(sys.intern, ("ieee", "high", "tf32"))),
     "semiring": tuple(map(sys.intern, (*SEMIRINGS, *ALIASES))),
     "accumulate": (False, True),
     "nonnegative": (False, True),
-}  # which no road takes elsewhere, and with which a prepared call differs from another only by its plan
+}  # none changes the route of a call: prepared calls that differ in them have another plan
 UNKNOWN = -1
 
 
-def words_text(held: Callable[[Any], int]) -> str:
-    """`worded(keywords, given)`: the word of a call's keywords, its lowest byte 1 where `out` is among them; UNKNOWN
-    where others are, or other values. `held`: the address of an object that stays."""
+def keyword_code_text(held: Callable[[Any], int]) -> str:
+    """`coded(keywords, given)`: the slot of a call's keywords; UNKNOWN if there are others, or other values. `held`:
+    the address of an object that is kept alive."""
     out = held(sys.intern("out"))
     text = f"""
-define private i64 @worded(ptr %keywords, i64 %given) {{
+define private i64 @coded(ptr %keywords, i64 %given) {{
 entry:
   %out = call ptr @PyDict_GetItem(ptr %keywords, ptr inttoptr (i64 {out} to ptr))
   %with.out = icmp ne ptr %out, null
-  %word.0 = zext i1 %with.out to i64
+  %code.0 = zext i1 %with.out to i64
   %found.0 = zext i1 %with.out to i64
-  br label %name.0
 """
     for number, (name, values) in enumerate(VALUES.items()):
         text += _keyword(number, held(sys.intern(name)), [held(value) for value in values])
     last = len(VALUES)
-    return f"""{text}name.{last}:
+    return f"""{text}
   %all = icmp eq i64 %found.{last}, %given
-  %answer = select i1 %all, i64 %word.{last}, i64 {UNKNOWN}
+  %answer = select i1 %all, i64 %code.{last}, i64 {UNKNOWN}
   ret i64 %answer
 }}
 """
 
 
 def _keyword(number: int, name: int, values: list[int]) -> str:
-    """One keyword: passed by where it is not given, and else the place of its value, from 1 on, in its own byte. A
-    value that is none of them is not counted as found."""
-    text = f"""name.{number}:
+    """One keyword: 0 in its byte if it is not given, else the position of its value, from 1 on. A value that is none of
+    them is not counted as found."""
+    text = f"""
   %value.{number} = call ptr @PyDict_GetItem(ptr %keywords, ptr inttoptr (i64 {name} to ptr))
   %place.{number}.0 = add i64 0, 0
 """
@@ -61,6 +60,5 @@ def _keyword(number: int, name: int, values: list[int]) -> str:
   %one.{number} = zext i1 %known.{number} to i64
   %found.{number + 1} = add i64 %found.{number}, %one.{number}
   %shifted.{number} = shl i64 %place.{number}.{len(values)}, {8 * (FIRST_BYTE + number)}
-  %word.{number + 1} = or i64 %word.{number}, %shifted.{number}
-  br label %name.{number + 1}
+  %code.{number + 1} = or i64 %code.{number}, %shifted.{number}
 """
