@@ -44,7 +44,7 @@ def test_each_thread_is_given_the_context_of_the_card_that_it_names(driver):
     assert driver.current == ["context 1", "context 0", "context 1"]
 
 
-def test_the_driver_says_what_the_planner_asks(driver):
+def test_the_driver_has_the_attributes_that_plans_need(driver):
     assert card.facts_of("cuda:0") == ("NVIDIA H200", (9, 0), 132, 1_980_000, 3_201_000, 6144)
 
 
@@ -63,11 +63,11 @@ def test_without_a_driver_the_refusal_names_the_device(driver, monkeypatch, answ
 
 
 def test_a_card_that_is_not_there_is_refused(driver, monkeypatch):
-    asked = []
-    monkeypatch.setattr(card, "open_card", asked.append)
+    opened = []
+    monkeypatch.setattr(card, "open_card", opened.append)
     with pytest.raises(DeviceError):
         card.make_current("cuda:2")
-    assert asked == ["cuda:2"]
+    assert opened == ["cuda:2"]
 
 
 @pytest.mark.parametrize(("setting", "left"), [
@@ -92,7 +92,7 @@ def test_a_card_that_is_hidden_is_refused_by_the_name_of_what_hides_it(monkeypat
         card.open_card("cuda:0")
 
 
-def test_cards_that_are_all_hidden_are_said_to_be(driver, monkeypatch):
+def test_hidden_cards_are_named_in_the_error(driver, monkeypatch):
     """With CUDA_VISIBLE_DEVICES empty the driver counts nothing, not even 0."""
     driver.cuInit, driver.cuDeviceGetCount = lambda flags: (100,), lambda: (100, None)
     monkeypatch.setattr(card, "cuda_core", lambda: SimpleNamespace(Device=None))

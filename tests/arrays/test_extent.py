@@ -24,7 +24,7 @@ from tilewise.planning.choose import make_plan
 
 
 class Liar:
-    """Whatever it is told to claim."""
+    """Claims any interface it is given."""
 
     def __init__(self, address, shape, held=None):
         self.held = held
@@ -60,7 +60,7 @@ def test_an_interface_to_no_memory_is_refused():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the advice is Linux's")
-def test_a_system_that_says_yes_to_every_advice_is_not_believed(monkeypatch):
+def test_advice_that_always_succeeds_is_not_used(monkeypatch):
     """User-mode qemu's madvise: `mapped` took what is not there for memory, and the kernel died of a signal."""
 
     class YesSayer:
@@ -108,7 +108,7 @@ class Capsule:
         return make(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
-@pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="pages cannot be asked for here")
+@pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="pages cannot be checked here")
 def test_dlpack_of_no_memory_is_refused():
     held = np.ones((2, 2))
     right = Capsule(held.ctypes.data, 2, 2)
@@ -175,15 +175,15 @@ def test_arrays_on_a_card_are_held_against_their_allocation(monkeypatch):
         check_on_card(0x5000, 0x5001, "M")
 
 
-def test_pages_that_are_not_there_are_told_from_those_that_are():
+def test_unmapped_pages_are_found():
     x = np.ones(100000)
     assert mapped(x.ctypes.data, x.ctypes.data + x.nbytes)
     if sys.platform in ("linux", "darwin"):
         assert not mapped(4096, 8192)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems tell holes only")
-def test_pages_that_may_not_be_read_or_written_are_told_too():
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems find unmapped pages only")
+def test_pages_without_read_or_write_access_are_found():
     """Reserved pages are the process's own, and to read them is a signal all the same."""
     library = ctypes.CDLL(None)
     library.mmap.restype = ctypes.c_void_p
@@ -210,7 +210,7 @@ def test_dlpack_of_a_negative_extent_is_a_sentence():
 
 
 class Memory:
-    """Of CuPy, as far as it is asked."""
+    """The part of CuPy that is used."""
 
     def __init__(self, ptr, size):
         self.ptr, self.size = ptr, size
@@ -255,11 +255,11 @@ def test_cupy_arrays_are_held_against_their_memory(cupy, monkeypatch):
             cupy_library.CUPY.operand(liar, "M")
     with pytest.raises(ShapeError, match=r"reaches from byte -720 to 80 of memory on the card"):
         cupy_library.CUPY.operand(cupy_array((10, 10), (-80, 8)), "M")
-    asked = []
-    monkeypatch.setattr(cupy_library, "check_on_card", lambda *words: asked.append(words))
+    checked = []
+    monkeypatch.setattr(cupy_library, "check_on_card", lambda *range_: checked.append(range_))
     stranger = cupy_array((10, 10), (80, 8), memory=UnownedMemory(0x1000, 800))
     cupy_library.CUPY.operand(stranger, "M")
-    assert asked == [(0x1000, 0x1000 + 800, "M")]
+    assert checked == [(0x1000, 0x1000 + 800, "M")]
     assert not holds(stranger)
 
 
@@ -269,7 +269,10 @@ def test_a_prepared_call_on_a_card_refuses_what_its_memory_does_not_hold():
         address=id, stream=lambda: 0, take=None, pointer=None, give_back=None, holds=lambda like: lambda x: x != "liar"
     )
     launcher = types.SimpleNamespace(
-        scratch_bytes=0, header=1, launch=lambda *words: launched.append(words) or 0, settled=lambda *_, **__: True
+        scratch_bytes=0,
+        header=1,
+        launch=lambda *arguments: launched.append(arguments) or 0,
+        settled=lambda *_, **__: True,
     )
     call = OnCard(launcher, library, lambda: "fresh", ("M", "N", "P"))
     assert call("M", "N", {}) == "fresh"

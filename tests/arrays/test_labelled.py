@@ -9,7 +9,7 @@ import tilewise as tw
 
 
 class Frame:
-    """As pandas and xarray present themselves to NumPy: values for whoever asks, ufuncs by their own rules."""
+    """Like pandas and xarray: convertible to NumPy, with ufuncs of their own."""
 
     ndim = 2
 

@@ -12,7 +12,7 @@ from tilewise.arrays.numpy_library import NUMPY
 
 
 class Foreign:
-    """An array of a library nobody has heard of: it speaks DLPack and nothing else."""
+    """An array of an unknown library, with DLPack and nothing else."""
 
     def __init__(self, data):
         self.data = data
@@ -25,7 +25,7 @@ class Foreign:
 
 
 class Namespaced(Foreign):
-    """One that also names its namespace, as the array API standard asks."""
+    """One with a namespace, as the array API standard requires."""
 
     def __array_namespace__(self):
         return type("namespace", (), {"from_dlpack": staticmethod(lambda x: Namespaced(np.from_dlpack(x)))})

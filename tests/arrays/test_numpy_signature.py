@@ -1,4 +1,4 @@
-"""The signature that machine code reads says the same as the one that Python asks for."""
+"""The signature by machine code distinguishes the same calls as the one by Python."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_keys_are_equal_where_they_should_be_and_only_there():
     by_key, by_python, held = {}, {}, []
     for _ in range(4000):
         M, N = drawn(rng), drawn(rng)
-        held.append((M, N))  # dtypes are known by their addresses
-        said, asked = quick(M, N, {}), numpy_signature(M, N, {})
-        assert (said is None) == (asked is None), f"seed {seed}"
-        if said is None:
+        held.append((M, N))  # keys contain addresses of dtypes
+        quick_key, python_key = quick(M, N, {}), numpy_signature(M, N, {})
+        assert (quick_key is None) == (python_key is None), f"seed {seed}"
+        if quick_key is None:
             continue
-        named = (*asked[:4], id(M.dtype), id(N.dtype))
-        assert by_key.setdefault(said, named) == named, f"seed {seed}"
-        assert by_python.setdefault(named, said) == said, f"seed {seed}"
+        named = (*python_key[:4], id(M.dtype), id(N.dtype))
+        assert by_key.setdefault(quick_key, named) == named, f"seed {seed}"
+        assert by_python.setdefault(named, quick_key) == quick_key, f"seed {seed}"
     assert len(by_key) > 100
 
 
@@ -60,7 +60,7 @@ KEYWORDS = {
 }  # fmt: skip
 
 
-def test_keywords_are_told_apart_as_python_tells_them():
+def test_keywords_are_distinguished_as_by_python():
     quick, seed = quickest_signature(), next_seed() % 2**32
     rng = np.random.default_rng(seed)
     M, N = np.ones((3, 3)), np.ones((3, 3))
@@ -69,16 +69,16 @@ def test_keywords_are_told_apart_as_python_tells_them():
         names = rng.permutation(list(KEYWORDS))[: rng.integers(0, 5)]
         keywords = {str(name): KEYWORDS[name][rng.integers(len(KEYWORDS[name]))] for name in names}
         keywords = {sys.intern(name): value for name, value in keywords.items()}
-        said, asked = quick(M, N, keywords), numpy_signature(M, N, keywords)
-        assert (said is None) == (asked is None), f"seed {seed}: {keywords}"
-        if said is None:
+        quick_key, python_key = quick(M, N, keywords), numpy_signature(M, N, keywords)
+        assert (quick_key is None) == (python_key is None), f"seed {seed}: {keywords}"
+        if quick_key is None:
             continue
-        assert by_key.setdefault(said, asked) == asked, f"seed {seed}: {keywords}"
+        assert by_key.setdefault(quick_key, python_key) == python_key, f"seed {seed}: {keywords}"
     assert len(by_key) > 500
     assert len(by_key) < 2 * len(set(by_key.values())), "a call may have a key from Python beside its own, no more"
 
 
-def test_strange_keywords_and_other_classes_go_the_way_of_python():
+def test_unknown_keywords_and_other_classes_are_signed_by_python():
     quick, A = quickest_signature(), np.ones((3, 3), np.float32)
     spelled = "".join(["semi", "ring"])  # another string than the one that is looked for
     for keywords in ({spelled: "min_plus"}, {"alpha": np.float64(2)}, {"dtype": np.dtype("f4")}, {"wrong": 1}):

@@ -81,7 +81,7 @@ def test_gradients_are_jaxs_own(shapes):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-def test_what_is_not_there_says_so():
+def test_unsupported_arguments_are_refused():
     M = values(3, 3)
     product = tw.Semiring("product", add=lambda x, y: x * y, mul=lambda x, y: x + y, zero=1, pad_m=1, pad_n=0)
     with pytest.raises(tw.UsageError, match="product has no gradient: its add is neither"):
@@ -92,7 +92,7 @@ def test_what_is_not_there_says_so():
         jax.jit(tw.matmul)(M, values(4, 4))
 
 
-def test_on_a_card_jit_is_asked_to_step_aside(monkeypatch):
+def test_on_a_card_jit_is_refused(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     M = values(3, 3)
     with jax.default_device(None), pytest.raises(tw.UsageError, match="call tilewise outside of jit"):
@@ -111,7 +111,7 @@ def test_a_second_eager_call_is_a_prepared_one(shapes, monkeypatch):
             tw.matmul(*(values(*shape).astype(dtype) for shape in shapes), **keywords)
             M, N = (values(*shape, seed=7).astype(dtype) for shape in shapes)
             with monkeypatch.context() as never:
-                never.setattr(api, "_first_call", lambda *_: pytest.fail("it was understood anew"))
+                never.setattr(api, "_first_call", lambda *_: pytest.fail("it was bound again"))
                 P = tw.matmul(M, N, **keywords)
             assert isinstance(P, jax.Array)
             assert P.dtype == M.dtype
@@ -207,7 +207,7 @@ def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypa
                 np.testing.assert_array_equal(np.asarray(one, np.float64), np.asarray(two, np.float64))
 
 
-def test_what_cannot_be_inside_jit_is_said_while_tracing_or_by_xla():
+def test_errors_inside_jit_are_raised_while_tracing_or_by_xla():
     for dtype in ("float32", "bfloat16"):
         M = values(3, 3).astype(dtype)
         with pytest.raises(tw.UsageError, match="plus_times picks none"):
@@ -218,7 +218,7 @@ def test_what_cannot_be_inside_jit_is_said_while_tracing_or_by_xla():
 
 
 def test_a_program_knows_its_process():
-    """Addresses stand in it: one that is kept on disk must never be found by another process."""
+    """It contains addresses: one that is cached on disk must never be found by another process."""
     text = jax.jit(tw.matmul).lower(values(3, 3), values(3, 3)).as_text()
     assert ours_native.TARGET in text
     assert str(ours_native.PROCESS) in text

@@ -33,7 +33,7 @@ def small(kind, *shape):
 
 
 def test_pairs_of_dtypes_are_promoted_as_jax_does(wide):
-    """Some of all pairs, drawn once: each is compiled anew."""
+    """Some of all pairs, drawn once: each is compiled."""
     pairs = [(m, n) for m, n in product(KINDS + WIDE * wide, repeat=2) if m != n]
     drawn = np.random.default_rng(3).choice(len(pairs), 12, replace=False)
     wrong = []
@@ -97,6 +97,6 @@ def test_einsum_chain_and_power_have_no_wide_results_without_x64():
         assert call().dtype == "float32"
 
 
-def test_dtype_asked_for_is_what_comes(wide):
+def test_the_requested_dtype_is_returned(wide):
     M, N = small("float16", 3, 4), small("int32", 4, 2)
     assert tw.matmul(M, N, dtype="float32").dtype == "float32"

@@ -85,7 +85,7 @@ def test_einsum_of_two_is_one_product_or_left_alone(equation):
     torch.manual_seed(seed)
     size = dict(zip("bhijkqd", torch.randint(2, 7, (7,)).tolist(), strict=True))
     left, right = equation.partition("->")[0].split(",")
-    M, N = (torch.randn([size[c] for c in word], requires_grad=True) for word in (left, right))
+    M, N = (torch.randn([size[c] for c in labels], requires_grad=True) for labels in (left, right))
     expected = torch.einsum(equation, M, N)
     moved = torch.randn_like(expected)
     theirs = torch.autograd.grad(expected, (M, N), moved)
@@ -118,7 +118,7 @@ def test_a_layer_whose_products_all_stay_runs_as_torchs_own():
     net, x = model(), torch.randn(4, 33)
     with tw.torch.accelerate() as done:
         made = net(x)
-    assert "Addmm" in made.grad_fn.name(), "no function of ours stands in its way"
+    assert "Addmm" in made.grad_fn.name(), "torch's own function runs"
     assert (done.routed, done.left) == (0, 5)
     assert all("nothing is known" in c.why for c in done.choices)
 
@@ -136,7 +136,7 @@ def test_autocast_is_kept(dtype):
         torch.testing.assert_close(a, b, rtol=5e-2, atol=5e-1)
 
 
-def test_an_unknown_word_is_named():
+def test_an_unknown_value_of_when_is_named():
     with pytest.raises(tw.UsageError, match="when='sometimes'"):
         tw.torch.accelerate("sometimes")
 
@@ -162,7 +162,7 @@ def test_the_model_of_the_vendor_knows_its_cliff(shape, dtype, wins, monkeypatch
     account = room.Account()
     with monkeypatch.context() as patched:
         if (not wins and not theirs) or on_sixteen_bytes(plan.problem):
-            patched.setattr(room, "make_plan", None)  # torch keeps it whatever ours would take: nobody plans
+            patched.setattr(room, "make_plan", None)  # torch keeps it whatever our time: no plan is made
         chosen = account.choice_of("mm", ((m, k), (k, n), (k, 1), (n, 1)), (kind, kind), "cuda:0")
     chosen.calls = 1
     assert account.choices == [chosen]
@@ -189,8 +189,8 @@ def test_a_row_is_aligned_by_its_stride_and_its_first_byte():
     assert on_sixteen_bytes(aligned)
     assert not on_sixteen_bytes(problem_of_shape(16, 16, 17, "bfloat16"))
     assert not on_sixteen_bytes(problem_of_shape(16, 17, 16, "bfloat16"))
-    turned = tw.plan(torch.ones(16, 16, dtype=torch.bfloat16), torch.ones(17, 16, dtype=torch.bfloat16).T[:, :16])
-    assert on_sixteen_bytes(turned.problem)
+    transposed = tw.plan(torch.ones(16, 16, dtype=torch.bfloat16), torch.ones(17, 16, dtype=torch.bfloat16).T[:, :16])
+    assert on_sixteen_bytes(transposed.problem)
 
 
 @pytest.mark.parametrize(("rows", "taken"), [(300, False), (8184, True)])
@@ -315,8 +315,10 @@ def test_a_block_fetches_no_compiler():
 @pytest.mark.slow
 def test_code_that_torch_keeps_on_disk_finds_our_call(tmp_path):
     """The second process runs no pass (before torch 2.7 it does): what its code calls is registered all the same."""
-    told = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
-    words = [sys.executable, "-c", FRESH, "compile"]
-    said = [subprocess.run(words, env=told, check=True, capture_output=True, text=True).stdout for _ in range(2)]
-    assert said[0] == "routed 2\n"
-    assert said[1] in ("routed 1\n", "routed 2\n")
+    environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
+    command = [sys.executable, "-c", FRESH, "compile"]
+    printed = [
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in range(2)
+    ]
+    assert printed[0] == "routed 2\n"
+    assert printed[1] in ("routed 1\n", "routed 2\n")

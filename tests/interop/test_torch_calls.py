@@ -44,7 +44,7 @@ def test_it_is_kept_and_views_are_their_own():
     for view in (memory[:20, :20], memory.T[:20, :20], memory[::2, 3:23], memory[:20, 5:25]):
         for _ in range(2):
             torch.testing.assert_close(tw.matmul(view, view), view @ view)
-    assert len(PREPARED) == (4 if exchange_functions() else 3)  # who signs by DLPack's table tells alignments apart
+    assert len(PREPARED) == (4 if exchange_functions() else 3)  # keys from DLPack's table contain alignments
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
@@ -69,11 +69,11 @@ def test_a_storage_that_is_gone_is_refused():
         tw.matmul(gone, N)
 
 
-def test_a_sign_that_is_still_to_be_turned():
-    turned = torch.randn(6, 6, dtype=torch.complex128).conj().imag
-    assert turned.is_neg()
+def test_a_lazy_negation():
+    negated = torch.randn(6, 6, dtype=torch.complex128).conj().imag
+    assert negated.is_neg()
     for _ in range(2):
-        torch.testing.assert_close(tw.matmul(turned, turned), turned @ turned)
+        torch.testing.assert_close(tw.matmul(negated, negated), negated @ negated)
 
 
 def test_a_dtype_that_numpy_does_not_have_is_right_again_and_again():
@@ -121,7 +121,7 @@ def all_of(product):
 
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_the_second_call_with_keywords_is_a_prepared_one(name, monkeypatch):
-    """On tensors of other values, with the same bits as a call that is understood anew."""
+    """On tensors of other values, with the same bits as a first call."""
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = random.Random(seed)
@@ -134,11 +134,11 @@ def test_the_second_call_with_keywords_is_a_prepared_one(name, monkeypatch):
         dtype = getattr(torch, kind)
         m, k, n = (rng.choice((1, 3, 8, 70)) for _ in range(3))
         stack = (3,) if rng.random() < 0.3 and "scales" not in KEYWORDS[name] else ()
-        turned = rng.random() < 0.3
+        transposed = rng.random() < 0.3
 
-        def drawn(shapes=((*stack, m, k), (k, n)), dtype=dtype, turned=turned):
+        def drawn(shapes=((*stack, m, k), (k, n)), dtype=dtype, transposed=transposed):
             M, N = (torch.randn(s).mul(5).to(dtype) for s in shapes)
-            return M, N.mT.contiguous().mT if turned else N
+            return M, N.mT.contiguous().mT if transposed else N
 
         def given(stack=stack, m=m, n=n, dtype=dtype):
             made = dict(KEYWORDS[name])
@@ -152,12 +152,12 @@ def test_the_second_call_with_keywords_is_a_prepared_one(name, monkeypatch):
         (M, N), keywords = drawn(), given()
         again = {key: x.clone() if key == "out" else x for key, x in keywords.items()}
         with monkeypatch.context() as never:
-            never.setattr(api, "_first_call", lambda *_: pytest.fail("it was understood anew"))
+            never.setattr(api, "_first_call", lambda *_: pytest.fail("it was bound again"))
             made = all_of(tw.matmul(M, N, **keywords))
         PREPARED.clear()
         for one, two in zip(made, all_of(tw.matmul(M, N, **again)), strict=True):
             assert one.dtype == two.dtype
-            assert torch.equal(one, two), (kind, m, k, n, stack, turned)
+            assert torch.equal(one, two), (kind, m, k, n, stack, transposed)
         assert "out" not in keywords or made[0] is keywords["out"]
 
 
@@ -196,7 +196,7 @@ def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
     tw.matmul(M, N)
     with torch.no_grad():
         tw.matmul(M, N)
-    monkeypatch.setattr(api, "Options", None)  # nothing is understood
+    monkeypatch.setattr(api, "Options", None)  # nothing is bound
     monkeypatch.setattr(torch.Tensor, "detach", None)
     assert tw.matmul(M, N).requires_grad
 
@@ -213,7 +213,7 @@ def test_later_products_with_gradients_are_the_first_over_every_choice(semiring,
 
     PREPARED.clear()
     expected = followed()
-    monkeypatch.setattr(api, "road_of", lambda *_: None)  # nobody else differentiates
+    monkeypatch.setattr(api, "road_of", lambda *_: None)  # no other route
     for _ in range(3):
         for ours, theirs in zip(followed(), expected, strict=True):
             torch.testing.assert_close(ours, theirs)

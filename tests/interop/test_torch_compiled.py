@@ -84,7 +84,7 @@ def test_a_block_takes_forward_and_backward_and_other_sizes_do_not_recompile(gra
     close(step(compiled, net, batch(4)), expected[4])
 
 
-def test_what_does_not_win_is_left_as_it_was_and_said(graphs):
+def test_products_that_are_not_faster_stay_and_are_reported(graphs):
     net = Net()
     compiled = torch.compile(net, fullgraph=True)
     with tw.torch.accelerate() as done:

@@ -17,12 +17,12 @@ def drawn(dtype=torch.float32, lead=()):
     seed = next_seed() % 2**31
     print("seed", seed)
     torch.manual_seed(seed)
-    rows, width, words = (int(torch.randint(2, most, ())) for most in (40, 20, 90))
+    rows, width, classes = (int(torch.randint(2, most, ())) for most in (40, 20, 90))
     shape = (*lead, rows) if lead else (rows,)
     x = (torch.randn(*shape, width)).to(dtype).requires_grad_()
-    w = torch.randn(words, width).to(dtype).requires_grad_()
-    b = torch.randn(words).to(dtype).requires_grad_()
-    target = torch.randint(words, shape)
+    w = torch.randn(classes, width).to(dtype).requires_grad_()
+    b = torch.randn(classes).to(dtype).requires_grad_()
+    target = torch.randint(classes, shape)
     target[..., 0] = -100
     return x, w, b, target
 
@@ -85,10 +85,10 @@ def test_only_a_band_of_logits_is_held(monkeypatch):
 def test_what_fresh_memory_holds_does_not_reach_a_gradient(monkeypatch):
     empty = torch.empty
     monkeypatch.setattr(room.torch, "empty", lambda *size, **how: empty(*size, **how).fill_(float("nan")))
-    for rows, words, width in ((70, 9, 13), (68, 85, 4), (75, 81, 19)):
+    for rows, classes, width in ((70, 9, 13), (68, 85, 4), (75, 81, 19)):
         x = torch.randn(rows, width).bfloat16().requires_grad_()
-        w = torch.randn(words, width).bfloat16().requires_grad_()
-        tw.torch.linear_cross_entropy(x, w, torch.randint(words, (rows,))).backward()
+        w = torch.randn(classes, width).bfloat16().requires_grad_()
+        tw.torch.linear_cross_entropy(x, w, torch.randint(classes, (rows,))).backward()
         assert x.grad.isfinite().all()
         assert w.grad.isfinite().all()
 
@@ -103,7 +103,7 @@ def test_autocast_takes_its_dtype():
     torch.testing.assert_close(loss, exact, rtol=5e-2, atol=5e-2)
 
 
-def test_what_does_not_fit_is_said():
+def test_arguments_that_do_not_fit_are_refused():
     x, w, _, target = drawn()
     with pytest.raises(tw.UsageError, match="reduction='median'"):
         tw.torch.linear_cross_entropy(x, w, target, reduction="median")

@@ -7,21 +7,21 @@ import torch
 
 import tilewise as tw
 
-WORDS = ["ij,jk->ik", "bij,bjk->bik", "ij,jk,kl->il", "bi,bi->b", "ij->j", "ii->i", "i,j->ij", "ij,ij,jk->k"]
+EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "ij,jk,kl->il", "bi,bi->b", "ij->j", "ii->i", "i,j->ij", "ij,ij,jk->k"]
 SIZES = {"i": 3, "j": 3, "k": 4, "l": 2, "b": 3}
 
 
-def operands(words):
+def operands(equation):
     return [
         torch.randn([SIZES[c] for c in w], dtype=torch.float64, requires_grad=True)
-        for w in words.split("->")[0].split(",")
+        for w in equation.split("->")[0].split(",")
     ]
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_values_and_gradients_are_torchs(words):
-    given = operands(words)
-    made, theirs = tw.einsum(words, *given), torch.einsum(words, *given)
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_values_and_gradients_are_torchs(equation):
+    given = operands(equation)
+    made, theirs = tw.einsum(equation, *given), torch.einsum(equation, *given)
     torch.testing.assert_close(made, theirs)
     weight = torch.randn_like(theirs)
     for mine, other in zip(
@@ -33,10 +33,10 @@ def test_values_and_gradients_are_torchs(words):
 
 
 @pytest.mark.parametrize("semiring", ["min_plus", "logaddexp_plus", "max_min"])
-@pytest.mark.parametrize("words", WORDS)
-def test_gradients_over_other_semirings(words, semiring):
-    given = operands(words)
-    assert torch.autograd.gradcheck(lambda *x: tw.einsum(words, *x, semiring=semiring), given)
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_gradients_over_other_semirings(equation, semiring):
+    given = operands(equation)
+    assert torch.autograd.gradcheck(lambda *x: tw.einsum(equation, *x, semiring=semiring), given)
 
 
 def test_chain_power_and_matvec():

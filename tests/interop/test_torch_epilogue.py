@@ -57,7 +57,7 @@ def test_a_bias_alone_may_want_a_gradient():
     torch.testing.assert_close(bias.grad, torch.full((7,), 6.0, dtype=torch.float64))
 
 
-def test_what_cannot_be_is_said_where_gradients_flow_too():
+def test_refusals_are_the_same_with_gradients():
     M, N, bias = (x.requires_grad_() for x in operands())
     with pytest.raises(tw.UsageError, match="need plus_times, and the semiring is min_plus"):
         tw.matmul(M, N, bias=bias, semiring="min_plus")
@@ -66,7 +66,7 @@ def test_what_cannot_be_is_said_where_gradients_flow_too():
 
 
 def test_a_bias_that_is_copied_first_is_not_remembered_by_its_address():
-    """The copy is gone by the next call, whoever has its memory then; a bias of another library is refused in words."""
+    """The copy is freed before the next call; a bias of another library is refused with a message."""
     M, N, bias = operands()
     wide = torch.randn(14, dtype=torch.float64)
     exact = M @ N + wide[::2]

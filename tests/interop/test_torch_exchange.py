@@ -38,22 +38,22 @@ def drawn(rng):
     return view.mT if view.dim() > 1 and rng.random() < 0.3 else view
 
 
-def told(x):
+def described(x):
     return (tuple(x.shape), x.stride(), x.dtype, x.data_ptr() & 15)
 
 
 def test_keys_are_equal_where_they_should_be_and_only_there():
     seed = next_seed() % 2**32
-    rng, by_key, by_words = random.Random(seed), {}, {}
+    rng, by_key, by_description = random.Random(seed), {}, {}
     for _ in range(4000):
         tensors = [drawn(rng) for _ in range(rng.choice([2, 3]))]
         key = sign(*tensors[:2], {"out": tensors[2]} if len(tensors) == 3 else {})
         unit = all(any(n > 1 and s == 1 for n, s in zip(x.shape, x.stride(), strict=True)) for x in tensors)
         assert (key is BY_PYTHON) == (not unit or any(x.dim() > 4 for x in tensors)), f"seed {seed}"
         if key is not BY_PYTHON:
-            words = tuple(map(told, tensors))
-            assert by_key.setdefault(key, words) == words, f"seed {seed}"
-            assert by_words.setdefault(words, key) == key, f"seed {seed}"
+            description = tuple(map(described, tensors))
+            assert by_key.setdefault(key, description) == description, f"seed {seed}"
+            assert by_description.setdefault(description, key) == key, f"seed {seed}"
     assert len(by_key) > 100
 
 
@@ -62,7 +62,7 @@ class Wrapped(torch.Tensor):
 
 
 @pytest.mark.filterwarnings("ignore:.*(beta|prototype).*:UserWarning")
-def test_what_the_table_cannot_tell_whole_goes_by_python():
+def test_tensors_that_the_table_does_not_describe_are_signed_by_python():
     A = torch.ones(4, 4)
     strange = [
         A.to_sparse(), A.to_sparse_csr(), A.as_subclass(Wrapped), A.to("meta"), torch.empty(0, 4), [[1.0]], None,
@@ -83,8 +83,8 @@ def test_keywords_of_few_values_are_signed_and_no_others():
         given |= {"out": B} if rng.random() < 0.5 else {}
         key = sign(A, A, dict(rng.sample(sorted(given.items(), key=str), len(given))))  # in any order
         assert key is not BY_PYTHON, f"seed {seed}: {given}"
-        told = frozenset((name, str(value)) for name, value in given.items())
-        assert by_key.setdefault(key, told) == told, f"seed {seed}"
+        texts = frozenset((name, str(value)) for name, value in given.items())
+        assert by_key.setdefault(key, texts) == texts, f"seed {seed}"
         assert not wants_gradient(key)
     assert len(by_key) > 300
     others = [
@@ -101,7 +101,7 @@ def test_keywords_of_few_values_are_signed_and_no_others():
         assert sign(A, A, {"precision": "high"}) is BY_PYTHON
 
 
-def test_calls_signed_by_words_are_each_their_own():
+def test_calls_with_other_keywords_have_other_keys():
     """Prepared under one keyword, never served to another: each against NumPy, in any order, twice and thrice."""
     seed = next_seed() % 2**32
     rng = random.Random(seed)
@@ -138,10 +138,10 @@ def test_what_torch_follows_goes_by_python():
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             return function(*args, **(kwargs or {}))
 
-    A, said = torch.ones(4, 4), []
+    A, answers = torch.ones(4, 4), []
 
-    def asked(x):
-        said.append(sign(A, A) is BY_PYTHON)
+    def signed(x):
+        answers.append(sign(A, A) is BY_PYTHON)
         return x
 
     weight = torch.nn.Parameter(torch.ones(4, 4))
@@ -158,13 +158,13 @@ def test_what_torch_follows_goes_by_python():
         assert sign(A, weight) is BY_PYTHON
         assert sign(A, A, {"out": A}) is not BY_PYTHON, "as torch's own products into out="
     with Counting():
-        asked(A)
-    torch.func.vmap(asked)(A)
-    torch.jit.trace(asked, (A,), check_trace=False)
+        signed(A)
+    torch.func.vmap(signed)(A)
+    torch.jit.trace(signed, (A,), check_trace=False)
     with torch.autograd.forward_ad.dual_level():
-        asked(A)
-    assert len(said) == 4
-    assert all(said)
+        signed(A)
+    assert len(answers) == 4
+    assert all(answers)
     assert sign(A, A) is not BY_PYTHON
 
 
@@ -176,12 +176,12 @@ def test_an_error_inside_is_none_of_the_callers():
     assert sign(A, A) == sign(A.clone(), A)
 
 
-def test_addresses_and_words_arrive_where_it_launches():
+def test_addresses_and_arguments_arrive_at_the_launch():
     seen = []
 
     @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    def fill(*words):
-        seen.append(words)
+    def fill(*arguments):
+        seen.append(arguments)
         return 41 << 32
 
     launch = tensor_launcher(ctypes.cast(fill, ctypes.c_void_p).value)
@@ -209,8 +209,8 @@ def test_a_prepared_call_reads_its_tensors_takes_scratch_and_falls_back():
     answers, seen, scratch, otherwise = [0], [], [], []
 
     @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    def fill(*words):
-        seen.append(words)
+    def fill(*arguments):
+        seen.append(arguments)
         return answers[-1]
 
     class Library:
@@ -234,8 +234,8 @@ def test_a_prepared_call_reads_its_tensors_takes_scratch_and_falls_back():
         assert made is not P
         assert call(M, N, {"out": P}) is P
         at = 1 << 30 if nbytes else 0
-        words = [(77, M.data_ptr(), N.data_ptr(), x.data_ptr(), at, 0) for x in (made, P)]
-        assert seen[-2:] == words
+        arguments = [(77, M.data_ptr(), N.data_ptr(), x.data_ptr(), at, 0) for x in (made, P)]
+        assert seen[-2:] == arguments
         assert scratch == ([(512, 5), at] * 2 if nbytes else [])
         answers.append(-1)  # P shares memory with M or N
         assert call(M, N, {"out": P}) is None

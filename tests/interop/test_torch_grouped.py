@@ -68,7 +68,7 @@ def test_operators_agree_with_their_fakes():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("along", ["rows", "k"])
 def test_groups_on_the_host_are_prepared_by_their_sizes(monkeypatch, dtype, along):
-    """None goes the way of a call of its own: that took a millisecond and a half for each group of tensors."""
+    """No group is a call of matmul, which took a millisecond and a half for each group of tensors."""
     torch.manual_seed(2)
     ends = [3, 3, 10, 12]
     x = torch.randint(-4, 5, (14, 6)).to(dtype)

@@ -1,4 +1,4 @@
-"""The head with 50,257 words: the example trains, the benchmark's contestants agree."""
+"""The head with 50,257 classes: the example trains, the benchmark's competitors agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_example_trains_before_and_after():
     assert "tilewise.torch.Linear" in done.stdout
 
 
-def test_all_contestants_are_checked_and_timed():
+def test_all_competitors_are_checked_and_timed():
     rows = linear.forward_and_backward((16, 24, 51), "float32", rounds=2, device="cpu")
     assert [row["kernel"] for row in rows][:3] == ["tilewise", "tilewise, rows on lines", "torch"]
     assert all(row["seconds"] > 0 and row["relative_error"] < 1e-5 for row in rows)

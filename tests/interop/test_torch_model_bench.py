@@ -1,4 +1,4 @@
-"""Whole steps of every model: all contestants learn the same, whoever multiplies."""
+"""Whole steps of every model: all competitors learn the same."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tilewise.interop.torch import choice
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", models.KINDS)
-def test_all_contestants_learn_the_same_with_our_products(kind, monkeypatch):
+def test_all_competitors_learn_the_same_with_our_products(kind, monkeypatch):
     real = choice.Account._decide
 
-    def all_win(self, *asked):
-        made = real(self, *asked)
+    def all_win(self, *arguments):
+        made = real(self, *arguments)
         made.routed = True
         return made
 
@@ -34,7 +34,7 @@ def test_all_contestants_learn_the_same_with_our_products(kind, monkeypatch):
         assert row["seconds"] > 0
     if kind != "mlp":
         sizes = models.sizes_of(kind, "odd", "cpu")
-        assert rows[0]["loss"] < 1.1 * math.log(sizes.vocabulary), "about a guess over all words, or better"
+        assert rows[0]["loss"] < 1.1 * math.log(sizes.vocabulary), "about a guess over all classes, or better"
     ((_, head, cells),) = report.tables({"suite": "model", "rows": rows})
     assert all(len(row) == len(head) for row in cells)
 

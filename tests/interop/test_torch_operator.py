@@ -34,7 +34,7 @@ def test_opcheck_of_other_dtypes(dtype):
     torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, "plus_times", "high"))
 
 
-def test_opcheck_of_products_whose_rows_start_on_lines():
+def test_opcheck_of_products_with_aligned_rows():
     M, N = torch.randn(3, 5, requires_grad=True), torch.randn(5, 7, requires_grad=True)
     torch.library.opcheck(torch.ops.tilewise.matmul_on_lines.default, (M, N, "high"))
     made = torch.ops.tilewise.matmul_on_lines(M, N, "high")
@@ -173,7 +173,7 @@ def test_strides_of_every_kind_are_read_as_they_lie(dtype):
         before = memory.clone()
         with Copies() as copies:
             P = tw.matmul(M, N)
-        assert not [name for name in copies.seen if any(word in name for word in ("copy", "clone", "contiguous"))]
+        assert not [name for name in copies.seen if any(part in name for part in ("copy", "clone", "contiguous"))]
         assert torch.equal(memory, before)
         torch.testing.assert_close(
             P.float(), M.float() @ N.float(), rtol=2e-2, atol=2e-1 if dtype != torch.float32 else 1e-4
@@ -192,7 +192,7 @@ def test_the_promise_of_nonnegative_operands_reaches_the_product(monkeypatch):
     torch.library.opcheck(torch.ops.tilewise.matmul, (M, N, "min_plus", "high", True))
 
 
-def test_what_torch_cannot_follow_says_so():
+def test_keywords_without_gradients_are_refused():
     M = torch.randn(3, 3, requires_grad=True)
     with pytest.raises(tw.UsageError, match="out= has no gradient"):
         tw.matmul(M, M, out=torch.empty(3, 3))

@@ -21,18 +21,18 @@ class Tied(torch.nn.Module):
     def __init__(self, seed):
         super().__init__()
         torch.manual_seed(seed)
-        words, width, hidden = (2 * int(x) + 3 for x in torch.randint(2, 20, (3,)))
-        self.words = torch.nn.Embedding(words, width)
+        tokens, width, hidden = (2 * int(x) + 3 for x in torch.randint(2, 20, (3,)))
+        self.embedding = torch.nn.Embedding(tokens, width)
         self.up, self.down = torch.nn.Linear(width, hidden), torch.nn.Linear(hidden, width)
-        self.head = torch.nn.Linear(width, words, bias=False)
-        self.head.weight = self.words.weight
+        self.head = torch.nn.Linear(width, tokens, bias=False)
+        self.head.weight = self.embedding.weight
         self.saves = False
 
     def part(self, x):
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
     def forward(self, x):
-        made = self.words(x)
+        made = self.embedding(x)
         made = made + (checkpoint(self.part, made, use_reentrant=False) if self.saves else self.part(made))
         return self.head(made)
 
@@ -56,14 +56,14 @@ def close(got, expected, **how):
         torch.testing.assert_close(a, b, **how)
 
 
-def words(model):
-    return torch.randint(model.words.num_embeddings, (2, 5))
+def tokens_of(model):
+    return torch.randint(model.embedding.num_embeddings, (2, 5))
 
 
 @pytest.mark.parametrize("number", range(3))
 def test_random_models_step_alike_and_come_back_whole(number, seed):
     model = Tied(seed + number)
-    x = words(model)
+    x = tokens_of(model)
     before = {name: list(layer.__dict__) for name, layer in model.named_modules()}
     kinds = [type(layer) for layer in model.modules()]
     state, expected = copy.deepcopy(model.state_dict()), step(model, x)
@@ -73,7 +73,7 @@ def test_random_models_step_alike_and_come_back_whole(number, seed):
     assert isinstance(model.head, torch.nn.Linear)
     close(step(model, x), expected)
     assert tw.torch.choices("always").routed == taken + 9, "three layers, three products each"
-    assert model.head.weight is model.words.weight
+    assert model.head.weight is model.embedding.weight
     assert list(model.state_dict()) == list(state)
     copied = copy.deepcopy(model)
     copied.load_state_dict(state)
@@ -85,7 +85,7 @@ def test_random_models_step_alike_and_come_back_whole(number, seed):
 
 def test_checkpointing_and_autocast(seed):
     model = Tied(seed)
-    x = words(model)
+    x = tokens_of(model)
     model.saves = True
     expected = step(model, x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -99,7 +99,7 @@ def test_checkpointing_and_autocast(seed):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 def test_torch_func_over_a_patched_model(seed):
     model = Tied(seed)
-    x = words(model)
+    x = tokens_of(model)
     weights = {name: p.detach() for name, p in model.named_parameters()}
 
     def loss(weights):
@@ -116,7 +116,7 @@ def test_torch_func_over_a_patched_model(seed):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_an_exported_model_chooses_when_it_runs(seed):
     model = Tied(seed)
-    x = words(model)
+    x = tokens_of(model)
     expected = model(x)
     tw.torch.patch(model, "always")
     exported = torch.export.export(model, (x,))
@@ -128,7 +128,7 @@ def test_an_exported_model_chooses_when_it_runs(seed):
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_ddp_of_one_rank(seed, tmp_path):
     model = Tied(seed)
-    x = words(model)
+    x = tokens_of(model)
     expected = step(model, x)
     tw.torch.patch(model, "always")
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/here", rank=0, world_size=1)
@@ -149,7 +149,7 @@ def test_fsdp_of_one_rank(seed, tmp_path):
     if not hasattr(torch.cpu.Stream, "record_event"):
         pytest.skip("fully_shard of this torch shards on cards only")
     model = Tied(seed)
-    x = words(model)
+    x = tokens_of(model)
     expected = step(model, x)
     left = tw.torch.choices().left
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/here", rank=0, world_size=1)
@@ -164,24 +164,24 @@ def test_fsdp_of_one_rank(seed, tmp_path):
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("way", ["patch", "Linear", "accelerate"])
-def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, way, monkeypatch):
+@pytest.mark.parametrize("method", ["patch", "Linear", "accelerate"])
+def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, method, monkeypatch):
     torch.manual_seed(seed)
     inputs, outputs = (8 * int(x) for x in torch.randint(1, 9, (2,)))
     layer = torch.nn.Linear(inputs, outputs).to(torch.bfloat16)
-    account = tw.torch.accelerate() if way == "accelerate" else tw.torch.choices()
+    account = tw.torch.accelerate() if method == "accelerate" else tw.torch.choices()
     row = f"mx{inputs}x{outputs}"
     before = sum(c.calls for c in account.choices if c.shape == row and c.dtype == "bfloat16")
     met = set(account.met)
-    layer = {"patch": tw.torch.patch, "Linear": tw.torch.Linear.of, "accelerate": lambda x: x}[way](layer)
+    layer = {"patch": tw.torch.patch, "Linear": tw.torch.Linear.of, "accelerate": lambda x: x}[method](layer)
     monkeypatch.setattr(choice, "problem_of", None)  # nothing is planned, nor even described
     many = [int(x) for x in torch.randint(1, 50, (6,))]
-    with account if way == "accelerate" else contextlib.nullcontext():
+    with account if method == "accelerate" else contextlib.nullcontext():
         for m in many:
             x = torch.randn(m, inputs, dtype=torch.bfloat16, requires_grad=bool(m % 2))
-            assert "Addmm" in layer(x).grad_fn.name(), "no function of ours stands in its way"
+            assert "Addmm" in layer(x).grad_fn.name(), "torch's own function runs"
     found = [c for c in account.choices if c.shape == row and c.dtype == "bfloat16"]
-    counted = 1 if way == "patch" else len(many)  # a patched one runs torch's own forward, and counts when patched
+    counted = 1 if method == "patch" else len(many)  # a patched one runs torch's own forward, and counts when patched
     assert [(c.calls, c.routed) for c in found] == [(before + counted, False)]
     assert set(account.met) == met, "what grows with every new m costs a server memory"
 
@@ -193,7 +193,7 @@ def test_patched_layers_that_torch_keeps_run_its_own_forward(seed):
     assert [type(layer).forward is own for layer in model] == [True, False, False]
     assert all(isinstance(layer, PatchedLinear) for layer in model)
     tw.torch.patch(model, "always")
-    assert not any(type(layer).forward is own for layer in model), "all are asked for"
+    assert not any(type(layer).forward is own for layer in model), "all are requested"
     tw.torch.unpatch(tw.torch.patch(model))
     assert all(type(layer) is torch.nn.Linear and "when" not in vars(layer) for layer in model)
 

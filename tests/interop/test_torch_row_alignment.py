@@ -1,4 +1,4 @@
-"""Compiled products whose matrices Inductor may still lay out: rows on lines, room behind P's, and no copy of what the
+"""Compiled products whose matrices Inductor may still lay out: aligned rows, padding of P, and no copy of what the
 graph makes itself."""
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Net(torch.nn.Module):
         return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
 
 
-def test_values_of_the_graph_lie_on_lines_and_weights_and_gradients_stay_dense(calls):
+def test_values_of_the_graph_are_aligned_and_weights_and_gradients_stay_dense(calls):
     net = Net().bfloat16()
     x = torch.randn(3, 67, 301, generator=torch.Generator().manual_seed(1)).bfloat16().requires_grad_()
     leaves = [x, *net.parameters()]

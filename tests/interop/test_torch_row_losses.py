@@ -18,14 +18,14 @@ from tilewise.interop.torch.routed_loss import is_taken
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
-def drawn(dtype=torch.float32, words=None):
+def drawn(dtype=torch.float32, classes=None):
     seed = next_seed() % 2**31
     print("seed", seed)
     torch.manual_seed(seed)
-    rows, drawn_words = int(torch.randint(2, 30, ())), int(torch.randint(2, 90, ()))
-    words = words or drawn_words
-    logits = (torch.randn(rows, words) * 3).to(dtype).requires_grad_()
-    target = torch.randint(words, (rows,))
+    rows, drawn_classes = int(torch.randint(2, 30, ())), int(torch.randint(2, 90, ()))
+    classes = classes or drawn_classes
+    logits = (torch.randn(rows, classes) * 3).to(dtype).requires_grad_()
+    target = torch.randint(classes, (rows,))
     target[0] = -100 if rows > 2 else target[0]
     return logits, target
 
@@ -119,7 +119,7 @@ def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward_or_anothe
     torch.testing.assert_close(got, torch.autograd.grad(exact, logits)[0])
     ours = ["tilewise.row_losses.default", "tilewise.row_losses_gradient.default"]
     assert [name for name in seen if "tilewise" in name] == ours[: 1 + odd]
-    assert not any(word in name for name in seen for word in ("log_softmax", "scatter"))
+    assert not any(part in name for name in seen for part in ("log_softmax", "scatter"))
 
 
 def test_the_operator_is_sound():

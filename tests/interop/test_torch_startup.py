@@ -27,9 +27,9 @@ import sys, torch
 import tilewise.torch
 from tilewise.interop.torch import ahead
 tilewise.torch.patch(torch.nn.Linear(3, 5))
-assert not ahead._threads, "nobody uses a card"
+assert not ahead._threads, "no card is used"
 torch.cuda.is_initialized = lambda: True
-tilewise.torch.WAY
+tilewise.torch.CALL
 for thread in ahead._threads:
     thread.join()
 tilewise.torch.patch(torch.nn.Linear(3, 5))
@@ -38,9 +38,9 @@ print(len(ahead._threads), *sys.modules)
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("way", ["patch(torch.nn.Linear(3, 5))", "accelerate()"])
-def test_where_a_card_is_used_threads_fetch_what_the_first_product_needs(way):
-    program = AHEAD.replace("WAY", way)
+@pytest.mark.parametrize("call", ["patch(torch.nn.Linear(3, 5))", "accelerate()"])
+def test_where_a_card_is_used_threads_fetch_what_the_first_product_needs(call):
+    program = AHEAD.replace("CALL", call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     threads, *loaded = done.stdout.split()
     assert threads == "2"

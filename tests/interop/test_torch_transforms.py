@@ -1,4 +1,4 @@
-"""Every way torch has of following a program: forward mode, torch.func, tracing of any kind, tensors without memory."""
+"""Every mode in which torch records a program: forward mode, torch.func, any tracing, tensors without memory."""
 
 from __future__ import annotations
 

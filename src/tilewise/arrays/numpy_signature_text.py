@@ -107,8 +107,8 @@ def _keywords_text() -> str:
     return f"""
 define private ptr @stored(ptr %x, ptr %class, ptr %slots, ptr %used.at) {{
   %type = load ptr, ptr %x + {CLASS}
-  %type.word = ptrtoint ptr %type to i64
-  switch i64 %type.word, label %other [ {numbers} ]
+  %type.address = ptrtoint ptr %type to i64
+  switch i64 %type.address, label %other [ {numbers} ]
 number:
   ret ptr {constant(NUMBER)}
 other:
@@ -144,12 +144,12 @@ next:
   %name = load ptr, ptr %name.at
   %value = load ptr, ptr %value.at
   %type = load ptr, ptr %value + {CLASS}
-  %type.word = ptrtoint ptr %type to i64
-  %name.word = ptrtoint ptr %name to i64
-  switch i64 %name.word, label %slowly [ {names} ]
+  %type.address = ptrtoint ptr %type to i64
+  %name.address = ptrtoint ptr %name to i64
+  switch i64 %name.address, label %slowly [ {names} ]
 a.value:
   require icmp ne ptr %value, {constant(None)} else next
-  switch i64 %type.word, label %slowly [ {kinds} ]
+  switch i64 %type.address, label %slowly [ {kinds} ]
 plain:
   br label %keep
 an.array:
@@ -178,7 +178,7 @@ def _pairs_text() -> str:
     return f"""
 a.pair:
   require icmp ne ptr %value, {constant(None)} else next
-  require icmp eq i64 %type.word, {id(tuple)} else slowly
+  require icmp eq i64 %type.address, {id(tuple)} else slowly
   %size = call i64 @PyTuple_Size(ptr %value)
   require icmp eq i64 %size, 2 else slowly
   require icmp ult i64 %count, {2 * MOST} else slowly

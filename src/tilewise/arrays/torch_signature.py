@@ -48,28 +48,20 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     if M.layout is not _strided or N.layout is not _strided or M.is_neg() or N.is_neg():  # a lazy negation
         return None
     offsets = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
+    key = (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
-        if keywords or _any_autocast():
-            return None
-        return (GRADIENT, card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
-    if not keywords:
-        if _any_autocast():
-            return None
-        return (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
-    out = keywords.get("out")
+        return None if keywords or _any_autocast() else (GRADIENT, *key)
+    out = keywords.get("out") if keywords else None
     if out is None and _any_autocast():
         return None
+    if not keywords:
+        return key
     if out is not None and len(keywords) == 1:  # the usual case, inlined
         if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad or out.is_neg():
             return None
-        return (
-            card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype,
-            out.get_device(), out.data_ptr() & 15, out.shape, out.stride(), out.dtype,
-        )  # fmt: skip
+        return (*key, out.get_device(), out.data_ptr() & 15, out.shape, out.stride(), out.dtype)
     more = keywords_key(keywords, _tensor)
-    if more is None:
-        return None
-    return (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, *more)
+    return None if more is None else (*key, *more)
 
 
 def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:

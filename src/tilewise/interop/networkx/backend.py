@@ -15,7 +15,7 @@ from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx_info import FUNCTIONS
 
 MOST_NODES = 30_000  # whose matrix of float64 takes 7.2 GB
@@ -55,11 +55,11 @@ class Backend:
 
     @staticmethod
     def convert_from_nx(graph: Any, *_: Any, **__: Any) -> Any:
-        return graph if isinstance(graph, Graph) else Graph(graph)
+        return graph if isinstance(graph, NxGraph) else NxGraph(graph)
 
     @staticmethod
     def convert_to_nx(result: Any, *_: Any, **__: Any) -> Any:
-        return result.graph if isinstance(result, Graph) else result
+        return result.graph if isinstance(result, NxGraph) else result
 
     @staticmethod
     def can_run(name: str, args: Args, kwargs: Kwargs) -> bool | str:
@@ -127,7 +127,7 @@ def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
     """Run the kernels of a function on a random graph of this size, which compiles them."""
     graph = nx.gnm_random_graph(nodes, edges // 2, seed=0)
     if name == "betweenness_centrality":
-        import_module("tilewise.interop.networkx.brandes_products").betweenness_centrality(Graph(graph))
+        import_module("tilewise.interop.networkx.brandes_products").betweenness_centrality(NxGraph(graph))
         return
     from tilewise.interop.networkx.matrix import Weights
 
@@ -193,7 +193,7 @@ def _weight(name: str, args: Args, kwargs: Kwargs) -> Any:
 
 def _graph(args: Args, kwargs: Kwargs) -> Any:
     graph = args[0] if args else kwargs["G"]
-    return graph.graph if isinstance(graph, Graph) else graph
+    return graph.graph if isinstance(graph, NxGraph) else graph
 
 
 def _size(graph: Any) -> tuple[int, int]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 
 
 def betweenness_centrality(
-    G: Graph,
+    G: NxGraph,
     k: None = None,
     normalized: bool | None = True,
     weight: None = None,

@@ -8,13 +8,13 @@ import numpy as np
 
 from tilewise.api import matmul
 from tilewise.interop.networkx import brandes
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx.hops import sampled
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
 
 
 def betweenness_centrality(
-    G: Graph,
+    G: NxGraph,
     k: int | None = None,
     normalized: bool | None = True,
     weight: Weight = None,

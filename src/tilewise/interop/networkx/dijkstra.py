@@ -13,33 +13,33 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 
 Neighbours = dict[Any, list[tuple[Any, Any]]]
 Found = tuple[dict[Any, Any], dict[Any, list[Any]]]
 
 
-def all_pairs_dijkstra_path_length(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_dijkstra_path_length(G: NxGraph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
     neighbours = _not_negative(G, weight)
     return ((source, _search(neighbours, source, cutoff, None)) for source in neighbours)
 
 
-def all_pairs_dijkstra(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[tuple[Any, Found]]:
+def all_pairs_dijkstra(G: NxGraph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[tuple[Any, Found]]:
     neighbours = _not_negative(G, weight)
     return ((source, _with_paths(neighbours, source, cutoff)) for source in neighbours)
 
 
-def all_pairs_dijkstra_path(G: Graph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_dijkstra_path(G: NxGraph, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
     return ((source, paths) for source, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
 
 
-def all_pairs_bellman_ford_path_length(G: Graph, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_bellman_ford_path_length(G: NxGraph, weight: Any = "weight") -> Iterator[Any]:
     if has_negative(G.graph, weight):
         return _by_matrix("all_pairs_bellman_ford_path_length", G, weight)
     return all_pairs_dijkstra_path_length(G, weight=weight)
 
 
-def all_pairs_bellman_ford_path(G: Graph, weight: Any = "weight") -> Iterator[Any]:
+def all_pairs_bellman_ford_path(G: NxGraph, weight: Any = "weight") -> Iterator[Any]:
     if has_negative(G.graph, weight):
         return _by_matrix("all_pairs_bellman_ford_path", G, weight)
     return all_pairs_dijkstra_path(G, weight=weight)
@@ -56,7 +56,7 @@ def has_negative(graph: Any, weight: Any) -> bool:
     return made is None or any(cost == math.inf for others in made.values() for _, cost in others)
 
 
-def _not_negative(G: Graph, weight: Any) -> Neighbours:
+def _not_negative(G: NxGraph, weight: Any) -> Neighbours:
     made = _neighbours(G.graph, weight)
     if made is None:
         raise NotImplementedError("negative weights: all_pairs_bellman_ford_path_length takes them, or NetworkX")

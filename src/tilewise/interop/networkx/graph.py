@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Graph:
+class NxGraph:
     """A NetworkX graph wrapped without conversion: each function reads what it needs of `graph`."""
 
     __networkx_backend__ = "tilewise"

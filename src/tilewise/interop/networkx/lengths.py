@@ -9,13 +9,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, nearest_first
 
 SINCE_3_7 = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
 
 
-def _all_edges(G: Graph, weight: Weight) -> Weights:
+def _all_edges(G: NxGraph, weight: Weight) -> Weights:
     """As NetworkX's Floyd–Warshall functions: an infinite edge is no edge, and one without a weight counts 1 (1.0
     before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle."""
     made = Weights(G.graph, weight, default=1 if SINCE_3_7 else 1.0, infinite=True)
@@ -26,12 +26,12 @@ def _all_edges(G: Graph, weight: Weight) -> Weights:
     return made
 
 
-def floyd_warshall(G: Graph, weight: Weight = "weight") -> dict[Any, dict[Any, Any]]:
+def floyd_warshall(G: NxGraph, weight: Weight = "weight") -> dict[Any, dict[Any, Any]]:
     made = _all_edges(G, weight)
     return _table(made, made.close())
 
 
-def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: Weight = "weight") -> Matrix:
+def floyd_warshall_numpy(G: NxGraph, nodelist: Any = None, weight: Weight = "weight") -> Matrix:
     graph = G.graph
     if nodelist is not None and not (len(nodelist) == len(graph) == len(set(nodelist))):
         raise nx.NetworkXError(
@@ -48,7 +48,7 @@ def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: Weight = "weigh
     return D[np.ix_(order, order)]
 
 
-def floyd_warshall_predecessor_and_distance(G: Graph, weight: Weight = "weight") -> tuple[Any, Any]:
+def floyd_warshall_predecessor_and_distance(G: NxGraph, weight: Weight = "weight") -> tuple[Any, Any]:
     made = _all_edges(G, weight)
     D, before = made.close_with_predecessors()
     nodes = made.nodes
@@ -62,33 +62,33 @@ def floyd_warshall_predecessor_and_distance(G: Graph, weight: Weight = "weight")
     return came, _table(made, D)
 
 
-def all_pairs_shortest_path_length(G: Graph, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+def all_pairs_shortest_path_length(G: NxGraph, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
     return _reached(Weights(G.graph, None), _whole(cutoff))
 
 
 def all_pairs_dijkstra_path_length(
-    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
+    G: NxGraph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
     return _reached(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
-def all_pairs_bellman_ford_path_length(G: Graph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
+def all_pairs_bellman_ford_path_length(G: NxGraph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
     return _reached(Weights(G.graph, weight), None)
 
 
 def all_pairs_dijkstra_path(
-    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
+    G: NxGraph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     return ((u, paths) for u, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
 
 
 def all_pairs_dijkstra(
-    G: Graph, cutoff: float | None = None, weight: Weight = "weight"
+    G: NxGraph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
     return _walked(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
-def all_pairs_bellman_ford_path(G: Graph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+def all_pairs_bellman_ford_path(G: NxGraph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, weight), None))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx.hops import HopLengths
 
 
-def _lengths(G: Graph, weight: Any, inward: bool = False) -> Any:
+def _lengths(G: NxGraph, weight: Any, inward: bool = False) -> Any:
     if weight is None:
         return HopLengths(G.graph, inward)
     from tilewise.interop.networkx.matrix import WeightedLengths  # imports NumPy
@@ -21,7 +21,7 @@ def _lengths(G: Graph, weight: Any, inward: bool = False) -> Any:
     return WeightedLengths(G.graph, weight, inward)
 
 
-def eccentricity(G: Graph, v: Any = None, sp: Any = None, weight: Any = None) -> dict[Any, Any]:
+def eccentricity(G: NxGraph, v: Any = None, sp: Any = None, weight: Any = None) -> dict[Any, Any]:
     n = len(G.graph)
     if not n:
         raise NotImplementedError("a graph without nodes is left to NetworkX")
@@ -32,27 +32,27 @@ def eccentricity(G: Graph, v: Any = None, sp: Any = None, weight: Any = None) ->
     return dict(zip(G.graph, lengths.farthest(), strict=True))
 
 
-def diameter(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
+def diameter(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     return max(eccentricity(G, weight=weight).values())
 
 
-def radius(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
+def radius(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     return min(eccentricity(G, weight=weight).values())
 
 
-def center(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
+def center(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     found = eccentricity(G, weight=weight)
     least = min(found.values())
     return [node for node, far in found.items() if far == least]
 
 
-def periphery(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
+def periphery(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     found = eccentricity(G, weight=weight)
     most = max(found.values())
     return [node for node, far in found.items() if far == most]
 
 
-def average_shortest_path_length(G: Graph, weight: Any = None, method: str | None = None) -> Any:
+def average_shortest_path_length(G: NxGraph, weight: Any = None, method: str | None = None) -> Any:
     n = len(G.graph)
     if n == 0:
         raise nx.NetworkXPointlessConcept("the null graph has no paths, thus there is no average shortest path length")
@@ -64,19 +64,19 @@ def average_shortest_path_length(G: Graph, weight: Any = None, method: str | Non
     return sum(lengths.totals()) / (n * (n - 1))
 
 
-def global_efficiency(G: Graph) -> float:
+def global_efficiency(G: NxGraph) -> float:
     if G.is_directed():
         raise NotImplementedError("directed graphs are left to NetworkX")
     n = len(G.graph)
     return sum(_lengths(G, None).inverses()) / (n * (n - 1)) if n > 1 else 0
 
 
-def harmonic_centrality(G: Graph, nbunch: Any = None, distance: Any = None, sources: Any = None) -> dict[Any, float]:
+def harmonic_centrality(G: NxGraph, nbunch: Any = None, distance: Any = None, sources: Any = None) -> dict[Any, float]:
     return dict(zip(G.graph, _lengths(G, distance, inward=True).inverses(), strict=True))
 
 
 def closeness_centrality(
-    G: Graph, u: Any = None, distance: Any = None, wf_improved: bool | None = True, *, sp: None = None
+    G: NxGraph, u: Any = None, distance: Any = None, wf_improved: bool | None = True, *, sp: None = None
 ) -> dict[Any, float]:
     n, lengths = len(G.graph), _lengths(G, distance, inward=True)
     found = {}

@@ -12,12 +12,12 @@ from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 
 BITS = bytes.maketrans(b"01", b"\0\1")
 
 
-def transitive_closure(G: Graph, reflexive: bool | None = False) -> Any:
+def transitive_closure(G: NxGraph, reflexive: bool | None = False) -> Any:
     if reflexive not in {None, True, False}:
         raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
     graph = G.graph
@@ -33,7 +33,7 @@ def transitive_closure(G: Graph, reflexive: bool | None = False) -> Any:
     return made
 
 
-def transitive_reduction(G: Graph) -> Any:
+def transitive_reduction(G: NxGraph) -> Any:
     """Of an acyclic graph: the edges to nodes that no other path reaches."""
     if not G.is_directed():
         raise NotImplementedError("undirected graphs are left to NetworkX")

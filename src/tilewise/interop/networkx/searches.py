@@ -10,24 +10,24 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.interop.networkx.graph import Graph
+from tilewise.interop.networkx.graph import NxGraph
 
 Neighbours = dict[Any, list[Any]]
 
 
-def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+def all_pairs_shortest_path_length(G: NxGraph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
     neighbours = _neighbours(G)
     for source in neighbours:
         yield source, _lengths(neighbours, source, math.inf if cutoff is None else cutoff)
 
 
-def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+def all_pairs_shortest_path(G: NxGraph, cutoff: float | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     neighbours = _neighbours(G)
     for source in neighbours:
         yield source, _paths(neighbours, source, math.inf if cutoff is None else cutoff)
 
 
-def _neighbours(G: Graph) -> Neighbours:
+def _neighbours(G: NxGraph) -> Neighbours:
     return {node: list(others) for node, others in G.graph.adjacency()}
 
 

@@ -29,8 +29,8 @@ def closure(
     """`tw.closure` of tensors with gradients, or traced; the predecessors themselves have no gradient.
 
     >>> import torch
-    >>> roads = torch.tensor([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]], requires_grad=True)
-    >>> tw.closure(roads)[0, 2].backward(); roads.grad[0]
+    >>> edges = torch.tensor([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]], requires_grad=True)
+    >>> tw.closure(edges)[0, 2].backward(); edges.grad[0]
     tensor([0., 1., 0.])
     """
     name, differentiated = name_of(semiring), needs_derivative(W, W)

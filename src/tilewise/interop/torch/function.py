@@ -29,17 +29,17 @@ def product(
             return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)[0]
         return _by_operator(M, N, semiring, precision, nonnegative, aligned_rows)
     if is_selective(semiring):
-        return apply(Differentiable, M, N, semiring, precision, False, False)[0]
+        return apply(DifferentiableProduct, M, N, semiring, precision, False, False)[0]
     if is_plain(semiring) and torch.is_autocast_enabled(M.device.type):
         M, N = cast(M), cast(N)  # here, so that backward multiplies in autocast's dtype too
-    return apply(Differentiable, M, N, semiring, precision, nonnegative, aligned_rows)
+    return apply(DifferentiableProduct, M, N, semiring, precision, nonnegative, aligned_rows)
 
 
 def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> Any:
     """The product over min or max with the k that won each cell."""
     if records_operators():
         return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)
-    return apply(Differentiable, M, N, semiring, precision, False, False)
+    return apply(DifferentiableProduct, M, N, semiring, precision, False, False)
 
 
 def apply(kind: Any, *args: Any) -> Any:
@@ -82,7 +82,7 @@ def is_plain(semiring: str) -> bool:
     return is_plain_semiring(semiring_of(semiring))
 
 
-class Differentiable(torch.autograd.Function):
+class DifferentiableProduct(torch.autograd.Function):
     """The product over any semiring; over min and max the result is P and the winning k, which has no gradient."""
 
     @staticmethod
@@ -116,7 +116,7 @@ class Differentiable(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
         M, N, vectors = batched(in_dims, M, N)
-        return unbatched(Differentiable.apply(M, N, *how[:-1], False), vectors)
+        return unbatched(DifferentiableProduct.apply(M, N, *how[:-1], False), vectors)
 
 
 def save_operands(ctx: Any, inputs: tuple[Any, ...], output: Any) -> tuple[Tensor | None, ...]:

@@ -168,7 +168,7 @@ def _take_traced(x: Tensor, rows: Tensor, weights: Tensor | None = None) -> Tens
 def _eager(run: Callable[..., Any], save: Callable[..., None], gradients: Callable[..., Any]) -> Callable[..., Any]:
     """A function with gradients for eager programs."""
 
-    class Differentiable(torch.autograd.Function):
+    class EagerFunction(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
             save(ctx, inputs, None)
@@ -180,7 +180,7 @@ def _eager(run: Callable[..., Any], save: Callable[..., None], gradients: Callab
 
     def call(*inputs: Any) -> Any:
         if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
-            return Differentiable.apply(*inputs)
+            return EagerFunction.apply(*inputs)
         return run(*inputs)
 
     return call

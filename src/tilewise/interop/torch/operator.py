@@ -214,5 +214,5 @@ def traced_matmul(M: Any, N: Any, keywords: Any) -> Any:
     return torch.ops.tilewise.matmul(M, N, "plus_times", "high", False)
 
 
-if TracingContext.try_get() is None:  # a trace that has begun has guards on the old value
+if TracingContext.try_get() is None:  # an active trace has guards on the old value
     api.compiling = torch.compiler.is_compiling

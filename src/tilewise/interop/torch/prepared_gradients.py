@@ -35,7 +35,7 @@ class DifferentiablePrepared:
 
     def __init__(self, ring: Semiring | None) -> None:
         self.ring, self._prepared = ring, _unprepared
-        self._keywords = {} if ring is None else {"semiring": ring, "return_arg": True}
+        self._keywords: dict[str, Any] = {} if ring is None else {"semiring": ring, "return_arg": True}
 
     def __call__(self, M: Tensor, N: Tensor, keywords: Any) -> Any:
         return _apply(self, _alive(M), _alive(N))

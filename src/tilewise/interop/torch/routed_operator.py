@@ -1,6 +1,6 @@
 """`tilewise::routed_matmul(Tensor M, Tensor N, str when) -> Tensor`: a product whose kernel is not chosen yet.
 
-It stands in graphs that torch records (torch.compile, torch.export): `compiled.py` replaces it by our product or
+It is used in graphs that torch records (torch.compile, torch.export): `compiled.py` replaces it by our product or
 torch's before Inductor pads or fuses anything; where no such pass runs, it chooses at run time.
 """
 
