@@ -36,7 +36,7 @@ def sleeper() -> Iterator[threading.Thread]:
 
 def native(name: str) -> object:
     """What the one that wakes does with a bed, and what the worker does when it is up, if it is the one that calls."""
-    f = Function(name, [("ptr", "pool"), ("ptr", "bed")], public=True)
+    f = Function(name, "ptr pool, ptr bed", public=True)
     if name == "send":
         send_elsewhere(f, system_of().cores_of_threads, "%bed", always=True)
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
@@ -103,12 +104,27 @@ class Family:
     idea: str
     takes: Callable[[Problem, View, RegisterTile], bool]
     suits: Callable[[Problem, View, RegisterTile], str]
-    KC: Callable[[Problem], int]
     tasks: Callable[[Arithmetic, Blocking, Extents], Tasks]
     text: Callable[[Arithmetic], str]
-    entries: Callable[[Arithmetic], tuple[str, ...]]
+    KC: Callable[[Problem], int] = lambda problem: 256  # k of a strip
     columns: int = 1  # of P that a lane holds
     deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
     MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
     group: int = 8  # panels of packed N that are walked before the next panel of M
     keeps_gil: bool = False  # it is over before another thread would have been let in
+
+
+class FamilyModel(Protocol):
+    """A family's `model.py`."""
+
+    IDEA: str
+
+    def takes(self, problem: Problem, view: View, tile: RegisterTile, /) -> bool: ...
+
+    def suits(self, problem: Problem, view: View, tile: RegisterTile, /) -> str: ...
+
+    def tasks(self, a: Arithmetic, cut: Blocking, x: Extents, /) -> Tasks: ...
+
+
+def family(name: str, model: FamilyModel, text: Callable[[Arithmetic], str], **options: Any) -> Family:
+    return Family(name, model.IDEA, model.takes, model.suits, model.tasks, text, **options)

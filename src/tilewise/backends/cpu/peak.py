@@ -9,7 +9,6 @@ for many steps (whether it is NaN) is asked once; more would flatter.
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -18,10 +17,11 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.backends.reference.limits import least_seconds
 from tilewise.core.blocking import is_plain
 
 SUMS = 24
@@ -43,7 +43,7 @@ def peak_module(a: Arithmetic, stores: bool = False) -> str:
     job = JobReader(f)
     place = job.pointer("M")
     render = a.renderer(f, a.lanes, quiet=a.quiets)
-    x = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for _ in range(a.parts))
+    x = tuple(f.load(a.vector, place, a.bytes) for _ in range(a.parts))
     sums = sums_of(a)
     carry = [(a.vector, register) for _ in range(sums) for register in x]
 
@@ -66,19 +66,18 @@ def peak_module(a: Arithmetic, stores: bool = False) -> str:
 
 @lru_cache(maxsize=64)
 def _compiled(a: Arithmetic, stores: bool) -> int:
-    return compile.load(peak_module(a, stores), a.target, ("run",))["run"]
+    return compile.load(peak_module(a, stores), a.target)["run"]
 
 
 def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Callable[[], None], int]:
     """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes. With `stores`
     it stores a vector for every two steps of one: what a store costs where arithmetic wants its port."""
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    task, words = _compiled(a, stores), (ctypes.c_int64 * len(WORDS))()
-    memory = (ctypes.c_char * (64 * SUMS * a.parts))()
-    words[WORDS.index("M")], words[WORDS.index("k")] = ctypes.addressof(memory), ROUNDS
+    task, memory = _compiled(a, stores), (ctypes.c_char * (64 * SUMS * a.parts))()
+    job = job_of(M=ctypes.addressof(memory), k=ROUNDS)
 
     def work(keep: object = memory) -> None:
-        run_tasks(task, ctypes.addressof(words), threads, threads)
+        run_tasks(task, ctypes.addressof(job), threads, threads)
 
     return work, threads * ROUNDS * sums_of(a) * a.lanes
 
@@ -87,9 +86,4 @@ def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Cal
 def measured_rate() -> float:
     """Multiply-adds of float32 a second on one core, the best of a few runs: by the clock as it is."""
     work, steps = peak_work(find_semiring("plus_times").over(DTYPES["float32"]), 1)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return steps / min(times)
+    return steps / least_seconds(work)

@@ -13,7 +13,7 @@ import numpy as np
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, WORDS
+from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, WORDS, job_of
 from tilewise.backends.cpu.kernels.shared.strips import count_words
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.kernels.weights.run import look_at
@@ -28,14 +28,11 @@ from tilewise.system.builtin_call import builtin
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-AT = {name: number for number, name in enumerate(WORDS)}
-
 
 @lru_cache(maxsize=512)
 def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
     """The addresses of a kernel's functions, compiled on first use."""
-    family = FAMILIES[name]
-    return compile.load(family.text(a), a.target, family.entries(a))
+    return compile.load(FAMILIES[name].text(a), a.target)
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,6 @@ class Ready:
     def _words(self, cut: Blocking, onto: bool) -> Any:
         t = self.tasks
         count = count_words(t.tasks_m) if t.strip else len(WORDS)
-        words = (ctypes.c_int64 * count)()
         M, N = self.placed[:2]
         values = {"m": M.rows, "k": M.cols, "n": N.cols, "onto": int(onto), "words": count}
         for name, x in zip(("m", "n", "p", "a"), self.placed, strict=False):
@@ -126,9 +122,7 @@ class Ready:
         }  # fmt: skip
         if t.tasks_k > 1:
             values |= {"reduce": self.functions["reduce"], "reductions": len(self.placed[2].offsets) * M.rows}
-        for name, value in values.items():
-            words[AT[name]] = value
-        return words
+        return job_of(count, **values)
 
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The product of operands that lie as the ones this was made for."""

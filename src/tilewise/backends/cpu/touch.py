@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
 from tilewise.backends.cpu.runtime.target import Target, host_target
@@ -33,10 +33,9 @@ def touch_module(target: Target) -> str:
             places = [f.at("i8", start, f.mul(group.index, size), v * target.vector_bytes) for v in range(AT_ONCE)]
             if name == "P":
                 for place in places:
-                    f.do(f"store {kind} zeroinitializer, ptr {place}, align 1")
+                    f.store(kind, "zeroinitializer", place, 1)
             group.next = [
-                f.op(f"or {kind} {x}, {f.op(f'load {kind}, ptr {place}, align 1')}")
-                for x, place in zip(group.values, places, strict=False)
+                f.op(f"or {kind} {x}, {f.load(kind, place, 1)}") for x, place in zip(group.values, places, strict=False)
             ]
         for value in group.values:
             f.do(f"store volatile {kind} {value}, ptr {f.at(kind, job.pointer('workspace'), '%task')}, align 1")
@@ -45,19 +44,16 @@ def touch_module(target: Target) -> str:
 
 @lru_cache(maxsize=1)
 def _compiled() -> int:
-    return compile.load(touch_module(host_target()), host_target(), ("run",))["run"]
+    return compile.load(touch_module(host_target()), host_target())["run"]
 
 
 def touch_work(M: Any, N: Any, P: Any, threads: int) -> Callable[[], None]:
     """Something to time, on NumPy's arrays without gaps; P is lost."""
-    words, memory = (ctypes.c_int64 * len(WORDS))(), (ctypes.c_char * (64 * threads))()
-    values = {"workspace": ctypes.addressof(memory), "tasks": threads}
-    for name, length, array in (("M", "m", M), ("N", "n", N), ("P", "k", P)):
-        values |= {name: array.ctypes.data, length: array.nbytes}
-    for name, value in values.items():
-        words[WORDS.index(name)] = value
+    memory = (ctypes.c_char * (64 * threads))()
+    places = {name: x.ctypes.data for name, x in (("M", M), ("N", N), ("P", P))}
+    job = job_of(**places, m=M.nbytes, n=N.nbytes, k=P.nbytes, workspace=ctypes.addressof(memory), tasks=threads)
 
     def work(keep: object = (memory, M, N, P)) -> None:
-        run_tasks(_compiled(), ctypes.addressof(words), threads, threads)
+        run_tasks(_compiled(), ctypes.addressof(job), threads, threads)
 
     return work

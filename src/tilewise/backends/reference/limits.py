@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -20,15 +21,20 @@ def measured_machine() -> Machine:
     cores, (lanes, clock) = available_cores(), vector_lanes_and_clock()
     big = np.random.default_rng(0).random(2_000_000)
     copy = np.empty_like(big)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        np.copyto(copy, big)
-        times.append(time.perf_counter() - start)
-    bandwidth = cores * 2 * big.nbytes / min(times)
+    bandwidth = cores * 2 * big.nbytes / least_seconds(lambda: np.copyto(copy, big))
     rate = cores * clock * 2 * lanes  # two vector units a core, a step each
     rates = {"": rate, "float64": rate / 2, "int64": rate / 2, "complex64": rate / 4, "complex128": rate / 8}
     return Machine("cpu", cpu_name(), cores, bandwidth, rates, source="clock and vector width; bandwidth measured")
+
+
+def least_seconds(work: Callable[[], object], runs: int = 5) -> float:
+    """The least of a few times that something takes."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 def vector_lanes_and_clock() -> tuple[int, float]:

@@ -5,6 +5,7 @@ llvmlite is imported here and in `target`, and nowhere before the first product.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,9 +63,9 @@ def kept(text: str, target: Target) -> bytes:
     return found
 
 
-def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
-    """The addresses of a module's public functions, compiled or from the disk cache."""
-    data = kept(text, target)
+def load(text: str, target: Target, names: Sequence[str] = ()) -> dict[str, int]:
+    """The addresses of a module's public functions, all or some of them, compiled or from the disk cache."""
+    data, names = kept(text, target), names or public_functions(text)
     with LLVM:
         llvm = _llvm()
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target, llvm.get_process_triple()))
@@ -75,6 +76,12 @@ def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
     if not all(found.values()):
         raise EngineError(f"a compiled kernel lacks {', '.join(n for n, at in found.items() if not at)}")
     return found
+
+
+def public_functions(text: str) -> list[str]:
+    """The names of the functions that a module's text defines for others: `define void @run(…`."""
+    heads = (part.partition("(")[0].split() for part in f"\n{text}".split("\ndefine ")[1:])
+    return [name[1:] for *linkage, _, name in heads if not linkage]
 
 
 @lru_cache(maxsize=1)

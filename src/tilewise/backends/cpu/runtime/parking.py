@@ -31,7 +31,7 @@ def parking(system: System, always: bool) -> list[Function]:
 
 def _breathe() -> Function:
     """`count` breaths, to be timed: how long one takes differs tenfold between processors."""
-    f = Function("breathe", [("i64", "count")], public=True)
+    f = Function("breathe", "i64 count", public=True)
     with f.loop(0, "%count"):
         f.do("call void @pause()")
     return f
@@ -46,20 +46,18 @@ def bed(f: Function, worker: str | int) -> tuple[str, str, str]:
 def _wake(system: System, always: bool) -> Function:
     """Wake a worker that parks. It marks its bed and then looks for a new job, we open the job and then look at the
     mark: one of the two sees the other. Whoever takes the mark away wakes it, and nobody else needs to."""
-    f = Function("wake", [("ptr", "pool"), ("i64", "worker")])
+    f = Function("wake", "ptr pool, i64 worker")
     mark, lock, condition = bed(f, "%worker")
     done, parks, ours = f.label("done"), f.label("parks"), f.label("ours")
     marked = f.test("ne", f.op(f"load atomic i64, ptr {mark} seq_cst, align 8"), 0)
-    f.do(f"br i1 {marked}, label %{parks}, label %{done}")
-    f.start(parks)
+    f.branch(marked, parks, done)
     taken = f.test("ne", f.op(f"atomicrmw xchg ptr {mark}, i64 0 seq_cst"), 0)
-    f.do(f"br i1 {taken}, label %{ours}, label %{done}")
-    f.start(ours)
+    f.branch(taken, ours, done)
     system.acquire(f, lock)  # the worker has it until it sleeps
     send_elsewhere(f, system.cores_of_threads, mark, always)
     system.release(f, lock)
     system.wake_all(f, condition)
-    f.do(f"br label %{done}")
+    f.goto(done)
     f.start(done)
     return f
 
@@ -67,7 +65,7 @@ def _wake(system: System, always: bool) -> Function:
 def _wake_next() -> Function:
     """The one that calls is 0 and wakes 1 and 2; worker w wakes 2 w + 1 and 2 w + 2: soon all that a job wants are up,
     and nobody has woken more than two."""
-    f = Function("wake_next", [("ptr", "pool"), ("i64", "worker"), ("i64", "count"), ("i64", "limit")])
+    f = Function("wake_next", "ptr pool, i64 worker, i64 count, i64 limit")
     wanted = f.lower("%count", f.lower(f.op(f"and i64 %limit, {ANY_ORDER - 1}"), f.add(load(f, SIZE), 1)))
     first = f.add(f.mul("%worker", 2), 1)
     with f.loop(first, f.lower(wanted, f.add(first, 2))) as next:
@@ -81,18 +79,17 @@ def _generation(f: Function) -> str:
 
 def _park(system: System) -> Function:
     """Sleep until there is a job that this worker has not seen."""
-    f = Function("park", [("ptr", "pool"), ("i64", "worker"), ("i64", "seen")])
+    f = Function("park", "ptr pool, i64 worker, i64 seen")
     mark, lock, condition = bed(f, "%worker")
     system.acquire(f, lock)
     note_bed(f, system.cores_of_threads, mark)
     look, nap, up = f.label("look"), f.label("nap"), f.label("up")
-    f.do(f"br label %{look}")
+    f.goto(look)
     f.start(look)
     f.do(f"store atomic i64 1, ptr {mark} seq_cst, align 8")
-    f.do(f"br i1 {f.test('ne', _generation(f), '%seen')}, label %{up}, label %{nap}")
-    f.start(nap)
+    f.branch(f.test("ne", _generation(f), "%seen"), up, nap, then=nap)
     system.sleep(f, condition, lock)
-    f.do(f"br label %{look}")
+    f.goto(look)
     f.start(up)
     f.do(f"store atomic i64 0, ptr {mark} seq_cst, align 8")
     come_back(f, system.cores_of_threads, mark)
@@ -104,19 +101,17 @@ def _spin() -> Function:
     """Whether a new job came within `rounds` breaths, counted from the end of the job that was `seen` where this worker
     took part in it, for then whoever makes products is not done with this one; what it has left of them comes back, 0
     where it should park."""
-    f = Function("spin", [("ptr", "pool"), ("i64", "seen"), ("i64", "rounds"), ("i1", "helped")], result="i64")
+    f = Function("spin", "ptr pool, i64 seen, i64 rounds, i1 helped", result="i64")
     new, old = f.label("new"), f.label("old")
     with f.loop(0, f.mul("%rounds", PATIENCE), 1, [("i64", "%rounds")]) as spin:
         left, state = spin.values[0], load(f, STATE)
-        f.do(f"br i1 {f.test('ne', f.op(f'lshr i64 {state}, 32'), '%seen')}, label %{new}, label %{old}")
-        f.start(old)
+        f.branch(f.test("ne", f.op(f"lshr i64 {state}, 32"), "%seen"), new, old, then=old)
         f.do("call void @pause()")
         goes_on = f.test("ne", f.op(f"and i64 {state}, {2 * OPEN - 1}"), 0)
-        waits = f.op(f"and i1 {goes_on}, %helped")
-        spin.next = [f.sub(left, f.op(f"select i1 {waits}, i64 0, i64 1"))]
+        waits = f.both(goes_on, "%helped")
+        spin.next = [f.sub(left, f.select(waits, "i64", 0, 1))]
         on, over = f.label("on"), f.label("over")
-        f.do(f"br i1 {f.test('sgt', spin.next[0], 0)}, label %{on}, label %{over}")
-        f.start(over)
+        f.branch(f.test("sgt", spin.next[0], 0), on, over, then=over)
         f.do("ret i64 0")
         f.start(on)
     f.do("ret i64 0")

@@ -30,7 +30,7 @@ def note_bed(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
         return
     come_back(f, cores, bed)
     for number, value in ((CORE, f.add(cores.core(f), 1)), (SELF, cores.itself(f))):
-        f.do(f"store i64 {value}, ptr {f.at('i64', bed, number)}, align 8")
+        f.store("i64", value, f.at("i64", bed, number), 8)
 
 
 def send_elsewhere(f: Function, cores: CoresOfThreads | None, bed: str, always: bool) -> None:
@@ -40,12 +40,12 @@ def send_elsewhere(f: Function, cores: CoresOfThreads | None, bed: str, always: 
     home, mask = load(f, HOME), f.at("i64", bed, MASK)
     core, thread, sent = (_word(f, bed, number) for number in (CORE, SELF, SENT))
     met = f.test("eq", core, home)
-    asked = f.test("eq", sent, 0) if always else f.op(f"and i1 {met}, {f.test('eq', sent, 0)}")
+    asked = f.test("eq", sent, 0) if always else f.both(met, f.test("eq", sent, 0))
     new = f.op(f"alloca i64, i64 {MASK_WORDS}, align 8")
     with f.when(asked), f.when(cores.ask(f, thread, mask)):
         some = _elsewhere(f, mask, home, new, met if always else "")
         with f.when(f.test("ne", some, 0)):
-            f.do(f"store i64 1, ptr {f.at('i64', bed, SENT)}, align 8")
+            f.store("i64", 1, f.at("i64", bed, SENT), 8)
             cores.allow(f, thread, new)
 
 
@@ -55,25 +55,25 @@ def come_back(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
         return
     with f.when(f.test("ne", _word(f, bed, SENT), 0)):
         cores.allow(f, cores.itself(f), f.at("i64", bed, MASK))
-        f.do(f"store i64 0, ptr {f.at('i64', bed, SENT)}, align 8")
+        f.store("i64", 0, f.at("i64", bed, SENT), 8)
 
 
 def _elsewhere(f: Function, mask: str, home: str, new: str, met: str) -> str:
     """The core that the thread that calls has left, if they `met` and it is in `mask`, else all of `mask` but where it
     is now: written to `new`. Whether that is any comes back, as no zero."""
     left = load(f, BEFORE)
-    left = f.op(f"select i1 {f.test('eq', left, 0)}, i64 {home}, i64 {left}")
+    left = f.select(f.test("eq", left, 0), "i64", home, left)
     (here, here_bit), (there, there_bit) = _bit(f, home), _bit(f, left)
     may = f.test("ne", f.op(f"and i64 {_word(f, mask, there)}, {there_bit}"), 0)
-    only_there = f.op(f"and i1 {may}, {f.test('ne', left, home)}")
+    only_there = f.both(may, f.test("ne", left, home))
     if met:
-        only_there = f.op(f"and i1 {met}, {only_there}")
+        only_there = f.both(met, only_there)
     with f.loop(0, MASK_WORDS, 1, [("i64", "0")]) as i:
-        not_here = f.op(f"select i1 {f.test('eq', i.index, here)}, i64 {f.op(f'xor i64 {here_bit}, -1')}, i64 -1")
+        not_here = f.select(f.test("eq", i.index, here), "i64", f.op(f"xor i64 {here_bit}, -1"), -1)
         others = f.op(f"and i64 {_word(f, mask, i.index)}, {not_here}")
-        one = f.op(f"select i1 {f.test('eq', i.index, there)}, i64 {there_bit}, i64 0")
-        bits = f.op(f"select i1 {only_there}, i64 {one}, i64 {others}")
-        f.do(f"store i64 {bits}, ptr {f.at('i64', new, i.index)}, align 8")
+        one = f.select(f.test("eq", i.index, there), "i64", there_bit, 0)
+        bits = f.select(only_there, "i64", one, others)
+        f.store("i64", bits, f.at("i64", new, i.index), 8)
         i.next = [f.op(f"or i64 {i.values[0]}, {bits}")]
     return i.values[0]
 
@@ -85,4 +85,4 @@ def _bit(f: Function, core: str) -> tuple[str, str]:
 
 
 def _word(f: Function, base: str, number: str | int) -> str:
-    return f.op(f"load i64, ptr {f.at('i64', base, number)}, align 8")
+    return f.load("i64", f.at("i64", base, number), 8)

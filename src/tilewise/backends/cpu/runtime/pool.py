@@ -6,17 +6,18 @@ import atexit
 import ctypes
 import os
 import threading
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from tilewise.backends.cpu.kernels.shared.job import job_of
 from tilewise.backends.cpu.runtime import compile, threadpools
 from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.pool_words import SPIN, words_of
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.backends.cpu.runtime.workers import pool_module
+from tilewise.backends.reference.limits import least_seconds
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin
 
@@ -60,12 +61,7 @@ class Pool:
 @lru_cache(maxsize=1)
 def _breath() -> float:
     """Seconds of one `pause`: 5 to 50 ns, by the processor."""
-    breathe, times = native()["breathe"], []
-    for _ in range(5):
-        begun = time.perf_counter()
-        breathe(200)
-        times.append(time.perf_counter() - begun)
-    return max(min(times), 1e-7) / 200
+    return max(least_seconds(lambda: native()["breathe"](200)), 1e-7) / 200
 
 
 _pool: Pool | None = None
@@ -77,6 +73,12 @@ def run_tasks(task: int, job: int, count: int, threads: int) -> None:
     """Run `count` tasks with up to `threads` threads; `job` is the address of the job's words."""
     pool = current_pool() if threads > 1 else None
     native()["run"](pool.address if pool else 0, task, job, count, threads)
+
+
+def run_job(task: int, count: int, threads: int, **values: int) -> None:
+    """`run_tasks` of a job with these words."""
+    job = job_of(**values)
+    run_tasks(task, ctypes.addressof(job), count, min(threads, count))
 
 
 def current_pool() -> Pool | None:

@@ -51,7 +51,7 @@ def pool_module(target: Target, data_field: int, system: System | None = None) -
 
 def pause_function(target: Target) -> Function:
     """A breath between two looks at a word that another thread will change."""
-    f = Function("pause", [])
+    f = Function("pause", "")
     if _arm(target):
         f.call("void", "llvm.aarch64.isb", [("i32", 15)])  # `yield` is over within a nanosecond there, this within ten
     else:
@@ -65,7 +65,7 @@ def _arm(target: Target) -> bool:
 
 def _deal() -> Function:
     """Every worker's share of the tasks, from its first."""
-    f = Function("deal", [("ptr", "pool"), ("i64", "count"), ("i64", "limit")])
+    f = Function("deal", "ptr pool, i64 count, i64 limit")
     with f.loop(0, "%limit") as w:
         place = f.at("i64", word(f, SHARES), f.mul(w.index, 8))
         f.do(f"store atomic i64 {_first_of(f, w.index)}, ptr {place} monotonic, align 8")
@@ -81,105 +81,97 @@ def _take_shares() -> Function:
     """Take tasks of one's own share, then of the others', until none is left of all."""
     f = Function(
         "take_shares",
-        [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit"), ("i64", "worker")],
+        "ptr pool, ptr task, ptr job, i64 count, i64 limit, i64 worker",
     )
     done = f.label("done")
     with f.loop(0, "%limit") as other:
         some = f.label("some")
-        f.do(f"br i1 {f.test('sgt', load(f, LEFT), 0)}, label %{some}, label %{done}")
-        f.start(some)
+        f.branch(f.test("sgt", load(f, LEFT), 0), some, done)
         whose = f.rem(f.add("%worker", other.index), "%limit")
         place, end = f.at("i64", word(f, SHARES), f.mul(whose, 8)), _first_of(f, f.add(whose, 1))
         again, look, run, over = (f.label(x) for x in ("again", "look", "run", "over"))
-        f.do(f"br label %{again}")
+        f.goto(again)
         f.start(again)
         now = f.op(f"load atomic i64, ptr {place} monotonic, align 8")
-        f.do(f"br i1 {f.test('slt', now, end)}, label %{look}, label %{over}")
-        f.start(look)
+        f.branch(f.test("slt", now, end), look, over)
         mine = f.op(f"atomicrmw add ptr {place}, i64 1 seq_cst")
-        f.do(f"br i1 {f.test('slt', mine, end)}, label %{run}, label %{over}")
-        f.start(run)
+        f.branch(f.test("slt", mine, end), run, over)
         f.op(f"atomicrmw sub ptr {word(f, LEFT)}, i64 1 seq_cst")
         f.do(f"call void %task(ptr %job, i64 {mine}, i64 %worker)")
-        f.do(f"br label %{again}")
+        f.goto(again)
         f.start(over)
-    f.do(f"br label %{done}")
+    f.goto(done)
     f.start(done)
     return f
 
 
 def _take() -> Function:
     """Take tasks until none is left."""
-    f = Function("take", [("ptr", "pool"), ("i64", "worker")])
-    task, job, count = (f.op(f"load i64, ptr {word(f, n)}, align 8") for n in (TASK, JOB, COUNT))
+    f = Function("take", "ptr pool, i64 worker")
+    task, job, count = (f.load("i64", word(f, n), 8) for n in (TASK, JOB, COUNT))
     function, argument = f.op(f"inttoptr i64 {task} to ptr"), f.op(f"inttoptr i64 {job} to ptr")
     again, run, done, shares, order = (f.label(x) for x in ("again", "run", "done", "shares", "order"))
     limit = load(f, LIMIT)
-    f.do(f"br i1 {f.test('sge', limit, ANY_ORDER)}, label %{shares}, label %{order}")
-    f.start(shares)
+    f.branch(f.test("sge", limit, ANY_ORDER), shares, order)
     f.do(
         f"call void @take_shares(ptr %pool, ptr {function}, ptr {argument}, i64 {count}, "
         f"i64 {f.op(f'and i64 {limit}, {ANY_ORDER - 1}')}, i64 %worker)"
     )
-    f.do(f"br label %{done}")
+    f.goto(done)
     f.start(order)
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(again)
     mine = f.op(f"atomicrmw add ptr {word(f, NEXT)}, i64 1 seq_cst")
-    f.do(f"br i1 {f.test('slt', mine, count)}, label %{run}, label %{done}")
-    f.start(run)
+    f.branch(f.test("slt", mine, count), run, done)
     f.do(f"call void {function}(ptr {argument}, i64 {mine}, i64 %worker)")
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(done)
     return f
 
 
 def _work() -> Function:
     """A worker's life: wait for a job it has not seen, join it if it is still open, leave it."""
-    f = Function("work", [("ptr", "pool")], public=True, result="ptr")
+    f = Function("work", "ptr pool", public=True, result="ptr")
     worker = f.add(f.op(f"atomicrmw add ptr {word(f, IDENTITY)}, i64 1 seq_cst"), 1)
-    rounds, seen, left, helped = f.op(f"load i64, ptr {word(f, SPIN)}, align 8"), *(f.op("alloca i64") for _ in "123")
+    rounds, seen, left, helped = f.load("i64", word(f, SPIN), 8), *(f.op("alloca i64") for _ in "123")
     wait, idle, park, look, over, unwanted, join, enter, leave = (
         f.label(x) for x in ("wait", "idle", "park", "look", "over", "unwanted", "join", "enter", "leave")
     )
-    f.do(f"store i64 0, ptr {seen}")
-    f.do(f"store i64 0, ptr {helped}")
-    f.do(f"br label %{wait}")
+    f.store("i64", 0, seen)
+    f.store("i64", 0, helped)
+    f.goto(wait)
     f.start(wait)
-    f.do(f"store i64 {rounds}, ptr {left}")
-    f.do(f"br label %{idle}")
+    f.store("i64", rounds, left)
+    f.goto(idle)
     f.start(idle)
-    last, took_part = f.op(f"load i64, ptr {seen}"), f.test("ne", f.op(f"load i64, ptr {helped}"), 0)
-    spun = f.op(f"call i64 @spin(ptr %pool, i64 {last}, i64 {f.op(f'load i64, ptr {left}')}, i1 {took_part})")
-    f.do(f"store i64 {spun}, ptr {left}")
-    f.do(f"br i1 {f.test('ne', spun, 0)}, label %{look}, label %{park}")
-    f.start(park)
+    last, took_part = f.load("i64", seen), f.test("ne", f.load("i64", helped), 0)
+    spun = f.op(f"call i64 @spin(ptr %pool, i64 {last}, i64 {f.load('i64', left)}, i1 {took_part})")
+    f.store("i64", spun, left)
+    f.branch(f.test("ne", spun, 0), look, park, then=park)
     f.do(f"call void @park(ptr %pool, i64 {worker}, i64 {last})")
-    f.do(f"store i64 {rounds}, ptr {left}")
-    f.do(f"br label %{look}")
+    f.store("i64", rounds, left)
+    f.goto(look)
     f.start(look)
     quits = f.test("ne", load(f, QUIT), 0)
     state = load(f, STATE)
-    f.do(f"store i64 {f.op(f'lshr i64 {state}, 32')}, ptr {seen}")
-    f.do(f"store i64 0, ptr {helped}")
-    f.do(f"br i1 {quits}, label %{leave}, label %{over}")
-    f.start(over)
+    f.store("i64", f.op(f"lshr i64 {state}, 32"), seen)
+    f.store("i64", 0, helped)
+    f.branch(quits, leave, over, then=over)
     is_open = f.test("ne", f.op(f"and i64 {state}, {OPEN}"), 0)
     limit = load(f, LIMIT)
     wanted = f.test("slt", worker, f.op(f"and i64 {limit}, {ANY_ORDER - 1}"))
-    f.do(f"br i1 {f.op(f'and i1 {is_open}, {wanted}')}, label %{join}, label %{unwanted}")
-    f.start(unwanted)  # small products of others are no reason to stay up: it spins for what it has left
-    f.do(f"br i1 {wanted}, label %{wait}, label %{idle}")
-    f.start(join)
+    f.branch(
+        f.both(is_open, wanted), join, unwanted, then=unwanted
+    )  # small products of others are no reason to stay up: it spins for what it has left
+    f.branch(wanted, wait, idle, then=join)
     pair = f.op(f"cmpxchg ptr {word(f, STATE)}, i64 {state}, i64 {f.add(state, 1)} seq_cst seq_cst")
-    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{enter}, label %{look}")
-    f.start(enter)
-    count = f.op(f"load i64, ptr {word(f, COUNT)}, align 8")
+    f.branch(f.op(f"extractvalue {{i64, i1}} {pair}, 1"), enter, look)
+    count = f.load("i64", word(f, COUNT), 8)
     f.do(f"call void @wake_next(ptr %pool, i64 {worker}, i64 {count}, i64 {limit})")
     f.do(f"call void @take(ptr %pool, i64 {worker})")
     f.op(f"atomicrmw sub ptr {word(f, STATE)}, i64 1 seq_cst")
-    f.do(f"store i64 1, ptr {helped}")
-    f.do(f"br label %{wait}")
+    f.store("i64", 1, helped)
+    f.goto(wait)
     f.start(leave)
     f.do("ret ptr null")
     return f
@@ -192,11 +184,11 @@ def _next_generation(f: Function, open_bit: int) -> None:
 
 def _submit(system: System) -> Function:
     """Open a job, take part, close it, and wait for those inside."""
-    f = Function("submit", [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")])
+    f = Function("submit", "ptr pool, ptr task, ptr job, i64 count, i64 limit")
     note_home(f, system.cores_of_threads)
     for number, value in ((TASK, "%task"), (JOB, "%job")):
-        f.do(f"store i64 {f.op(f'ptrtoint ptr {value} to i64')}, ptr {word(f, number)}, align 8")
-    f.do(f"store i64 %count, ptr {word(f, COUNT)}, align 8")
+        f.store("i64", f.op(f"ptrtoint ptr {value} to i64"), word(f, number), 8)
+    f.store("i64", "%count", word(f, COUNT), 8)
     store(f, LIMIT, "%limit")
     store(f, NEXT, 0)
     with f.when(f.test("sge", "%limit", ANY_ORDER)):
@@ -206,25 +198,24 @@ def _submit(system: System) -> Function:
     f.do("call void @take(ptr %pool, i64 0)")
     f.op(f"atomicrmw and ptr {word(f, STATE)}, i64 {~OPEN} seq_cst")
     again, more, done = f.label("again"), f.label("more"), f.label("done")
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(again)
     with f.loop(0, f.add(load(f, SPIN), 1)):
         inside = f.op(f"and i64 {load(f, STATE)}, {OPEN - 1}")
         on = f.label("on")
-        f.do(f"br i1 {f.test('eq', inside, 0)}, label %{done}, label %{on}")
-        f.start(on)
+        f.branch(f.test("eq", inside, 0), done, on, then=on)
         f.do("call void @pause()")
-    f.do(f"br label %{more}")
+    f.goto(more)
     f.start(more)
     system.give_way(f)  # the one that is waited for may want this very core
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(done)
     return f
 
 
 def _serial() -> Function:
     """Every task, one after the other, in the thread that calls."""
-    f = Function("serial", [("ptr", "task"), ("ptr", "job"), ("i64", "count")])
+    f = Function("serial", "ptr task, ptr job, i64 count")
     with f.loop(0, "%count") as i:
         f.do(f"call void %task(ptr %job, i64 {i.index}, i64 0)")
     return f
@@ -232,58 +223,56 @@ def _serial() -> Function:
 
 def _run() -> Function:
     """`count` tasks by up to `limit` threads, if there is a pool and nobody else has it; else by this one alone."""
-    params = [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")]
+    params = "ptr pool, ptr task, ptr job, i64 count, i64 limit"
     f = Function("run", params, public=True)
     ask, ours, alone, done = (f.label(x) for x in ("ask", "ours", "alone", "done"))
     threads = f.op(f"and i64 %limit, {ANY_ORDER - 1}")
-    several = f.op(f"and i1 {f.test('sgt', threads, 1)}, {f.test('sgt', '%count', 1)}")
-    pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
-    f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
-    f.start(ask)
+    several = f.both(f.test("sgt", threads, 1), f.test("sgt", "%count", 1))
+    pooled = f.both(several, f.op("icmp ne ptr %pool, null"))
+    f.branch(pooled, ask, alone)
     pair = f.op(f"cmpxchg ptr {word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
-    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{alone}")
-    f.start(ours)
+    f.branch(f.op(f"extractvalue {{i64, i1}} {pair}, 1"), ours, alone)
     f.do("call void @submit(ptr %pool, ptr %task, ptr %job, i64 %count, i64 %limit)")
     store(f, BUSY, 0)
-    f.do(f"br label %{done}")
+    f.goto(done)
     f.start(alone)
     f.do("call void @serial(ptr %task, ptr %job, i64 %count)")
-    f.do(f"br label %{done}")
+    f.goto(done)
     f.start(done)
     return f
 
 
 PLACES = (("M", "M"), ("N", "N"), ("P", "P"), ("arg", "arg"), ("workspace", "space"))
-LAUNCH_PARAMS = [("ptr", name) for name in ("pool", "template", *(name for _, name in PLACES))]
+LAUNCH = "ptr pool, ptr template, ptr M, ptr N, ptr P, ptr arg, ptr space"
 
 
 def _launch() -> Function:
     """The short way from Python: a copy of the job's words gets its addresses, its tasks are run, and what they left
     apart is added up."""
-    f = Function("launch", LAUNCH_PARAMS, public=True)
+    f = Function("launch", LAUNCH, public=True)
 
     def word(base: str, name: str) -> str:
         return f.at("i64", base, JOB_WORDS.index(name))
 
     def template(name: str) -> str:
-        return f.op(f"load i64, ptr {word('%template', name)}, align 8")
+        return f.load("i64", word("%template", name), 8)
 
     words = template("words")
     job = f.op(f"alloca i64, i64 {words}, align 64")
     with f.loop(0, words) as i:
-        value = f.op(f"load i64, ptr {f.at('i64', '%template', i.index)}, align 8")
-        f.do(f"store i64 {value}, ptr {f.at('i64', job, i.index)}, align 8")
+        value = f.load("i64", f.at("i64", "%template", i.index), 8)
+        f.store("i64", value, f.at("i64", job, i.index), 8)
     for name, value in PLACES:
-        f.do(f"store ptr %{value}, ptr {word(job, name)}, align 8")
+        f.store("ptr", f"%{value}", word(job, name), 8)
     few = f.op(f"alloca i8, i64 {FEW_SUMS}, align 64")
     behind = f.at("i8", "%space", template("sums_at"))
-    sums = f.op(f"select i1 {f.test('slt', template('sums_at'), 0)}, ptr {few}, ptr {behind}")
-    f.do(f"store ptr {sums}, ptr {word(job, 'sums')}, align 8")
+    sums = f.select(f.test("slt", template("sums_at"), 0), "ptr", few, behind)
+    f.store("ptr", sums, word(job, "sums"), 8)
     task = f.op(f"inttoptr i64 {template('task')} to ptr")
     workers = template("workers")
     waits = f.test("ne", template("strip"), 0)  # for tasks that were dealt out before
     ordered = f.op(f"or i1 {waits}, {f.test('sgt', workers, SHARED)}")
-    limit = f.op(f"select i1 {ordered}, i64 {workers}, i64 {f.op(f'or i64 {workers}, {ANY_ORDER}')}")
+    limit = f.select(ordered, "i64", workers, f.op(f"or i64 {workers}, {ANY_ORDER}"))
     f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {limit})")
     reduce = f.op(f"inttoptr i64 {template('reduce')} to ptr")
     f.do(f"call void @serial(ptr {reduce}, ptr {job}, i64 {template('reductions')})")
@@ -293,10 +282,9 @@ def _launch() -> Function:
 def _launch_arrays(data_field: int, with_arg: bool) -> Function:
     """The same for array objects of NumPy, whose first field after the header is where their elements are; `with_arg`:
     where the winning k go is one of them, else it is an address."""
-    name = "launch_arrays_and_arg" if with_arg else "launch_arrays"
-    f = Function(name, [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True)
+    f = Function("launch_arrays_and_arg" if with_arg else "launch_arrays", LAUNCH, public=True)
     objects = ("M", "N", "P", "arg") if with_arg else ("M", "N", "P")
-    places = {x: f.op(f"load ptr, ptr {f.at('i8', f'%{x}', data_field)}") for x in objects}
+    places = {x: f.load("ptr", f.at("i8", f"%{x}", data_field)) for x in objects}
     given = ", ".join(f"ptr {places.get(x, f'%{x}')}" for x in ("pool", "template", *(x for _, x in PLACES)))
     f.do(f"call void @launch({given})")
     return f
@@ -304,7 +292,7 @@ def _launch_arrays(data_field: int, with_arg: bool) -> Function:
 
 def _start(system: System) -> Function:
     """Start up to `count` workers; says how many there are, for a system may refuse some."""
-    f = Function("start", [("ptr", "pool"), ("i64", "count")], public=True, result="i64")
+    f = Function("start", "ptr pool, i64 count", public=True, result="i64")
     with f.loop(1, f.add("%count", 1)) as worker:
         system.prepare(f, *bed(f, worker.index)[1:])
     store(f, SIZE, "%count")
@@ -318,21 +306,20 @@ def _start(system: System) -> Function:
 
 def _stop(system: System) -> Function:
     """End the workers, once whoever has the pool is done; nobody gets it afterwards."""
-    f = Function("stop", [("ptr", "pool"), ("i64", "count")], public=True)
+    f = Function("stop", "ptr pool, i64 count", public=True)
     again, wait, ours = (f.label(x) for x in ("again", "wait", "ours"))
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(again)
     pair = f.op(f"cmpxchg ptr {word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
-    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{wait}")
-    f.start(wait)
+    f.branch(f.op(f"extractvalue {{i64, i1}} {pair}, 1"), ours, wait, then=wait)
     system.give_way(f)
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(ours)
     store(f, QUIT, 1)
     _next_generation(f, 0)
     with f.loop(1, f.add("%count", 1)) as worker:
         f.do(f"call void @wake(ptr %pool, i64 {worker.index})")
     with f.loop(0, "%count") as i:
-        thread = f.op(f"load i64, ptr {f.at('i64', word(f, THREADS), i.index)}")
+        thread = f.load("i64", f.at("i64", word(f, THREADS), i.index))
         system.join(f, thread)
     return f

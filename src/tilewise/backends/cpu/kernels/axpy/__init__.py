@@ -1,15 +1,6 @@
 """Rows of P as sums of rows of N, each times an element of M."""
 
-from tilewise.backends.cpu.family import Family
+from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.axpy import model, text
 
-AXPY = Family(
-    "axpy",
-    model.IDEA,
-    model.takes,
-    model.suits,
-    model.KC,
-    model.tasks,
-    text.axpy_module,
-    lambda a: ("run",),
-)
+AXPY = family("axpy", model, text.axpy_module)

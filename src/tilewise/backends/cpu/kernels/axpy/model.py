@@ -54,10 +54,6 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return ""
 
 
-def KC(problem: Problem) -> int:
-    return 256
-
-
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Of halves each task has room for a few rows of sums, or of N, where tiles round their sums."""
     if (x.m <= FEW and not a.same_storage) or (x.m < x.n and x.m < x.workers * a.MR):

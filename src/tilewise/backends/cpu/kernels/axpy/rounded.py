@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
-from tilewise.backends.cpu.kernels.packed_n.text import widen_function
+from tilewise.backends.cpu.kernels.packed_n.text import WIDEN, widen_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
 from tilewise.backends.cpu.kernels.shared.ir import Function, Table
 
 HEIGHT = 4  # rows of a tile
-PARAMS = [
-    ("ptr", "M"), ("i64", "row_m"), ("i64", "col_m"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "P"), ("i64", "row_p"),
-    ("i64", "cols"),
-]  # fmt: skip
+PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
 
 
 def rounding_functions(a: Arithmetic) -> list[Function | Table]:
@@ -51,8 +48,7 @@ class _Rounded:
                 (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
                 held = f.op(f"insertelement {a.vector} {held}, {a.kind} {one}, i32 {lane}")
             for lane in range(count):
-                picks = ", ".join([f"i32 {lane}"] * a.lanes)
-                picked.append(f.op(f"shufflevector {a.vector} {held}, {a.vector} poison, <{a.lanes} x i32> <{picks}>"))
+                picked.append(f.shuffle(a.vector, held, "poison", [lane] * a.lanes))
         return picked
 
     def function(self) -> Function:
@@ -72,17 +68,16 @@ class _Rounded:
         for row in range(self.rows):
             total = sums[0][row]
             if vectors == 2:
-                picks = ", ".join(f"i32 {lane}" for lane in range(lanes))
-                total = f.op(f"shufflevector {a.vector} {total}, {a.vector} {sums[1][row]}, <{lanes} x i32> <{picks}>")
+                total = f.shuffle(a.vector, total, sums[1][row], range(lanes))
             value = narrow(f, a.target, a.partial, a.result, total, lanes, clear=a.fused)
             place = f.at(a.element_p, self.lines_p[row], j)
-            f.do(f"store {vector(a.element_p, lanes)} {value}, ptr {place}, align {a.result.itemsize}")
+            f.store(vector(a.element_p, lanes), value, place, a.result.itemsize)
 
     def sums(self, j: str) -> list[str]:
         """A vector of each row. The first product is what the others are added to, which takes no zeros."""
         a, f, totals = self.a, self.f, list[Value]()
         for k, line in enumerate(self.lines_n):
-            found = (f.op(f"load {a.vector}, ptr {f.at(a.kind, line, j)}, align {a.bytes}"),)
+            found = (f.load(a.vector, f.at(a.kind, line, j), a.bytes),)
             if k == 0:
                 totals = [self.render.value(a.mul, (row[0],), found) for row in self.elements]
                 continue
@@ -96,11 +91,11 @@ class _Rounded:
 def _rounded(a: Arithmetic) -> Function:
     """A task's rows, all columns and all of k: no more than HALF_DEPTH of it, and at least a vector of columns. N is
     widened first, to `wide`."""
-    f = Function("rounded", [*PARAMS, ("i64", "rows"), ("i64", "k"), ("ptr", "wide")])
-    f.do("call void @widen(ptr %N, i64 %row_n, i64 %k, i64 %cols, ptr %wide, i64 %cols)")
+    f = Function("rounded", f"{PARAMS}, i64 rows, i64 k, ptr wide")
+    f.invoke("widen", WIDEN, M="%N", row_m="%row_n", rows="%k", kc="%cols", to="%wide", row="%cols")
     whole = f.op(f"and i64 %rows, {-HEIGHT}")
     for rows, start, stop in ((HEIGHT, "0", whole), (1, whole, "%rows")):
-        tile = f.op(f"load ptr, ptr {f.at('ptr', f'@rounded{rows}', f.sub('%k', 1))}")
+        tile = f.load("ptr", f.at("ptr", f"@rounded{rows}", f.sub("%k", 1)))
         with f.loop(start, stop, rows) as i:
             M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
             operands = f"ptr {M}, i64 %row_m, i64 %col_m, ptr %wide, i64 %cols"

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.backends.cpu.kernels.axpy.rounded import rounding_functions
-from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
 from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import everywhere, mask_below
+from tilewise.backends.cpu.kernels.shared.masks import mask_below
 
 DEPTHS = (8, 8, 7, 5)  # k at a time, of one row, two, three, four: what registers hold beside sums and a row of N
 HEIGHT, DEPTH = len(DEPTHS), max(DEPTHS)
@@ -25,11 +25,8 @@ CHUNK = 4 * HEIGHT  # rows that are finished before the next ones
 NEAR = 2**15  # bytes of P that lie in the first cache beside what comes of N
 UNIT = 16  # columns that a block is a multiple of
 TWICE = 8  # elements of M up to which a round makes two vectors: else the loop's own instructions count
-PARAMS = [
-    ("ptr", "M"), ("i64", "row_m"), ("i64", "col_m"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "P"), ("i64", "row_p"),
-    ("i64", "cols"),
-]  # fmt: skip
-BLOCK = [*PARAMS, ("i64", "rows"), ("i64", "k"), ("i1", "first")]
+PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
+BLOCK = f"{PARAMS}, i64 rows, i64 k, i1 first"
 
 
 def axpy_module(a: Arithmetic) -> str:
@@ -46,7 +43,7 @@ class _Tile:
 
     def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
         self.a, self.rows, self.deep = a, rows, deep
-        self.f = f = Function(f"axpy{rows}x{deep}", [*PARAMS, ("i1", "first")])
+        self.f = f = Function(f"axpy{rows}x{deep}", f"{PARAMS}, i1 first")
         self.quiets = a.quiets and a.target.min_number
         self.render = a.renderer(f, a.lanes, quiet=self.quiets)
         self.elements = {(row, k): self.element(row, k) for row in range(rows) for k in range(deep)}
@@ -58,7 +55,7 @@ class _Tile:
         a, f = self.a, self.f
         place = f.at(a.element_m, "%M", f.mul("%row_m", row), f.mul("%col_m", k))
         (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
-        return everywhere(f, a, a.quiet(f, one, 1) if self.quiets else one, a.lanes)
+        return f.splat(a.kind, a.quiet(f, one, 1) if self.quiets else one, a.lanes)
 
     def function(self) -> Function:
         self.f.either("%first", lambda: self.along(True), lambda: self.along(False))
@@ -81,7 +78,7 @@ class _Tile:
         places = [f.at(a.kind, line, j) for line in self.lines_p]
         found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.lines_n]
         ns = [a.quiet(f, x, a.lanes) if self.quiets else x for x in found]
-        olds = [f.op(f"load {a.vector}, ptr {x}, align {a.bytes}") if done or not fresh else "" for x in places]
+        olds = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
         sums = [a.zeros(a.lanes) if fresh else (old,) for old in olds]
         for k in range(self.deep):
             sums = [
@@ -92,7 +89,7 @@ class _Tile:
         for (total,), place, old in zip(sums, places, olds, strict=True):
             if made:
                 total = f.op(f"select <{a.lanes} x i1> {made}, {a.vector} {old}, {a.vector} {total}")
-            f.do(f"store {a.vector} {total}, ptr {place}, align {a.bytes}")
+            f.store(a.vector, total, place, a.bytes)
 
 
 def _edge(a: Arithmetic) -> Function:
@@ -101,14 +98,14 @@ def _edge(a: Arithmetic) -> Function:
     render = a.renderer(f, 1)
     with f.loop(0, "%rows") as i, f.loop(0, "%cols") as j:
         place = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), j.index)
-        old = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-        start = f.op(f"select i1 %first, {a.kind} {a.zeros(1)[0]}, {a.kind} {old}")
+        old = f.load(a.kind, place, a.bytes)
+        start = f.select("%first", a.kind, a.zeros(1)[0], old)
         with f.loop(0, "%k", 1, [(a.kind, start)]) as p:
             x = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"), f.mul(p.index, "%col_m"))
             y = f.at(a.element_n, "%N", f.mul(p.index, "%row_n"), j.index)
             both = load(f, a.target, a.source_m, a.partial, x, 1), load(f, a.target, a.source_n, a.partial, y, 1)
             p.next = list(render.accumulate(a.add, a.mul, (p.values[0],), *both))
-        f.do(f"store {a.kind} {p.values[0]}, ptr {place}, align {a.bytes}")
+        f.store(a.kind, p.values[0], place, a.bytes)
     return f
 
 
@@ -118,12 +115,12 @@ def _block(a: Arithmetic) -> Function:
     heights = split_evenly(f, "%rows", HEIGHT)
     most = str(DEPTHS[0])
     for high in range(2, HEIGHT + 1):
-        most = f.op(f"select i1 {f.test('sge', heights.larger, high)}, i64 {DEPTHS[high - 1]}, i64 {most}")
+        most = f.select(f.test("sge", heights.larger, high), "i64", DEPTHS[high - 1], most)
     depths = split_evenly(f, "%k", most)
     with f.loop(0, depths.count, 1, [("i64", "0")]) as p:
         (k0,) = p.values
         deep = f.sub(depths.larger, f.op(f"zext i1 {f.test('sge', p.index, depths.larger_ones)} to i64"))
-        first = f.op(f"and i1 %first, {f.test('eq', k0, 0)}")
+        first = f.both("%first", f.test("eq", k0, 0))
         N = f.at(a.element_n, "%N", f.mul(k0, "%row_n"))
         with f.loop(0, heights.count, 1, [("i64", "0")]) as i:
             (row,) = i.values
@@ -131,7 +128,7 @@ def _block(a: Arithmetic) -> Function:
             M = f.at(a.element_m, "%M", f.mul(row, "%row_m"), f.mul(k0, "%col_m"))
             P = f.at(a.kind, "%P", f.mul(row, "%row_p"))
             number = f.add(f.mul(f.sub(rows, 1), DEPTH), f.sub(deep, 1))
-            tile = f.op(f"load ptr, ptr {f.at('ptr', '@tiles', number)}")
+            tile = f.load("ptr", f.at("ptr", "@tiles", number))
             f.do(
                 f"call void {tile}(ptr {M}, i64 %row_m, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %row_p, "
                 f"i64 %cols, i1 {first})"
@@ -146,10 +143,10 @@ def _piece(a: Arithmetic) -> Function:
     shallow that P is written once, along its rows."""
     f = Function("piece", BLOCK)
     once = f.test("sle", "%k", DEPTHS[-1])
-    chunk = f.op(f"select i1 {once}, i64 %rows, i64 {CHUNK}")
+    chunk = f.select(once, "i64", "%rows", CHUNK)
     near = f.div(NEAR // (a.bytes * UNIT), f.lower(chunk, "%rows"))
     units = f.div(f.add("%cols", UNIT - 1), UNIT)
-    parts = split_evenly(f, units, f.op(f"select i1 {once}, i64 {units}, i64 {near}"))
+    parts = split_evenly(f, units, f.select(once, "i64", units, near))
     with f.loop(0, parts.count, 1, [("i64", "0")]) as b:
         (j,) = b.values
         units = f.sub(parts.larger, f.op(f"zext i1 {f.test('sge', b.index, parts.larger_ones)} to i64"))
@@ -178,7 +175,7 @@ def _run(a: Arithmetic) -> Function:
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
     operands = f"ptr {M}, i64 {row_m}, i64 {col_m}, ptr {N}, i64 {row_n}"
-    few = f.op(f"select i1 {f.test('slt', cols, a.lanes)}, ptr @edge, ptr @piece")
+    few = f.select(f.test("slt", cols, a.lanes), "ptr", "@edge", "@piece")
     if a.same_storage:
         first = f.test("eq", onto, 0)
         f.do(f"call void {few}({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, i1 {first})")
@@ -188,15 +185,12 @@ def _run(a: Arithmetic) -> Function:
 
     def apart() -> None:
         f.do(f"call void {few}({operands}, ptr {sums}, i64 {task_n}, i64 {cols}, i64 {rows}, i64 {k}, i1 true)")
-        f.do(
-            f"call void @write(ptr {sums}, i64 {task_n}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
-            f"i64 {rows}, i64 {cols}, i64 {onto})"
-        )
+        write_rows(f, sums, task_n, P, row_p, rows, cols, onto)
 
     def straight() -> None:
         f.do(f"call void @rounded({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, ptr {sums})")
 
     wide, shallow = f.test("sge", cols, a.lanes), f.test("sle", k, HALF_DEPTH)
-    whole = f.op(f"and i1 {f.test('eq', onto, 0)}, {f.op(f'and i1 {wide}, {shallow}')}")
+    whole = f.both(f.test("eq", onto, 0), f.both(wide, shallow))
     f.either(whole, straight, apart)
     return f

@@ -10,7 +10,7 @@ from tilewise.core.problem import Problem
 
 IDEA = "truth values, eight columns to a byte"
 
-__all__ = ["IDEA", "KC", "suits", "takes", "tasks"]
+__all__ = ["IDEA", "suits", "takes", "tasks"]
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -19,10 +19,6 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "or and and over truth values work on bits" if view.preferred and not is_dot(view) else ""
-
-
-def KC(problem: Problem) -> int:
-    return 256
 
 
 def is_or_and(problem: Problem) -> bool:

@@ -7,11 +7,11 @@ element of M into all ones or none, and P's bytes are spread out again when they
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.backends.cpu.kernels.packed.text import module_around
+from tilewise.backends.cpu.kernels.packed.text import WRITE, module_around
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.kernels.shared.pack import PARAMS, pack_m_function
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 
 BOOL = DTYPES["bool"]
 WORD = 64  # columns packed at a time
@@ -23,7 +23,7 @@ def bits_module(a: Arithmetic) -> str:
 
 def pack_bits_function(a: Arithmetic) -> Function:
     """N's strip as panels of bytes: bit c of byte b is column 8·b + c. Columns past the edge are false."""
-    f = Function("pack_n", PARAMS)
+    f = Function("pack_n", PACK)
     panel = f.mul("%kc", a.width)
     row_bits = a.width * 8
     words = f.mul(f.div(f.add("%lanes", a.lanes * 8 - 1), a.lanes * 8), a.lanes * 8)
@@ -35,19 +35,19 @@ def pack_bits_function(a: Arithmetic) -> Function:
             to = f.at("i8", "%dst", f.mul(f.div(c.index, row_bits), panel), f.mul(k.index, a.width))
             to = f.at("i8", to, f.div(f.rem(c.index, row_bits), 8))
             left = f.lower(f.sub("%lanes", c.index), WORD)
-            whole = f.op(f"and i1 {side_by_side}, {f.test('eq', left, WORD)}")
+            whole = f.both(side_by_side, f.test("eq", left, WORD))
 
             def together(c: str = c.index, src: str = src, to: str = to) -> None:
                 truth = load(f, a.target, a.source_n, BOOL, f.at(size, src, c), WORD)[0]
                 mask = f.op(f"trunc <{WORD} x i8> {truth} to <{WORD} x i1>")
-                f.do(f"store i64 {f.op(f'bitcast <{WORD} x i1> {mask} to i64')}, ptr {to}, align 8")
+                f.store("i64", f.op(f"bitcast <{WORD} x i1> {mask} to i64"), to, 8)
 
             def one_by_one(c: str = c.index, src: str = src, to: str = to, left: str = left) -> None:
                 with f.loop(0, left, 1, [("i64", "0")]) as b:
                     place = f.at(size, src, f.mul(f.add(c, b.index), "%lane"))
                     bit = f.op(f"zext i8 {load(f, a.target, a.source_n, BOOL, place, 1)[0]} to i64")
                     b.next = [f.op(f"or i64 {b.values[0]}, {f.op(f'shl i64 {bit}, {b.index}')}")]
-                f.do(f"store i64 {b.values[0]}, ptr {to}, align 8")
+                f.store("i64", b.values[0], to, 8)
 
             f.either(whole, together, one_by_one)
     return f
@@ -55,33 +55,28 @@ def pack_bits_function(a: Arithmetic) -> Function:
 
 def write_bits_function(a: Arithmetic) -> Function:
     """From a block of bytes to P's bools, any strides, onto what is there if asked. Takes what `write` takes."""
-    params = [
-        ("ptr", "block"), ("i64", "row_b"), ("i64", "plane"), ("ptr", "P"), ("i64", "row_p"), ("i64", "col_p"),
-        ("ptr", "arg"), ("i64", "row_a"), ("i64", "col_a"), ("i64", "rows"), ("i64", "cols"), ("i64", "onto"),
-    ]  # fmt: skip
-    f = Function("write", params)
+    f = Function("write", WRITE)
     many = f"<{WORD} x i8>"
-    bulk = f.op(f"select i1 {f.test('eq', '%col_p', 1)}, i64 {f.mul(f.div('%cols', WORD), WORD)}, i64 0")
+    bulk = f.select(f.test("eq", "%col_p", 1), "i64", f.mul(f.div("%cols", WORD), WORD), 0)
     kept = f.op(f"trunc i64 {f.sub(0, '%onto')} to i8")  # all ones when P is added onto
-    one = f.op(f"insertelement {many} poison, i8 {kept}, i32 0")
-    all_kept = f.op(f"shufflevector {many} {one}, {many} poison, <{WORD} x i32> zeroinitializer")
+    all_kept = f.splat("i8", kept, WORD)
     with f.loop(0, "%rows") as row:
         bits = f.at("i8", "%block", f.mul(row.index, "%row_b"))
         cells = f.at("i8", "%P", f.mul(row.index, "%row_p"))
         with f.loop(0, bulk, WORD) as col:
-            word = f.op(f"load i64, ptr {f.at('i8', bits, f.div(col.index, 8))}, align 1")
+            word = f.load("i64", f.at("i8", bits, f.div(col.index, 8)), 1)
             new = f.op(f"zext <{WORD} x i1> {f.op(f'bitcast i64 {word} to <{WORD} x i1>')} to {many}")
             place = f.at("i8", cells, col.index)
             with f.when(f.test("eq", "%onto", 0)):
-                f.do(f"store {many} {new}, ptr {place}, align 1")
+                f.store(many, new, place, 1)
             with f.when(f.test("ne", "%onto", 0)):
-                old = f.op(f"and {many} {f.op(f'load {many}, ptr {place}, align 1')}, {all_kept}")
-                f.do(f"store {many} {f.op(f'or {many} {old}, {new}')}, ptr {place}, align 1")
+                old = f.op(f"and {many} {f.load(many, place, 1)}, {all_kept}")
+                f.store(many, f.op(f"or {many} {old}, {new}"), place, 1)
         with f.loop(bulk, "%cols") as col:
-            byte = f.op(f"load i8, ptr {f.at('i8', bits, f.div(col.index, 8))}, align 1")
+            byte = f.load("i8", f.at("i8", bits, f.div(col.index, 8)), 1)
             shift = f.op(f"trunc i64 {f.rem(col.index, 8)} to i8")
             new = f.op(f"and i8 {f.op(f'lshr i8 {byte}, {shift}')}, 1")
             place = f.at("i8", cells, f.mul(col.index, "%col_p"))
-            old = f.op(f"and i8 {f.op(f'load i8, ptr {place}, align 1')}, {kept}")
-            f.do(f"store i8 {f.op(f'or i8 {old}, {new}')}, ptr {place}, align 1")
+            old = f.op(f"and i8 {f.load('i8', place, 1)}, {kept}")
+            f.store("i8", f.op(f"or i8 {old}, {new}"), place, 1)
     return f

@@ -117,10 +117,6 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
     return few
 
 
-def KC(problem: Problem) -> int:
-    return 256
-
-
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     count, depth = 1, x.k
     if x.m <= FEW and (a.same_storage or not tiled(a) or x.m * x.n == 1):  # tiles of halves leave no sums unrounded

@@ -19,10 +19,7 @@ from tilewise.backends.cpu.kernels.shared.ir import Function
 
 # `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
 # comes so many behind the real one
-PARAMS = [
-    ("i64", "k"), ("ptr", "M"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"), ("i64", "plane"),
-    ("i64", "onto"),
-]  # fmt: skip
+PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 step_n, ptr P, i64 plane, i64 onto"
 AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose result is there after four
 BLOCK = 256  # steps of so many vectors
 
@@ -78,13 +75,12 @@ class _One:
         """Both sums with a vector of complex numbers, real and imaginary parts side by side."""
         a, f, real = self.a, self.f, part(self.a.partial)
         places = [f.at(f"[{a.partial.itemsize} x i8]", name, at) for name in ("%M", "%N")]
-        x, y = (f.op(f"load {a.vector}, ptr {place}, align {real.itemsize}") for place in places)
-        picks = ", ".join(f"i32 {lane ^ 1}" for lane in range(a.lanes))
-        turned = f.op(f"shufflevector {a.vector} {y}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+        x, y = (f.load(a.vector, place, real.itemsize) for place in places)
+        exchanged = f.shuffle(a.vector, y, "poison", [lane ^ 1 for lane in range(a.lanes)])
         render = Renderer(f, real, a.lanes)
         return [
             render.accumulate(a.add, a.mul, (sum_,), (x,), (other,))[0]
-            for sum_, other in zip(total, (y, turned), strict=True)
+            for sum_, other in zip(total, (y, exchanged), strict=True)
         ]
 
     def fetched(self, source: DType, name: str, at: str, lanes: int) -> Value:
@@ -118,8 +114,7 @@ class _One:
         whole, first = vector(self.a.kind, lanes), half * lanes // 2
         if lanes == 2:
             return self.f.op(f"extractelement {whole} {x}, i32 {half}")
-        picks = ", ".join(f"i32 {lane}" for lane in range(first, first + lanes // 2))
-        return self.f.op(f"shufflevector {whole} {x}, {whole} poison, <{lanes // 2} x i32> <{picks}>")
+        return self.f.shuffle(whole, x, "poison", range(first, first + lanes // 2))
 
     def keep(self, total: Value) -> None:
         """Into P or onto what it holds; or unrounded, into a place of its own."""
@@ -134,7 +129,7 @@ class _One:
         def apart() -> None:
             for i, x in enumerate(total):
                 place = f.at(a.kind, "%P", f.mul("%plane", i))
-                f.do(f"store {a.kind} {x}, ptr {place}, align {part(a.partial).itemsize}")
+                f.store(a.kind, x, place, part(a.partial).itemsize)
 
         def rounded() -> None:
             f.either(f.test("eq", "%onto", 0), lambda: write(total), onto)

@@ -18,7 +18,7 @@ from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_fun
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
 from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
 from tilewise.backends.cpu.runtime.address import data_field
@@ -32,10 +32,14 @@ ROWS = 4  # at most at a time
 FAR, STREAM = 3 * 2**18, 4
 FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
 TURNED = 4  # elements of a column of N that are copied at a time
-PARAMS = [
-    ("i64", "k"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "column"), ("ptr", "P"), ("i64", "row_p"),
-    ("i64", "col_p"), ("i64", "onto"),
-]  # fmt: skip
+PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 onto"
+
+CELLS = (
+    "ptr M, ptr N, ptr P, i64 k, i64 row_m, i64 col_m, i64 row_n, i64 column, i64 row_p, i64 col_p, i64 plane, "
+    "i64 onto, i64 rows, i64 columns"
+)
+PIECE = "ptr job, i64 rows, i64 k, ptr M, ptr N, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto, ptr space"
+COPY_COLUMNS = "ptr N, i64 row_n, i64 col_n, i64 k, i64 n, ptr to"
 
 
 def widest(a: Arithmetic) -> int:
@@ -55,7 +59,7 @@ def dots_module(a: Arithmetic) -> str:
     if tiled(a):
         columns = range(1, widest(a) + 1)
         dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
-        parts += [*dots, Table("dots", [dot.name for dot in dots]), _rows(a)]
+        parts += [*dots, Table("dots", [dot.name for dot in dots]), rows_function(a, PARAMS, columns_of(a)[0])]
         parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
     entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
     return module([*parts, _turned(a), *entries])
@@ -126,7 +130,7 @@ def _to_the_end(f: Function, a: Arithmetic, bulk: str, totals: list[str], more: 
     """The sums with what is left of k from `bulk` on, in lanes that are counted."""
     start = bulk
     if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
-        start = f.op(f"select i1 {f.test('sge', '%k', a.lanes)}, i64 %k, i64 {bulk}")
+        start = f.select(f.test("sge", "%k", a.lanes), "i64", "%k", bulk)
         with f.loop(bulk, start, a.lanes, [(a.vector, total) for total in totals]) as last:
             back = f.lower(last.index, f.sub("%k", a.lanes))
             before = mask_below(f, f.sub(last.index, back), a.lanes)
@@ -149,9 +153,9 @@ def _keep_rows(f: Function, a: Arithmetic, totals: list[str], places: list[str])
 
     def rows() -> None:
         for total, place in zip(left, places[::lanes], strict=True):
-            f.do(f"store {vector(a.kind, lanes)} {total}, ptr {place}, align {a.bytes}")
+            f.store(vector(a.kind, lanes), total, place, a.bytes)
 
-    fresh = f.op(f"and i1 {f.test('eq', '%onto', 0)}, {f.test('eq', '%col_p', 1)}")
+    fresh = f.both(f.test("eq", "%onto", 0), f.test("eq", "%col_p", 1))
     f.either(fresh, rows, one_by_one)
 
 
@@ -167,7 +171,7 @@ def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[st
     def fresh() -> None:
         rounded = [narrow(f, a.target, a.partial, a.result, x, lanes, clear=a.fused) for x in left]
         for cell, place in zip(_apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
-            f.do(f"store {a.element_p} {cell}, ptr {place}, align {a.result.itemsize}")
+            f.store(a.element_p, cell, place, a.result.itemsize)
 
     f.either(f.test("ne", "%onto", 0), onto, fresh)
 
@@ -219,60 +223,52 @@ def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tupl
     chosen += [lanes + lane for lane in chosen] if y else []
     if len(chosen) == 1:
         return f.op(f"extractelement {kind} {x}, i32 {chosen[0]}")
-    picks = ", ".join(f"i32 {lane}" for lane in chosen)
-    return f.op(f"shufflevector {kind} {x}, {kind} {y or 'poison'}, <{len(chosen)} x i32> <{picks}>")
+    return f.shuffle(kind, x, y or "poison", chosen)
 
 
-def _rows(a: Arithmetic) -> Function:
-    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow."""
-    f = Function("rows", [*PARAMS, ("i64", "rows"), ("i64", "columns")])
+def rows_function(a: Arithmetic, tile: str, kind_n: str) -> Function:
+    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow. `tile`: the
+    signature of the tiles, in a table of the module; `less`, if it is among its parameters, has an i32 a column."""
+    f = Function("rows", f"{tile}, i64 rows, i64 columns")
     most = widest(a)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
         M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
-        N = f.at(columns_of(a)[0], "%N", f.mul(j.index, "%column"))
+        N = f.at(kind_n, "%N", f.mul(j.index, "%column"))
+        less = {"less": f.at("i32", "%less", j.index)} if "ptr less" in tile else {}
         P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
         place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
-        f.do(
-            f"call void {f.op(f'load ptr, ptr {place}')}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, ptr {P}, "
-            "i64 %row_p, i64 %col_p, i64 %onto)"
-        )
+        f.invoke(f.load("ptr", place), tile, M=M, N=N, P=P, **less)
     return f
 
 
 def _stream(a: Arithmetic) -> Function:
     """Some rows of one column of P, one after the other: M comes from afar, as one stream."""
-    f = Function("stream", [*PARAMS, ("i64", "rows")])
+    f = Function("stream", f"{PARAMS}, i64 rows")
     with f.loop(0, "%rows") as i:
         M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
-        f.do(
-            f"call void @dot1x1_far(i64 %k, ptr {M}, i64 %row_m, ptr %N, i64 %column, ptr {P}, i64 %row_p, i64 %col_p, "
-            "i64 %onto)"
-        )
+        f.invoke("dot1x1_far", PARAMS, M=M, P=P)
     return f
 
 
 def _cells(a: Arithmetic) -> Function:
     """Some rows of P, all columns, a cell at a time; N's elements are `row_n` and its columns `column` apart."""
-    names = ("k", "row_m", "col_m", "row_n", "column", "row_p", "col_p", "plane", "onto", "rows", "columns")
-    f = Function("cells", [("ptr", "M"), ("ptr", "N"), ("ptr", "P"), *(("i64", name) for name in names)])
-    side_by_side = f.op(f"and i1 {f.test('eq', '%col_m', 1)}, {f.test('eq', '%row_n', 1)}")
+    f = Function("cells", CELLS)
+    side_by_side = f.both(f.test("eq", "%col_m", 1), f.test("eq", "%row_n", 1))
     size_m, size_n = (f"[{source.itemsize} x i8]" for source in (a.source_m, a.source_n))
-    size_p = f.op(f"select i1 {f.test('eq', '%plane', 0)}, i64 {a.result.itemsize}, i64 {a.bytes}")
+    size_p = f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
     with f.loop(0, "%rows") as i, f.loop(0, "%columns") as j:
         M, N = f.at(size_m, "%M", f.mul(i.index, "%row_m")), f.at(size_n, "%N", f.mul(j.index, "%column"))
         P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
         operands = f"i64 %k, ptr {M}, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %plane, i64 %onto"
-        name = f.op(f"select i1 {side_by_side}, ptr @one, ptr @one_apart")
+        name = f.select(side_by_side, "ptr", "@one", "@one_apart")
         f.do(f"call void {name}({operands})")
     return f
 
 
 def _turned(a: Arithmetic) -> Function:
     """N's columns, each copied to lie side by side along k; half precision is widened."""
-    f = Function(
-        "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
-    )
+    f = Function("turned", COPY_COLUMNS)
     bulk, (kind, dtype) = f.op(f"and i64 %k, {-TURNED}"), columns_of(a)
     element = a.element_n if tiled(a) else kind
     align = part(a.source_n).itemsize
@@ -282,11 +278,11 @@ def _turned(a: Arithmetic) -> Function:
             with f.loop(start, stop, count) as i:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
                 places = [f.at(element, source, f.mul(row, "%row_n")) for row in rows]
-                found = [f.op(f"load {element}, ptr {x}, align {align}") for x in places]
+                found = [f.load(element, x, align) for x in places]
                 if tiled(a):
                     found = [widen(f, a.target, a.source_n, dtype, x, 1)[0] for x in found]
                 for row, x in zip(rows, found, strict=True):
-                    f.do(f"store {kind} {x}, ptr {f.at(kind, place, row)}, align {align}")
+                    f.store(kind, x, f.at(kind, place, row), align)
     return f
 
 
@@ -303,55 +299,43 @@ def _run(a: Arithmetic) -> Function:
     apart = f.at(a.kind, job.pointer("sums"), apart)
 
     def chosen(kind: str, one: str, other: str) -> str:
-        return f.op(f"select i1 {shared}, {kind} {one}, {kind} {other}")
+        return f.select(shared, kind, one, other)
 
     k, k0 = chosen("i64", f.lower(f.sub(t.k, k0), task_k), t.k), chosen("i64", k0, "0")
     M = f.at(f"[{a.source_m.itemsize} x i8]", t.M, f.mul(k0, col_m))
     N = f.at(f"[{a.source_n.itemsize} x i8]", t.N, f.mul(k0, t.row_n))
     P, row_p, col_p = chosen("ptr", apart, t.P), chosen("i64", t.n, t.row_p), chosen("i64", "1", t.col_p)
     plane, onto = chosen("i64", size, "0"), chosen("i64", "0", t.onto)
-    f.do(
-        f"call void @piece(ptr %job, i64 {t.rows}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, "
-        f"i64 {plane}, i64 {onto}, ptr {t.workspace})"
-    )
+    f.invoke("piece", PIECE, rows=t.rows, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=plane, onto=onto,
+        space=t.workspace)  # fmt: skip
     return f
 
 
 def _enter(data_field: int) -> Function:
     """The short way in: a product that is one task and needs no workspace, whose operands come as array objects."""
-    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
-    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P"))
+    f = Function("enter", ENTER, public=True)
+    M, N, P = f.data_of(data_field, "M", "N", "P")
     m, k, row_p, col_p, onto = JobReader(f).words("m", "k", "row_p", "col_p", "onto")
-    f.do(
-        f"call void @piece(ptr %job, i64 {m}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, i64 0, "
-        f"i64 {onto}, ptr null)"
-    )
+    f.invoke("piece", PIECE, rows=m, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto, space="null")
     return f
 
 
 def _piece(a: Arithmetic) -> Function:
     """Some rows of P and k elements of each. N's columns are copied first where their elements do not lie side by side
     (unless there is one row, or one cell, to read them), or are to be widened: once, and not for every tile of rows."""
-    params = [
-        ("ptr", "job"), ("i64", "rows"), ("i64", "k"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
-        ("i64", "col_p"), ("i64", "plane"), ("i64", "onto"), ("ptr", "space"),
-    ]  # fmt: skip
-    f = Function("piece", params)
+    f = Function("piece", PIECE)
     job = JobReader(f)
     m, n, row_m, col_m, row_n, col_n = job.words("m", "n", "row_m", "col_m", "row_n", "col_n")
 
     def cells(N: str, row_n: str, column: str) -> None:
-        f.do(
-            f"call void @cells(ptr %M, ptr {N}, ptr %P, i64 %k, i64 {row_m}, i64 {col_m}, i64 {row_n}, i64 {column}, "
-            f"i64 %row_p, i64 %col_p, i64 %plane, i64 %onto, i64 %rows, i64 {n})"
-        )
+        f.invoke("cells", CELLS, N=N, row_m=row_m, col_m=col_m, row_n=row_n, column=column, columns=n)
 
     def several() -> None:
         apart = "true" if tiled(a) and not a.same_storage else f.test("ne", row_n, 1)
         with f.when(apart):
-            f.do(f"call void @turned(ptr %N, i64 {row_n}, i64 {col_n}, i64 %k, i64 {n}, ptr %space)")
-        columns = f.op(f"select i1 {apart}, ptr %space, ptr %N")
-        column = f.op(f"select i1 {apart}, i64 %k, i64 {col_n}")
+            f.invoke("turned", COPY_COLUMNS, row_n=row_n, col_n=col_n, n=n, to="%space")
+        columns = f.select(apart, "ptr", "%space", "%N")
+        column = f.select(apart, "i64", "%k", col_n)
         if tiled(a):
             _tiles(f, a, (m, n, row_m), columns, column)
         else:
@@ -379,7 +363,7 @@ def _tiles(f: Function, a: Arithmetic, extents: tuple[str, str, str], columns: s
     # by all of M, whoever shares it: no bit of P may depend on how many threads there are
     length = f.mul(JobReader(f).word("k"), a.source_m.itemsize)
     whole = f.mul(m, length)
-    most = f.op(f"select i1 {f.test('sge', whole, FARTHER)}, i64 {NEAR}, i64 {NEARER}")
+    most = f.select(f.test("sge", whole, FARTHER), "i64", NEAR, NEARER)
     far, near = f.test("sge", whole, FAR), f.test("sle", length, most)
-    alone = f.op(f"and i1 {f.op(f'and i1 {far}, {near}')}, {f.test('eq', n, 1)}")
+    alone = f.both(f.both(far, near), f.test("eq", n, 1))
     f.either(alone, lambda: f.do(f"call void @stream({operands})"), some)

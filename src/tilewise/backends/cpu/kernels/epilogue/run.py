@@ -30,7 +30,7 @@ def compiled_epilogue(epilogue: Epilogue, dtype: str, onto: bool) -> Callable[..
         if outside and not llvm.address_of_symbol(outside):
             return None
     text = epilogue_module(epilogue, dtype, onto, data_field())
-    address = compile.load(text, host_target(), ("finish",))["finish"]
+    address = compile.load(text, host_target())["finish"]
     return builtin(address, "wooo", answers=False, keeps_gil=True)
 
 
@@ -41,5 +41,5 @@ def compiled_scaling(rows: bool, columns: bool) -> Callable[..., int] | None:
     field, number = data_field(), 0.375
     if not field or ctypes.c_double.from_address(id(number) + field).value != number or find_spec("llvmlite") is None:
         return None
-    address = compile.load(scaling_module(rows, columns, field), host_target(), ("finish",))["finish"]
+    address = compile.load(scaling_module(rows, columns, field), host_target())["finish"]
     return builtin(address, "woooo", answers=False, keeps_gil=True)

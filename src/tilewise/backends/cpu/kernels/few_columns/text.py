@@ -6,14 +6,14 @@ half precision they widen, a vector of each row at a time, while they multiply t
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.packed_n.text import group_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
-from tilewise.backends.cpu.kernels.shared.grid import grid_functions, tile_functions
+from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, tile_functions
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.pack import pack_function
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 
 FORM = ExactForm(1, 1, along_k=True)
 
@@ -42,14 +42,12 @@ def _run(a: Arithmetic) -> Function:
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
-        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
+        first = f.both(fresh, f.test("eq", p.index, 0))
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_n(ptr {strip_n}, i64 {col_n}, i64 {row_n}, i64 {n}, i64 {kc}, ptr {space})")
-        f.do(
-            f"call void @grid_k(i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 {col_m}, ptr {space}, i64 {a.width}, "
-            f"ptr {P}, i64 {row_p}, i64 {rows}, i64 {n}, i1 {first}, i1 true)"
-        )
+        f.invoke("pack_n", PACK, src=strip_n, lane=col_n, step=row_n, lanes=n, kc=kc, dst=space)
+        f.invoke("grid_k", GRID, kc=kc, M=strip_m, row_m=row_m, step_m=col_m, N=space, step_n=a.width, P=P,
+            row_p=row_p, rows=rows, cols=n, first=first, down="true")  # fmt: skip
     return f
 
 
@@ -66,18 +64,15 @@ def _run_apart(a: Arithmetic) -> Function:
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     block = f.at(a.kind, space, f.mul(a.NR, f.lower(KC, k)))
-    whole = f.op(f"and i1 {f.test('sle', k, KC)}, {f.test('eq', onto, 0)}")
+    whole = f.both(f.test("sle", k, KC), f.test("eq", onto, 0))
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_n(ptr {strip_n}, i64 {col_n}, i64 {row_n}, i64 {n}, i64 {kc}, ptr {space})")
+        f.invoke("pack_n", PACK, src=strip_n, lane=col_n, step=row_n, lanes=n, kc=kc, dst=space)
         f.do(
             f"call void @group(i64 {rows}, i64 {n}, i64 {kc}, ptr {f.at(a.element_m, M, p.index)}, i64 {row_m}, "
             f"ptr {space}, ptr {block}, i64 {n}, i1 {f.test('eq', p.index, 0)}, ptr {P}, i64 {row_p}, i1 {whole})"
         )
-    with f.when(f.op(f"xor i1 {whole}, true")):
-        f.do(
-            f"call void @write(ptr {block}, i64 {n}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
-            f"i64 {rows}, i64 {n}, i64 {onto})"
-        )
+    with f.when(f.negated(whole)):
+        write_rows(f, block, n, P, row_p, rows, n, onto)
     return f

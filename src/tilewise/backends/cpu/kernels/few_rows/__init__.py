@@ -1,8 +1,6 @@
 """A handful of rows."""
 
-from tilewise.backends.cpu.family import Family
+from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.few_rows import model, text
 
-FEW_ROWS = Family(
-    "few_rows", model.IDEA, model.takes, model.suits, model.KC, model.tasks, text.few_rows_module, text.entries
-)
+FEW_ROWS = family("few_rows", model, text.few_rows_module, KC=model.KC)

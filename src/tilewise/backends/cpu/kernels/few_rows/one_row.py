@@ -10,12 +10,8 @@ from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.kernels.shared.masks import everywhere
 
-PARAMS = [
-    ("i64", "k"), ("ptr", "M"), ("i64", "step_m"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "P"), ("i64", "cols"),
-    ("i1", "first"), ("i1", "far"),
-]  # fmt: skip
+PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 row_n, ptr P, i64 cols, i1 first, i1 far"
 STREAMS = (4, 2, 1)  # rows of N at a time: the first as long as they last, then what is left of k
 FAR = 2**26  # bytes of N from which it comes from memory, two rows at a time
 LINE = 64  # bytes
@@ -32,17 +28,17 @@ def one_row_function(a: Arithmetic) -> Function:
     f = Function("one_row", PARAMS)
     wide = LINE // a.target.vector_bytes  # vectors of a line
     with f.when("%first"), f.loop(0, "%cols") as j:
-        f.do(f"store {a.kind} {a.zeros(1)[0]}, ptr {f.at(a.kind, '%P', j.index)}, align {a.bytes}")
+        f.store(a.kind, a.zeros(1)[0], f.at(a.kind, "%P", j.index), a.bytes)
     start = "0"
     for rows in STREAMS:
         stop = f.op(f"and i64 %k, {-rows}")
         if rows == STREAMS[0]:
-            stop = f.op(f"select i1 %far, i64 0, i64 {stop}")
+            stop = f.select("%far", "i64", 0, stop)
         with f.loop(start, stop, rows) as p:
             elements = []
             for row in range(rows):
                 place = f.at(a.kind, "%M", f.mul(f.add(p.index, row), "%step_m"))
-                elements.append(f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"))
+                elements.append(f.load(a.kind, place, a.bytes))
             lines = [f.at(a.kind, "%N", f.mul(f.add(p.index, row), "%row_n")) for row in range(rows)]
             _along(f, a, elements, lines, wide)
         start = stop
@@ -53,14 +49,14 @@ def _along(f: Function, a: Arithmetic, elements: list[str], lines: list[str], wi
     """These rows of N, from the first column to the last: by lines, by vectors, and one by one."""
     bulk = f.op(f"and i64 %cols, {-wide * a.lanes}")
     whole = f.op(f"and i64 %cols, {-a.lanes}")
-    everyone = [everywhere(f, a, element, a.lanes) for element in elements]
+    everyone = [f.splat(a.kind, element, a.lanes) for element in elements]
     for begin, end, vectors, lanes in (("0", bulk, wide, a.lanes), (bulk, whole, 1, a.lanes), (whole, "%cols", 1, 1)):
         with f.loop(begin, end, vectors * lanes) as j:
             places = [f.at(a.kind, line, j.index) for line in lines]
             if vectors > 1:
                 for place in places:
                     ahead = f.at(a.kind, place, AHEAD // a.bytes)
-                    f.call("void", "llvm.prefetch.p0", [("ptr", ahead), ("i32", 0), ("i32", 3), ("i32", 1)])
+                    f.prefetch(ahead)
             for v in range(vectors):
                 _cells(f, a, everyone if lanes > 1 else elements, [f.at(a.kind, x, v * lanes) for x in places],
                        f.at(a.kind, "%P", j.index, v * lanes), lanes)  # fmt: skip
@@ -71,7 +67,7 @@ def _cells(f: Function, a: Arithmetic, elements: list[str], places: list[str], P
     kind, render = a.vector if lanes > 1 else a.kind, a.renderer(f, lanes)
     total = a.zeros(lanes)
     for element, place in zip(elements, places, strict=True):
-        loaded = f.op(f"load {kind}, ptr {place}, align {a.bytes}")
+        loaded = f.load(kind, place, a.bytes)
         total = render.accumulate(a.add, a.mul, total, (element,), (loaded,))
-    old = f.op(f"load {kind}, ptr {P}, align {a.bytes}")
-    f.do(f"store {kind} {render.value(a.add, (old,), total)[0]}, ptr {P}, align {a.bytes}")
+    old = f.load(kind, P, a.bytes)
+    f.store(kind, render.value(a.add, (old,), total)[0], P, a.bytes)

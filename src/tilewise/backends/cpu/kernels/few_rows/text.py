@@ -8,13 +8,14 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.few_rows.one_row import FAR, has_one_row, one_row_function
-from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
+from tilewise.backends.cpu.kernels.few_rows.one_row import PARAMS as ONE_ROW
+from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
-from tilewise.backends.cpu.kernels.shared.grid import grid_functions
+from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.pack import pack_m_function
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 from tilewise.core.blocking import FEW
 
 FORM = ExactForm(1, 1, panel_m=FEW, asks=True)
@@ -24,10 +25,6 @@ def few_rows_module(a: Arithmetic) -> str:
     reduce = [reduce_function(a)] if a.same_storage else []
     one = [one_row_function(a)] if has_one_row(a) else []
     return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, *one, _run(a)])
-
-
-def entries(a: Arithmetic) -> tuple[str, ...]:
-    return ("run", "reduce") if a.same_storage else ("run",)
 
 
 def _run(a: Arithmetic) -> Function:
@@ -52,8 +49,8 @@ def _run(a: Arithmetic) -> Function:
     sums, row_s = P, row_p
     if a.same_storage:  # several stretches make the same cells: each leaves its sums apart, and `reduce` adds them
         shared, apart = f.test("sgt", tasks_k, 1), f.at(a.kind, job.pointer("sums"), f.mul(stretch, f.mul(m, n)), j0)
-        sums = f.op(f"select i1 {shared}, ptr {apart}, ptr {P}")
-        row_s = f.op(f"select i1 {shared}, i64 {n}, i64 {row_p}")
+        sums = f.select(shared, "ptr", apart, P)
+        row_s = f.select(shared, "i64", n, row_p)
         fresh = f.op(f"or i1 {shared}, {fresh}")
     if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
         sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
@@ -61,29 +58,22 @@ def _run(a: Arithmetic) -> Function:
     def strips() -> None:
         with f.loop(k0, k, KC) as p:
             kc = f.lower(f.sub(k, p.index), KC)
-            first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, k0)}")
+            first = f.both(fresh, f.test("eq", p.index, k0))
             strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
             strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-            f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
-            f.do(
-                f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {sums}, "
-                f"i64 {row_s}, i64 {m}, i64 {cols}, i1 {first}, i1 true)"
-            )
+            f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=space)
+            f.invoke("grid", GRID, kc=kc, M=space, row_m=0, step_m=0, N=strip_n, step_n=row_n, P=sums,
+                row_p=row_s, rows=m, cols=cols, first=first, down="true")  # fmt: skip
 
     def one() -> None:
         far = f.test("sge", f.mul(job.word("k"), f.mul(n, a.bytes)), FAR)  # of all of N, whoever shares it
-        f.do(
-            f"call void @one_row(i64 {f.sub(k, k0)}, ptr {f.at(a.kind, M, f.mul(k0, col_m))}, i64 {col_m}, "
-            f"ptr {f.at(a.kind, N, f.mul(k0, row_n))}, i64 {row_n}, ptr {sums}, i64 {cols}, i1 {fresh}, i1 {far})"
-        )
+        f.invoke("one_row", ONE_ROW, k=f.sub(k, k0), M=f.at(a.kind, M, f.mul(k0, col_m)), step_m=col_m,
+            N=f.at(a.kind, N, f.mul(k0, row_n)), row_n=row_n, P=sums, cols=cols, first=fresh, far=far)  # fmt: skip
 
     if has_one_row(a):
         f.either(f.test("eq", m, 1), one, strips)
     else:
         strips()
     if not a.same_storage:
-        f.do(
-            f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
-            f"i64 {m}, i64 {cols}, i64 {job.word('onto')})"
-        )
+        write_rows(f, sums, row_s, P, row_p, m, cols, job.word("onto"))
     return f

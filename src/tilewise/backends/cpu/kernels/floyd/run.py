@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @lru_cache(maxsize=128)
 def _compiled(a: Arithmetic) -> Any:
-    found = compile.load(floyd_module(a), a.target, ("floyd",))["floyd"]
+    found = compile.load(floyd_module(a), a.target)["floyd"]
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
-from tilewise.backends.cpu.kernels.shared.masks import along, everywhere, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 
 ROWS = 4  # that take a vector of row k from a register
 
@@ -12,7 +12,7 @@ ROWS = 4  # that take a vector of row k from a register
 def floyd_module(a: Arithmetic) -> str:
     """for k: for i: D[i] = add(D[i], mul(D[i, k], D[k])), a vector of columns of a few rows at a time. Row k may be
     among them: its own D[k, k] is the one of mul, or the square holds a cycle that improves and is thrown away."""
-    f = Function("floyd", [("ptr", "D"), ("i64", "n"), ("i64", "row")], public=True)
+    f = Function("floyd", "ptr D, i64 n, i64 row", public=True)
     bulk = f.mul(f.div("%n", ROWS), ROWS)
     pairs = a.target.by_lane
     if pairs:
@@ -46,7 +46,7 @@ def _by_pairs(f: Function, a: Arithmetic, bulk: str) -> None:
 
 
 def _pair(a: Arithmetic, count: int) -> Function:
-    f = Function(f"pair{count}", [("ptr", "D"), ("i64", "n"), ("i64", "row"), ("i64", "i"), ("i64", "k")])
+    f = Function(f"pair{count}", "ptr D, i64 n, i64 row, i64 i, i64 k")
     _rows(f, a, "%i", count, ["%k", f.add("%k", 1)])
     return f
 
@@ -60,13 +60,13 @@ def _rows(f: Function, a: Arithmetic, i: str, count: int, ks: list[str]) -> None
     row_ks = [f.at(a.kind, "%D", f.mul(k, "%row")) for k in ks]
     elements: list[list[str]] = []
     for number, k in enumerate(ks):
-        found = [f.op(f"load {a.kind}, ptr {f.at(a.kind, row, k)}") for row in rows]
+        found = [f.load(a.kind, f.at(a.kind, row, k)) for row in rows]
         for before in range(number):  # as the k before leave it
-            by = f.op(f"load {a.kind}, ptr {f.at(a.kind, row_ks[before], k)}")
+            by = f.load(a.kind, f.at(a.kind, row_ks[before], k))
             pairs = zip(found, elements[before], strict=True)
             found = [a.renderer(f, 1).accumulate(a.add, a.mul, (x,), (one,), (by,))[0] for x, one in pairs]
         elements.append(found)
-    spread = [[everywhere(f, a, element, a.lanes) for element in of_k] for of_k in elements]
+    spread = [[f.splat(a.kind, element, a.lanes) for element in of_k] for of_k in elements]
 
     def columns(j: str, lanes: int, mask: str | None) -> None:
         ys = [load_lanes(f, a, f.at(a.kind, row_k, j), lanes, mask) for row_k in row_ks]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import lru_cache
 from typing import Any
 
@@ -10,9 +9,8 @@ import numpy as np
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
-from tilewise.backends.cpu.kernels.shared.job import WORDS
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.pool import num_threads, run_tasks
+from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.memory import check_room
 
@@ -26,7 +24,7 @@ AT_ONCE = 256  # tasks between two chances to be interrupted
 
 @lru_cache(maxsize=256)
 def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
-    return compile.load(gustavson_module(algebra, deep), host_target(), ("count", "fill", "once"))
+    return compile.load(gustavson_module(algebra, deep), host_target())
 
 
 def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algebra) -> Cells:
@@ -68,10 +66,5 @@ def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algeb
 
 
 def _run(function: int, values: dict[str, int], tasks: int, threads: int) -> None:
-    job = (ctypes.c_int64 * len(WORDS))()
-    for name, value in values.items():
-        job[WORDS.index(name)] = value
     for first in range(0, tasks, AT_ONCE):
-        job[WORDS.index("tasks_m")] = first
-        count = min(AT_ONCE, tasks - first)
-        run_tasks(function, ctypes.addressof(job), count, min(threads, count))
+        run_job(function, min(AT_ONCE, tasks - first), threads, **values, tasks_m=first)

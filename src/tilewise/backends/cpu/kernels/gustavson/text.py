@@ -52,19 +52,19 @@ class _Rows:
             begin = {"count": "0", "fill": "", "once": i.values[0]}[self.name]
             end = self._all_words(begin or self._start(self.starts_p, i.index))
             if self.name != "fill":
-                f.do(f"store i64 {end}, ptr {f.at('i64', self.starts_p, i.index, 1)}")
+                f.store("i64", end, f.at("i64", self.starts_p, i.index, 1))
             i.next = [end]
         return f
 
     def _start(self, starts: str, row: str) -> str:
-        return self.f.op(f"load i64, ptr {self.f.at('i64', starts, row)}")
+        return self.f.load("i64", self.f.at("i64", starts, row))
 
     def _column(self, columns: str, cell: str) -> str:
-        narrow = self.f.op(f"load i32, ptr {self.f.at('i32', columns, cell)}")
+        narrow = self.f.load("i32", self.f.at("i32", columns, cell))
         return self.f.op(f"zext i32 {narrow} to i64")
 
     def _value(self, data: str, cell: str) -> str:
-        return self.f.op(f"load {self.kind}, ptr {self.f.at(self.kind, data, cell)}")
+        return self.f.load(self.kind, self.f.at(self.kind, data, cell))
 
     def _row_of_n(self, cell: str) -> None:
         """One cell of M meets a row of N."""
@@ -79,16 +79,16 @@ class _Rows:
                 self._set(self.words_held, f.op(f"lshr i64 {word}, 6"), f.op(f"and i64 {word}, 63"))
             if self.fills:
                 y, place = self._value(self.data_n, e.index), f.at(self.kind, self.sums, j)
-                total = f.op(f"load {self.kind}, ptr {place}")
+                total = f.load(self.kind, place)
                 step = Renderer(f, self.algebra.partial, 1)
                 (made,) = step.accumulate(ring.add, ring.mul, (total,), (x,), (y,))
-                f.do(f"store {self.kind} {made}, ptr {place}")
+                f.store(self.kind, made, place)
 
     def _set(self, bits: str, word: str, bit: str) -> None:
         f = self.f
         place = f.at("i64", bits, word)
-        held, own = f.op(f"load i64, ptr {place}"), f.op(f"shl i64 1, {bit}")
-        f.do(f"store i64 {f.op(f'or i64 {held}, {own}')}, ptr {place}")
+        held, own = f.load("i64", place), f.op(f"shl i64 1, {bit}")
+        f.store("i64", f.op(f"or i64 {held}, {own}"), place)
 
     def _all_words(self, begin: str) -> str:
         """Where the cells of P end that begin at `begin`, once all bits are read and cleared."""
@@ -114,10 +114,10 @@ class _Rows:
             with f.loop(0, count, 1, [("i64", held)]) as b:
                 j = f.add(f.mul(word, 64), self._lowest(b.values[0]))
                 place, cell = f.at(self.kind, self.sums, j), f.add(begin, b.index)
-                total = f.op(f"load {self.kind}, ptr {place}")
-                f.do(f"store {self.kind} {zero}, ptr {place}")
-                f.do(f"store {self.kind} {total}, ptr {f.at(self.kind, self.data_p, cell)}")
-                f.do(f"store i32 {f.op(f'trunc i64 {j} to i32')}, ptr {f.at('i32', self.columns_p, cell)}")
+                total = f.load(self.kind, place)
+                f.store(self.kind, zero, place)
+                f.store(self.kind, total, f.at(self.kind, self.data_p, cell))
+                f.store("i32", f.op(f"trunc i64 {j} to i32"), f.at("i32", self.columns_p, cell))
                 b.next = [self._without_lowest(b.values[0])]
         return f.add(begin, count)
 
@@ -125,8 +125,8 @@ class _Rows:
         """A word of bits, cleared behind, and how many it holds."""
         f = self.f
         place = f.at("i64", bits, word)
-        held = f.op(f"load i64, ptr {place}")
-        f.do(f"store i64 0, ptr {place}")
+        held = f.load("i64", place)
+        f.store("i64", 0, place)
         return held, f.call("i64", "llvm.ctpop.i64", [("i64", held)])
 
     def _lowest(self, bits: str) -> str:

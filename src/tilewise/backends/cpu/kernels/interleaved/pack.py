@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.convert import alternating
 from tilewise.backends.cpu.kernels.shared.ir import Function, Operand
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
-from tilewise.backends.cpu.kernels.shared.pack import PARAMS, SQUARE, turned
+from tilewise.backends.cpu.kernels.shared.pack import PACK, SQUARE, turned
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
 CHUNK = 16  # lanes that are woven at a time
@@ -30,7 +31,7 @@ def interleave_function(
 class _Interleave:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, flips: bool, sums: bool) -> None:
         self.a, self.width, self.source, self.flips, self.sums = a, width, source, flips, sums
-        self.f = Function(name, PARAMS)
+        self.f = Function(name, PACK)
         self.deep, self.kind, self.size = a.deep, scalar_kind(source), f"[{source.itemsize} x i8]"
         self.cell = f"i{32 // a.deep}"
         even = width & -width
@@ -78,7 +79,7 @@ class _Interleave:
         f, kind = self.f, vector("i32", count)
         if self.flips:
             words = f.op(f"xor {kind} {words}, {self.number(HIGH_BITS, count)}")
-        f.do(f"store {kind} {words}, ptr {place}, align 4")
+        f.store(kind, words, place, 4)
 
     def number(self, value: int, count: int) -> str:
         return str(value) if count == 1 else f"splat (i32 {value})"
@@ -109,7 +110,7 @@ class _Interleave:
         f, kind = self.f, vector("i32", count)
         for i, total in enumerate(totals):
             place = f.at("i32", self.head(panel), lane, i * count)
-            f.do(f"store {kind} {f.op(f'sub {kind} {self.number(0, count)}, {total}')}, ptr {place}, align 4")
+            f.store(kind, f.op(f"sub {kind} {self.number(0, count)}, {total}"), place, 4)
 
     # ways to walk ---------------------------------------------------------------------------------------------
 
@@ -142,9 +143,9 @@ class _Interleave:
             self.one_by_one(panel, vectors, end)
             return
         # whole vectors reach into the rows behind, as long as there are rows behind, and lanes past the edge are free
-        back = f.add(f.div(count, f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 %step, i64 1")), 1)
+        back = f.add(f.div(count, f.select(f.test("sgt", "%step", 0), "i64", "%step", 1)), 1)
         safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.deep)
-        safe = f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 {safe}, i64 0")
+        safe = f.select(f.test("sgt", "%step", 0), "i64", safe, 0)
         with f.loop(vectors, end, count) as c:
             self.woven(panel, c.index, 1, safe)
         self.one_by_one(panel, vectors, end, safe)
@@ -157,8 +158,8 @@ class _Interleave:
             rows = [self.source_at(first, f.add(f.mul(w.index, self.deep), d)) for d in range(self.deep)]
             for row in rows:
                 ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.deep))
-                f.call("void", "llvm.prefetch.p0", [("ptr", ahead), ("i32", 0), ("i32", 3), ("i32", 1)])
-            words = self.weave(rows, [True] * self.deep, panel, w.index, lane, vectors)
+                f.prefetch(ahead)
+            words = self.weave(rows, [""] * self.deep, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         if stop is not None:
             return
@@ -170,15 +171,14 @@ class _Interleave:
         ) as w:
             k, last = f.mul(w.index, self.deep), f.sub("%kc", 1)
             rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.deep)]
-            there: list[str | bool] = [f.test("slt", d, self.left) for d in range(self.deep)]
+            there = [f.test("slt", d, self.left) for d in range(self.deep)]
             words = self.weave(rows, there, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         self.keep_sums(w.values, panel, lane, count)
 
-    def weave(
-        self, rows: list[str], there: Sequence[str | bool], panel: str, word: str, lane: str, vectors: int
-    ) -> list[str]:
-        """`deep` rows of vectors, element by element side by side; a row that is not there is zeros."""
+    def weave(self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int) -> list[str]:
+        """`deep` rows of vectors, element by element side by side. `there`: whether each row exists, or "" where that
+        is known; a row that does not is zeros."""
         f, count = self.f, self.chunk
         result = []
         for v in range(vectors):
@@ -187,8 +187,8 @@ class _Interleave:
                 place = f.at(self.size, row, v * count)
                 found = self.cells(self.loaded(place), count)
                 cell = vector(self.cell, count)
-                if real is not True:
-                    found = f.op(f"select i1 {real}, {cell} {found}, {cell} zeroinitializer")
+                if real:
+                    found = f.select(real, cell, found, "zeroinitializer")
                 cells.append(found)
             words = self.side_by_side(cells)
             self.store(words, f.at("i32", self.word_at(panel, word), lane, v * count), count)
@@ -198,15 +198,14 @@ class _Interleave:
     def loaded(self, place: str) -> str:
         f, kind = self.f, vector(self.kind, self.chunk)
         if self.inside is None:
-            return f.op(f"load {kind}, ptr {place}, align 1")
+            return f.load(kind, place, 1)
         args: list[tuple[str, str | int]] = [("ptr", place), ("i32", 1), (vector("i1", self.chunk), self.inside)]
         return f.call(kind, f"llvm.masked.load.v{self.chunk}{self.kind}.p0", [*args, (kind, "zeroinitializer")])
 
     def side_by_side(self, cells: list[str]) -> str:
         f, count, cell, kind = self.f, self.chunk, vector(self.cell, self.chunk), vector("i32", self.chunk)
         if self.deep == 2:
-            picks = ", ".join(f"i32 {lane}, i32 {lane + count}" for lane in range(count))
-            both = f.op(f"shufflevector {cell} {cells[0]}, {cell} {cells[1]}, <{2 * count} x i32> <{picks}>")
+            both = f.shuffle(cell, cells[0], cells[1], alternating(count))
             return f.op(f"bitcast {vector(self.cell, 2 * count)} {both} to {kind}")
         total = ""
         for d, found in enumerate(cells):
@@ -242,12 +241,12 @@ class _Interleave:
                     w.next = self.add_up(list(w.values), [word], 1)
                 for total in w.values:
                     place = f.at("i32", self.head(p.index), at)
-                    old = f.op(f"load i32, ptr {place}, align 4")
-                    f.do(f"store i32 {f.op(f'sub i32 {old}, {total}')}, ptr {place}, align 4")
+                    old = f.load("i32", place, 4)
+                    f.store("i32", f.op(f"sub i32 {old}, {total}"), place, 4)
 
     def words_along_k(self, lane: str, word: str, count: int) -> str:
         f, elements = self.f, count * self.deep
-        raw = f.op(f"load {vector(self.kind, elements)}, ptr {f.at(self.size, lane, f.mul(word, self.deep))}, align 1")
+        raw = f.load(vector(self.kind, elements), f.at(self.size, lane, f.mul(word, self.deep)), 1)
         return f.op(f"bitcast {vector(self.cell, elements)} {self.cells(raw, elements)} to {vector('i32', count)}")
 
     def any_strides(self) -> None:
@@ -272,8 +271,8 @@ class _Interleave:
         f, most, total = self.f, self.f.sub(count, 1), ""
         for d in range(self.deep):
             place = f.at(self.size, lane, f.mul(f.add(k, f.lower(d, most)), step))
-            wide = f.op(f"zext {self.cell} {self.cells(f.op(f'load {self.kind}, ptr {place}, align 1'), 1)} to i32")
-            there = f.op(f"select i1 {f.test('slt', d, count)}, i32 {wide}, i32 0")
+            wide = f.op(f"zext {self.cell} {self.cells(f.load(self.kind, place, 1), 1)} to i32")
+            there = f.select(f.test("slt", d, count), "i32", wide, 0)
             moved = f.op(f"shl i32 {there}, {32 // self.deep * d}")
             total = f.op(f"or i32 {total}, {moved}") if total else moved
         return total

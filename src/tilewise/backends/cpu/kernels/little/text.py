@@ -14,12 +14,15 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
 from tilewise.backends.cpu.kernels.shared.ir import Function, Numbers, module
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.runtime.address import data_field
 
 LINE = 64  # bytes
 PLACES = 8  # of N that are remembered: about as many as the second cache holds
 SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
+
+PIECE = "ptr job, ptr M, ptr N, ptr P, i64 i0, i64 j0, i64 begin, i64 end, i64 row_p, i64 onto"
+TOUCH = "ptr N, i64 row_n, i64 cols, i64 kc"
 
 
 def little_module(a: Arithmetic) -> str:
@@ -36,7 +39,7 @@ def forms(a: Arithmetic) -> list[ExactForm]:
 
 def _is_new() -> Function:
     """Whether an N was not among the last few: then it may lie in no cache. It is remembered from here on."""
-    f = Function("is_new", [("ptr", "N")], result="i1")
+    f = Function("is_new", "ptr N", result="i1")
     key = f.op("ptrtoint ptr %N to i64")
     spread = f.op(f"mul i64 {key}, {SPREAD}")
     place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - PLACES.bit_length()}"))
@@ -50,10 +53,10 @@ def _touch(a: Arithmetic) -> Function:
     """A byte of every line of a strip of N, along its rows: what comes from memory comes in one stream, which a machine
     foresees, where tiles take a piece of each row. Neoverse-N1 drops prefetches that wait for memory, so these are
     loads. Rows that follow each other are one."""
-    f = Function("touch", [("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "kc")])
+    f = Function("touch", TOUCH)
     joined = f.test("eq", "%row_n", "%cols")
-    rows = f.op(f"select i1 {joined}, i64 1, i64 %kc")
-    length = f.mul(f.op(f"select i1 {joined}, i64 {f.mul('%cols', '%kc')}, i64 %cols"), a.bytes)
+    rows = f.select(joined, "i64", 1, "%kc")
+    length = f.mul(f.select(joined, "i64", f.mul("%cols", "%kc"), "%cols"), a.bytes)
     bulk = f.op(f"and i64 {length}, {-4 * LINE}")
     with f.loop(0, rows) as row:
         line = f.at(a.kind, "%N", f.mul(row.index, "%row_n"))
@@ -80,32 +83,26 @@ def _run(a: Arithmetic) -> Function:
     apart = f.at(a.kind, job.pointer("sums"), f.mul(f.add(f.mul(member, tasks_k), stretch), size))
     shared, begin = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
     first, end, row_p, onto = (
-        f.op(f"select i1 {shared}, i64 {one}, i64 {other}")
+        f.select(shared, "i64", one, other)
         for one, other in ((begin, 0), (f.lower(k, f.add(begin, task_k)), k), (n, row_p), (0, onto))
     )
-    P = f.op(f"select i1 {shared}, ptr {apart}, ptr {P}")
-    f.do(
-        f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {i0}, i64 {j0}, i64 {first}, i64 {end}, "
-        f"i64 {row_p}, i64 {onto})"
-    )
+    P = f.select(shared, "ptr", apart, P)
+    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=i0, j0=j0, begin=first, end=end, row_p=row_p, onto=onto)
     return f
 
 
 def _enter(data_field: int) -> Function:
     """The short way in: a product that is one task, whose operands come as array objects."""
-    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
-    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P"))
+    f = Function("enter", ENTER, public=True)
+    M, N, P = f.data_of(data_field, "M", "N", "P")
     k, row_p, onto = JobReader(f).words("k", "row_p", "onto")
-    f.do(
-        f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 0, i64 0, i64 0, i64 {k}, i64 {row_p}, i64 {onto})"
-    )
+    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=0, j0=0, begin=0, end=k, row_p=row_p, onto=onto)
     return f
 
 
 def _piece(a: Arithmetic) -> Function:
     """task_m rows of P from i0, task_n columns from j0: k from `begin` to `end`."""
-    numbers = [("i64", name) for name in ("i0", "j0", "begin", "end", "row_p", "onto")]
-    f = Function("piece", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), *numbers])
+    f = Function("piece", PIECE)
     job = JobReader(f)
     m, k, n, task_m, task_n, KC = job.words("m", "k", "n", "task_m", "task_n", "KC")
     row_m, col_m, row_n = job.words("row_m", "col_m", "row_n")
@@ -117,15 +114,15 @@ def _piece(a: Arithmetic) -> Function:
         f.test("sgt", f.mul(k, f.mul(n, a.bytes)), N_NEAR),
         f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
     )
-    down = f.op(f"and i1 {far_n}, {near_p}")
+    down = f.both(far_n, near_p)
     new = f.op(f"call i1 @is_new(ptr {N})")
     with f.loop("%begin", "%end", KC) as p:
         kc = f.lower(f.sub("%end", p.index), KC)
-        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, '%begin')}")
+        first = f.both(fresh, f.test("eq", p.index, "%begin"))
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
         with f.when(new):
-            f.do(f"call void @touch(ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {kc})")
+            f.invoke("touch", TOUCH, N=strip_n, row_n=row_n, cols=cols, kc=kc)
 
         def tiles(form: ExactForm) -> None:
             f.do(

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 @lru_cache(maxsize=256)
 def _compiled(m: DType, n: DType, result: DType) -> Callable[..., int]:
     text = modular_module(m, n, result, data_field())
-    address = compile.load(text, host_target(), ("multiply",))["multiply"]
+    address = compile.load(text, host_target())["multiply"]
     return builtin(address, "wooo", answers=False, keeps_gil=True)
 
 

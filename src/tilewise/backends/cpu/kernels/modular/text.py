@@ -15,43 +15,42 @@ NARROW, SUMS = f"<{LANES} x i32>", f"<{LANES} x i64>"
 
 def modular_module(m: DType, n: DType, result: DType, data_field: int) -> str:
     """`multiply(record, M, N, P)` of array objects; P lies in rows."""
-    f = Function("multiply", [("ptr", "record"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
-    words = {name: f.op(f"load i64, ptr {f.at('i64', '%record', at)}") for at, name in enumerate(RECORD)}
-    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in "MNP")
+    f = Function("multiply", "ptr record, ptr M, ptr N, ptr P", public=True)
+    words = {name: f.load("i64", f.at("i64", "%record", at)) for at, name in enumerate(RECORD)}
+    M, N, P = f.data_of(data_field, "M", "N", "P")
     right, sums = f.op(f"alloca i32, i64 {FEW}, align 64"), f.op(f"alloca i64, i64 {FEW}, align 64")
     width = f.mul(f.div(f.add(words["n"], LANES - 1), LANES), LANES)
     with f.loop(0, f.mul(words["k"], width), LANES) as v:
-        f.do(f"store {NARROW} zeroinitializer, ptr {f.at('i32', right, v.index)}, align 4")
+        f.store(NARROW, "zeroinitializer", f.at("i32", right, v.index), 4)
     with f.loop(0, words["k"]) as r, f.loop(0, words["n"]) as j:
         at = f.at(_kind(n), N, f.mul(r.index, words["row_n"]), f.mul(j.index, words["col_n"]))
         left = f.op(f"trunc i64 {_remainder(f, at, n, words['p'])} to i32")
-        f.do(f"store i32 {left}, ptr {f.at('i32', right, f.mul(r.index, width), j.index)}")
+        f.store("i32", left, f.at("i32", right, f.mul(r.index, width), j.index))
     with f.loop(0, words["m"]) as i:
         _row(f, f.at(_kind(m), M, f.mul(i.index, words["row_m"])), m, words, right, sums, width)
         with f.loop(0, words["n"]) as j:
-            total = f.op(f"load i64, ptr {f.at('i64', sums, j.index)}")
+            total = f.load("i64", f.at("i64", sums, j.index))
             rest = f.op(f"urem i64 {total}, {words['p']}")
             kept = rest if _kind(result) == "i64" else f.op(f"trunc i64 {rest} to {_kind(result)}")
             to = f.at(_kind(result), P, f.mul(i.index, words["n"]), j.index)
-            f.do(f"store {_kind(result)} {kept}, ptr {to}")
+            f.store(_kind(result), kept, to)
     return module([f])
 
 
 def _row(f: Function, M: str, dtype: DType, words: dict[str, str], right: str, sums: str, width: str) -> None:
     """One row of P before it is divided."""
     with f.loop(0, width, LANES) as v:
-        f.do(f"store {SUMS} zeroinitializer, ptr {f.at('i64', sums, v.index)}, align 8")
+        f.store(SUMS, "zeroinitializer", f.at("i64", sums, v.index), 8)
     with f.loop(0, words["k"]) as r:
         x = _remainder(f, f.at(_kind(dtype), M, f.mul(r.index, words["col_m"])), dtype, words["p"])
-        first = f.op(f"insertelement {SUMS} poison, i64 {x}, i32 0")
-        all_x = f.op(f"shufflevector {SUMS} {first}, {SUMS} poison, <{LANES} x i32> zeroinitializer")
+        all_x = f.splat("i64", x, LANES)
         row = f.at("i32", right, f.mul(r.index, width))
         with f.loop(0, width, LANES) as v:
-            narrow = f.op(f"load {NARROW}, ptr {f.at('i32', row, v.index)}, align 4")
+            narrow = f.load(NARROW, f.at("i32", row, v.index), 4)
             y = f.op(f"zext {NARROW} {narrow} to {SUMS}")
             place = f.at("i64", sums, v.index)
-            held, made = f.op(f"load {SUMS}, ptr {place}, align 8"), f.op(f"mul {SUMS} {all_x}, {y}")
-            f.do(f"store {SUMS} {f.op(f'add {SUMS} {held}, {made}')}, ptr {place}, align 8")
+            held, made = f.load(SUMS, place, 8), f.op(f"mul {SUMS} {all_x}, {y}")
+            f.store(SUMS, f.op(f"add {SUMS} {held}, {made}"), place, 8)
 
 
 def _kind(dtype: DType) -> str:
@@ -60,11 +59,11 @@ def _kind(dtype: DType) -> str:
 
 def _remainder(f: Function, at: str, dtype: DType, p: str) -> str:
     """What is left of an element, from 0 to p - 1, as i64."""
-    x = f.op(f"load {_kind(dtype)}, ptr {at}")
+    x = f.load(_kind(dtype), at)
     signed = dtype.kind == "i"
     if _kind(dtype) != "i64":
         x = f.op(f"{'sext' if signed else 'zext'} {_kind(dtype)} {x} to i64")
     if not signed:
         return f.op(f"urem i64 {x}, {p}")
     rest = f.op(f"srem i64 {x}, {p}")
-    return f.op(f"select i1 {f.test('slt', rest, 0)}, i64 {f.add(rest, p)}, i64 {rest}")
+    return f.select(f.test("slt", rest, 0), "i64", f.add(rest, p), rest)

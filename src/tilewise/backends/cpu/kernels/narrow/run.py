@@ -21,18 +21,18 @@ FEW = 4096  # numbers
 
 def narrowing_module(data_field: int) -> str:
     """`narrow(count, X, Y)` of array objects whose numbers lie side by side."""
-    f = Function("narrow", [("i64", "count"), ("ptr", "X"), ("ptr", "Y")], public=True)
-    X, Y = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in "XY")
+    f = Function("narrow", "i64 count, ptr X, ptr Y", public=True)
+    X, Y = f.data_of(data_field, "X", "Y")
     with f.loop(0, "%count") as i:
-        wide = f.op(f"load double, ptr {f.at('double', X, i.index)}")
+        wide = f.load("double", f.at("double", X, i.index))
         narrow = f.op(f"fptrunc double {wide} to float")
-        f.do(f"store float {narrow}, ptr {f.at('float', Y, i.index)}")
+        f.store("float", narrow, f.at("float", Y, i.index))
     return module([f])
 
 
 @lru_cache(maxsize=1)
 def _narrow() -> Callable[..., int]:
-    address = compile.load(narrowing_module(data_field()), host_target(), ("narrow",))["narrow"]
+    address = compile.load(narrowing_module(data_field()), host_target())["narrow"]
     return builtin(address, "woo", answers=False, keeps_gil=True)
 
 

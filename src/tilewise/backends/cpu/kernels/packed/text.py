@@ -18,20 +18,22 @@ from tilewise.backends.cpu.kernels.shared.ir import Function, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
-from tilewise.backends.cpu.kernels.shared.pack import pack_function, pack_m_function
-from tilewise.backends.cpu.kernels.shared.strips import strip_functions
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
+from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
 from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
 
 REDUCED = 8  # stretches of k that are added up before their sum is
+BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 first, i64 k0, i64 group"
+MULTIPLY = "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space"
+WRITE = (
+    "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, ptr arg, i64 row_a, i64 col_a, "
+    "i64 rows, i64 cols, i64 onto"
+)
 
 
 def packed_module(a: Arithmetic) -> str:
     pack_n = pack_function(a, "pack_n", a.width, a.source_n)
     return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
-
-
-def entries(a: Arithmetic) -> tuple[str, ...]:
-    return ("run", "reduce") if writes_apart(a) else ("run", "reduce", "run_strips")
 
 
 def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Function) -> str:
@@ -56,11 +58,7 @@ def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Func
 def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
     """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group. `kc` counts rows
     of a panel, which may hold several k each."""
-    params = [
-        ("i64", "mc"), ("i64", "nc"), ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
-        ("i64", "plane"), ("i1", "first"), ("i64", "k0"), ("i64", "group"),
-    ]  # fmt: skip
-    f = Function("block", params)
+    f = Function("block", BLOCK)
     panel_m, rows_n = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
     with f.loop(0, "%nc", "%group") as g:
         stop = f.lower(f.add(g.index, "%group"), "%nc")
@@ -96,17 +94,13 @@ def _choose_width(f: Function, a: Arithmetic, forms: list[TileForm], place: tupl
             continue
         above = f.test("sgt", cols, (form.vectors - 1) * a.lanes)
         below = f.test("sle", cols, form.vectors * a.lanes)
-        with f.when(f.op(f"and i1 {above}, {below}")):
+        with f.when(f.both(above, below)):
             f.do(call)
 
 
 def multiply_function(a: Arithmetic) -> Function:
     """One task's product: the loops over columns, k and rows, with packing where each strip begins."""
-    params = [
-        ("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"), ("i64", "plane"), ("i64", "m"),
-        ("i64", "k"), ("i64", "n"), ("i1", "fresh"), ("i64", "k0"), ("ptr", "space"),
-    ]  # fmt: skip
-    f = Function("multiply", params)
+    f = Function("multiply", MULTIPLY)
     job = JobReader(f)
     row_m, col_m, row_n, col_n = job.words("row_m", "col_m", "row_n", "col_n")
     KC, MC, NC, group = job.words("KC", "MC", "NC", "group")
@@ -119,36 +113,27 @@ def multiply_function(a: Arithmetic) -> Function:
         with f.loop(0, "%k", KC) as p:
             kc = f.lower(f.sub("%k", p.index), KC)
             groups = a.emit_groups(f, kc)
-            first = f.op(f"and i1 %fresh, {f.test('eq', p.index, 0)}")
+            first = f.both("%fresh", f.test("eq", p.index, 0))
             N = f.at(size_n, "%N", f.mul(p.index, row_n), f.mul(j.index, col_n))
-            f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {nc}, i64 {kc}, ptr %space)")
+            f.invoke("pack_n", PACK, src=N, lane=col_n, step=row_n, lanes=nc, kc=kc, dst="%space")
             with f.loop(0, "%m", MC) as i:
                 mc = f.lower(f.sub("%m", i.index), MC)
                 M = f.at(size_m, "%M", f.mul(i.index, row_m), f.mul(p.index, col_m))
-                f.do(f"call void @pack_m(ptr {M}, i64 {row_m}, i64 {col_m}, i64 {mc}, i64 {kc}, ptr {packed_m})")
+                f.invoke("pack_m", PACK, src=M, lane=row_m, step=col_m, lanes=mc, kc=kc, dst=packed_m)
                 at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
                 P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
-                f.do(
-                    f"call void @block(i64 {mc}, i64 {nc}, i64 {groups}, ptr {packed_m}, ptr %space, ptr {P}, "
-                    f"i64 %row_p, i64 {plane}, i1 {first}, i64 {f.add(p.index, '%k0')}, i64 {group})"
-                )
+                f.invoke("block", BLOCK, mc=mc, nc=nc, kc=groups, M=packed_m, N="%space", P=P, plane=plane,
+                    first=first, k0=f.add(p.index, "%k0"), group=group)  # fmt: skip
     return f
 
 
 def _against_strip(a: Arithmetic) -> Function:
     """`rows` of P against a strip of N that lies packed; their M is packed first."""
-    params = [
-        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
-        ("i1", "first"), ("ptr", "space"),
-    ]  # fmt: skip
-    f = Function("against_strip", params)
+    f = Function("against_strip", AGAINST_STRIP)
     row_m, col_m, row_p, group = JobReader(f).words("row_m", "col_m", "row_p", "group")
-    f.do(f"call void @pack_m(ptr %M, i64 {row_m}, i64 {col_m}, i64 %rows, i64 %kc, ptr %space)")
-    f.do(
-        f"call void @block(i64 %rows, i64 %cols, i64 {a.emit_groups(f, '%kc')}, ptr %space, ptr %panels, ptr %P, "
-        f"i64 {row_p}, i64 0, "
-        f"i1 %first, i64 0, i64 {group})"
-    )
+    f.invoke("pack_m", PACK, src="%M", lane=row_m, step=col_m, lanes="%rows", dst="%space")
+    f.invoke("block", BLOCK, mc="%rows", nc="%cols", kc=a.emit_groups(f, "%kc"), M="%space", N="%panels",
+        row_p=row_p, plane=0, k0=0, group=group)  # fmt: skip
     return f
 
 
@@ -177,10 +162,8 @@ def run_function(a: Arithmetic) -> Function:
     fresh = f.test("eq", onto, 0)
 
     def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
-        f.do(
-            f"call void @multiply(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {plane}, i64 {rows}, "
-            f"i64 {depth}, i64 {cols}, i1 {fresh}, i64 {k0}, ptr {space})"
-        )
+        f.invoke("multiply", MULTIPLY, M=M, N=N, P=P, row_p=row_p, plane=plane, m=rows, k=depth, n=cols,
+            fresh=fresh, k0=k0, space=space)  # fmt: skip
 
     def own_block() -> None:
         """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
@@ -188,10 +171,8 @@ def run_function(a: Arithmetic) -> Function:
         plane, behind = _behind_block(f, a, space, f.mul(task_m, row_b))
         call(space, row_b, plane, "true", behind)
         place, row_a, col_a = _place_of_arg(f, job, a, member, i, j)
-        f.do(
-            f"call void @write(ptr {space}, i64 {row_b}, i64 {plane}, ptr {P}, i64 {row_p}, i64 {col_p}, ptr {place}, "
-            f"i64 {row_a}, i64 {col_a}, i64 {rows}, i64 {cols}, i64 {onto})"
-        )
+        f.invoke("write", WRITE, block=space, row_b=row_b, plane=plane, P=P, row_p=row_p, col_p=col_p, arg=place,
+            row_a=row_a, col_a=col_a, rows=rows, cols=cols, onto=onto)  # fmt: skip
 
     def shared_cells() -> None:
         """Several stretches of k make the same cells: each leaves its sums apart, and `reduce` adds them in order."""
@@ -225,18 +206,14 @@ def _behind_block(f: Function, a: Arithmetic, space: str, size: str) -> tuple[st
 def _place_of_arg(f: Function, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
     """Where the k that won cell (i, j) goes, and the strides from there."""
     arg, row_a, col_a = job.words("arg", "row_a", "col_a")
-    at = f.op(f"load i64, ptr {f.at('i64', job.pointer('at_a'), member)}") if a.tracks_arg else "0"
+    at = f.load("i64", f.at("i64", job.pointer("at_a"), member)) if a.tracks_arg else "0"
     place = f.op(f"inttoptr i64 {arg} to ptr")
     return f.at("i64", place, at, f.mul(i, row_a), f.mul(j, col_a)), row_a, col_a
 
 
 def write_function(a: Arithmetic) -> Function:
     """From a row-major block of `partial` to P: any strides, P's dtype, onto what is there if asked; and the args."""
-    params = [
-        ("ptr", "block"), ("i64", "row_b"), ("i64", "plane"), ("ptr", "P"), ("i64", "row_p"), ("i64", "col_p"),
-        ("ptr", "arg"), ("i64", "row_a"), ("i64", "col_a"), ("i64", "rows"), ("i64", "cols"), ("i64", "onto"),
-    ]  # fmt: skip
-    f = Function("write", params)
+    f = Function("write", WRITE)
     element = f"[{a.result.itemsize} x i8]"
 
     def cells(row: str, start: str, stop: str, lanes: int) -> None:
@@ -244,7 +221,7 @@ def write_function(a: Arithmetic) -> Function:
             real = f.at(a.kind, "%block", f.mul(row, "%row_b"), col.index)
             places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
             kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
-            new: Value = tuple(f.op(f"load {kind}, ptr {place}, align {a.bytes}") for place in places)
+            new: Value = tuple(f.load(kind, place, a.bytes) for place in places)
             place = f.at(element, "%P", f.mul(row, "%row_p"), f.mul(col.index, "%col_p"))
 
             def keep(value: Value) -> None:
@@ -257,8 +234,8 @@ def write_function(a: Arithmetic) -> Function:
             f.either(f.test("eq", "%onto", 0), lambda: keep(new), onto)
             if a.tracks_arg:
                 args = f.op("getelementptr i8, ptr %block, i64 %plane")
-                k = f.op(f"load i64, ptr {f.at('i64', args, f.mul(row, '%row_b'), col.index)}")
-                f.do(f"store i64 {k}, ptr {f.at('i64', '%arg', f.mul(row, '%row_a'), f.mul(col.index, '%col_a'))}")
+                k = f.load("i64", f.at("i64", args, f.mul(row, "%row_b"), col.index))
+                f.store("i64", k, f.at("i64", "%arg", f.mul(row, "%row_a"), f.mul(col.index, "%col_a")))
 
     def under_mask(row: str, start: str) -> None:
         """The last columns of a row, fewer than a vector has lanes."""
@@ -275,7 +252,7 @@ def write_function(a: Arithmetic) -> Function:
     lanes = 1 if a.tracks_arg else a.lanes
     side_by_side = f.test("eq", "%col_p", 1)
     bulk = f.mul(f.div("%cols", lanes), lanes)
-    bulk = f.op(f"select i1 {side_by_side}, i64 {bulk}, i64 0")
+    bulk = f.select(side_by_side, "i64", bulk, 0)
     with f.loop(0, "%rows") as row:
         if lanes > 1:
             cells(row.index, "0", bulk, lanes)
@@ -285,6 +262,12 @@ def write_function(a: Arithmetic) -> Function:
         else:
             one_by_one()
     return f
+
+
+def write_rows(f: Function, block: str, row_b: str, P: str, row_p: str, rows: str, cols: str, onto: str) -> None:
+    """Call `write` for rows of P whose cells lie side by side, without args."""
+    f.invoke("write", WRITE, block=block, row_b=row_b, plane=0, P=P, row_p=row_p, col_p=1, arg="null", row_a=0, col_a=0,
+             rows=rows, cols=cols, onto=onto)  # fmt: skip
 
 
 def reduce_function(a: Arithmetic) -> Function:
@@ -309,11 +292,11 @@ def reduce_function(a: Arithmetic) -> Function:
             render, zeros = a.renderer(f, lanes), [(kind, zero) for zero in a.zeros(lanes)]
             with f.loop(0, tasks_k, REDUCED, zeros) as g:
                 with f.loop(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), 1, zeros) as s:
-                    more = tuple(f.op(f"load {kind}, ptr {p}, align {a.bytes}") for p in part(s.index))
+                    more = tuple(f.load(kind, p, a.bytes) for p in part(s.index))
                     s.next = list(render.value(a.add, tuple(s.values), more))
                 g.next = list(render.value(a.add, tuple(g.values), tuple(s.values)))
             for value, p in zip(g.values, part("0"), strict=True):
-                f.do(f"store {kind} {value}, ptr {p}, align {a.bytes}")
+                f.store(kind, value, p, a.bytes)
 
     bulk = f.mul(f.div(n, a.lanes), a.lanes)
     cells("0", bulk, a.lanes)
@@ -321,8 +304,6 @@ def reduce_function(a: Arithmetic) -> Function:
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
     row_p, col_p, onto = job.words("row_p", "col_p", "onto")
     P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(row, row_p))
-    f.do(
-        f"call void @write(ptr {base}, i64 {n}, i64 {size}, ptr {P}, i64 {row_p}, i64 {col_p}, ptr null, i64 0, i64 0, "
-        f"i64 1, i64 {n}, i64 {onto})"
-    )
+    f.invoke("write", WRITE, block=base, row_b=n, plane=size, P=P, row_p=row_p, col_p=col_p, arg="null", row_a=0,
+        col_a=0, rows=1, cols=n, onto=onto)  # fmt: skip
     return f

@@ -1,16 +1,6 @@
 """Large products whose M is read where it lies."""
 
-from tilewise.backends.cpu.family import Family
+from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.packed_n import model, text
 
-PACKED_N = Family(
-    "packed_n",
-    model.IDEA,
-    model.takes,
-    model.suits,
-    model.KC,
-    model.tasks,
-    text.packed_n_module,
-    text.entries,
-    group=12,
-)
+PACKED_N = family("packed_n", model, text.packed_n_module, KC=model.KC, group=12)

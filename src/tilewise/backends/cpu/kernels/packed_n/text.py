@@ -13,7 +13,7 @@ made in a block apart and rounded once, at the end.
 from __future__ import annotations
 
 from tilewise.algebra.to_llvm import vector
-from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.packed_n.model import CHUNK
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
@@ -21,13 +21,18 @@ from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_para
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.pack import pack_function
-from tilewise.backends.cpu.kernels.shared.strips import strip_functions
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
+from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
 
 WIDENED = 4  # vectors at a time
 FETCHES = (32, 64)  # bytes of a vector of machines that multiply while they bring it (Neoverse-N1: at 0.7 of its speed)
 FETCHED = 256  # rows up to which that pays: beside more, packing is little
 ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
+
+GROUP = "i64 rows, i64 cols, i64 kc, ptr M, i64 row_m, ptr panels, ptr P, i64 row_p, i1 first"
+PACK_STRIPS = "ptr job, ptr N, i64 row_n, i64 cols, i64 depth, ptr to"
+ROWS = "ptr job, ptr M, ptr wide, ptr panels, ptr block, ptr P, i64 rows, i64 cols, i64 p, i64 depth, i64 i"
+WIDEN = "ptr M, i64 row_m, i64 rows, i64 kc, ptr to, i64 row"
 
 
 def form(a: Arithmetic) -> ExactForm:
@@ -46,18 +51,10 @@ def packed_n_module(a: Arithmetic) -> str:
     return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
 
 
-def entries(a: Arithmetic) -> tuple[str, ...]:
-    return ("run", "run_strips") if a.same_storage else ("run",)
-
-
 def group_function(a: Arithmetic, form: ExactForm) -> Function:
     """All rows of a task against one group of columns, which lies packed, and one strip of k."""
     element_m = a.element_m if form.widens else a.kind
-    params = [
-        ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "panels"),
-        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"),
-    ]  # fmt: skip
-    f = Function("group", [*params, *more_params(form)])
+    f = Function("group", GROUP + more_params(form))
     parts = split_evenly(f, "%rows", tallest(a, form))
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
@@ -72,8 +69,8 @@ def group_function(a: Arithmetic, form: ExactForm) -> Function:
         if form.fetches:  # the first few tiles of a panel share its rows among them
             asks = f.test("slt", i.index, rounds_of_k(a))
             later = f.at(a.kind, "%later", f.mul(i.index, "%step_later"))
-            later = f.op(f"select i1 {asks}, ptr {later}, ptr %panels")
-            step = f.op(f"select i1 {asks}, i64 {f.mul('%step_later', rounds_of_k(a))}, i64 0")
+            later = f.select(asks, "ptr", later, "%panels")
+            step = f.select(asks, "i64", f.mul("%step_later", rounds_of_k(a)), 0)
             fetching = f", ptr {later}, i64 {step}"
 
         def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
@@ -110,19 +107,19 @@ def _run(a: Arithmetic) -> Function:
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     fresh = f.test("eq", job.word("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
-        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
+        first = f.both(fresh, f.test("eq", p.index, 0))
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
-        f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {wide}, i64 {kc}, ptr {space})")
+        f.invoke("pack_n", PACK, src=strip_n, lane=1, step=row_n, lanes=wide, kc=kc, dst=space)
         fetching = ""
         if form(a).fetches:  # the next group's columns, or the next strip's first ones
             beside = f.add(g.index, group)
             last = f.test("sge", beside, cols)
             below = f.at(a.kind, N, f.mul(f.add(p.index, KC), row_n))
-            later = f.op(f"select i1 {last}, ptr {below}, ptr {f.at(a.kind, N, f.mul(p.index, row_n), beside)}")
+            later = f.select(last, "ptr", below, f.at(a.kind, N, f.mul(p.index, row_n), beside))
             pays = f.test("sle", rows, FETCHED)
-            later = f.op(f"select i1 {pays}, ptr {later}, ptr {space}")
-            fetching = f", ptr {later}, i64 {f.op(f'select i1 {pays}, i64 {row_n}, i64 0')}"
+            later = f.select(pays, "ptr", later, space)
+            fetching = f", ptr {later}, i64 {f.select(pays, 'i64', row_n, 0)}"
         f.do(
             f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
             f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first}{fetching})"
@@ -133,15 +130,13 @@ def _run(a: Arithmetic) -> Function:
 def widen_function(a: Arithmetic) -> Function:
     """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before. `axpy`
     has it widen rows of N, whose dtype is the same."""
-    f = Function(
-        "widen", [("ptr", "M"), ("i64", "row_m"), ("i64", "rows"), ("i64", "kc"), ("ptr", "to"), ("i64", "row")]
-    )
+    f = Function("widen", WIDEN)
     last = f.sub("%kc", a.lanes)
     bulk = f.mul(f.div("%kc", WIDENED * a.lanes), WIDENED * a.lanes)
 
     def copy(source: str, to: str, k: str, lanes: int) -> None:
         value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, source, k), lanes)[0]
-        f.do(f"store {vector(a.kind, lanes)} {value}, ptr {f.at(a.kind, to, k)}, align {a.bytes}")
+        f.store(vector(a.kind, lanes), value, f.at(a.kind, to, k), a.bytes)
 
     with f.loop(0, "%rows") as i:
         source, to = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.kind, "%to", f.mul(i.index, "%row"))
@@ -166,7 +161,7 @@ def _chunk(f: Function, rows: str) -> str:
     (`tasks.no_row_alone`)."""
     chunk = str(CHUNK - 2)
     for fewer in (CHUNK - 1, CHUNK):
-        chunk = f.op(f"select i1 {f.test('ne', f.rem(rows, fewer), 1)}, i64 {fewer}, i64 {chunk}")
+        chunk = f.select(f.test("ne", f.rem(rows, fewer), 1), "i64", fewer, chunk)
     return chunk
 
 
@@ -191,52 +186,45 @@ def _run_apart(a: Arithmetic) -> Function:
     with f.loop(0, k, deep) as p:
         depth = f.lower(f.sub(k, p.index), deep)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_strips(ptr %job, ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {depth}, ptr {panels})")
+        f.invoke("pack_strips", PACK_STRIPS, N=strip_n, row_n=row_n, cols=cols, depth=depth, to=panels)
         with f.loop(0, rows, chunk) as i:
             some = f.lower(f.sub(rows, i.index), chunk)
             strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
-            f.do(
-                f"call void @rows(ptr %job, ptr {strip_m}, ptr {wide}, ptr {panels}, ptr {block}, "
-                f"ptr {f.at(a.element_p, P, f.mul(i.index, row_p))}, i64 {some}, i64 {cols}, i64 {p.index}, "
-                f"i64 {depth}, i64 {i.index})"
-            )
+            f.invoke("rows", ROWS, M=strip_m, wide=wide, panels=panels, block=block,
+                P=f.at(a.element_p, P, f.mul(i.index, row_p)), rows=some, cols=cols, p=p.index, depth=depth,
+                i=i.index)  # fmt: skip
     return f
 
 
 def _pack_strips(a: Arithmetic) -> Function:
     """`depth` rows of N, packed in strips of KC one behind the other."""
-    params = [("ptr", "job"), ("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "depth"), ("ptr", "to")]
-    f = Function("pack_strips", params)
+    f = Function("pack_strips", PACK_STRIPS)
     KC, task_n = JobReader(f).words("KC", "task_n")
     with f.loop(0, "%depth", KC) as q:
         kc = f.lower(f.sub("%depth", q.index), KC)
         source, to = f.at(a.element_n, "%N", f.mul(q.index, "%row_n")), f.at(a.kind, "%to", f.mul(q.index, task_n))
-        f.do(f"call void @pack_n(ptr {source}, i64 1, i64 %row_n, i64 %cols, i64 {kc}, ptr {to})")
+        f.invoke("pack_n", PACK, src=source, lane=1, step="%row_n", lanes="%cols", kc=kc, dst=to)
     return f
 
 
 def _rows(a: Arithmetic) -> Function:
     """Some rows of a task, no more than CHUNK: widened, multiplied with what is packed of N, and rounded at the end
     of k; a few panels at a time, so that their sums stay in the first cache."""
-    params = [
-        ("ptr", "job"), ("ptr", "M"), ("ptr", "wide"), ("ptr", "panels"), ("ptr", "block"), ("ptr", "P"),
-        ("i64", "rows"), ("i64", "cols"), ("i64", "p"), ("i64", "depth"), ("i64", "i"),
-    ]  # fmt: skip
-    f = Function("rows", params)
+    f = Function("rows", ROWS)
     job = JobReader(f)
     k, KC, deep, task_n, row_m, row_p, onto = job.words("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
     with f.loop(0, "%depth", KC) as q:
         kc = f.lower(f.sub("%depth", q.index), KC)
         source, to = f.at(a.element_m, "%M", q.index), f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
         lines, length = _joined(f, "%rows", kc, row_m, kc)
-        f.do(f"call void @widen(ptr {source}, i64 {row_m}, i64 {lines}, i64 {length}, ptr {to}, i64 {kc})")
+        f.invoke("widen", WIDEN, M=source, row_m=row_m, rows=lines, kc=length, to=to, row=kc)
     alone, few = f.test("sle", k, deep), f.lower(task_n, ROUNDED * a.NR)
-    row_s = f.op(f"select i1 {alone}, i64 {few}, i64 {task_n}")
-    whole = f.op(f"and i1 {f.test('sle', k, KC)}, {f.test('eq', onto, 0)}")
+    row_s = f.select(alone, "i64", few, task_n)
+    whole = f.both(f.test("sle", k, KC), f.test("eq", onto, 0))
     with f.loop(0, "%cols", few) as j:
         some = f.lower(f.sub("%cols", j.index), few)
         apart = f.at(a.kind, "%block", f.mul("%i", task_n), j.index)
-        sums = f.op(f"select i1 {alone}, ptr %block, ptr {apart}")
+        sums = f.select(alone, "ptr", "%block", apart)
         to = f.at(a.element_p, "%P", j.index)
         with f.loop(0, "%depth", KC) as q:
             kc = f.lower(f.sub("%depth", q.index), KC)
@@ -247,28 +235,21 @@ def _rows(a: Arithmetic) -> Function:
                 f"i64 {row_s}, i1 {f.test('eq', f.add('%p', q.index), 0)}, ptr {to}, i64 {row_p}, i1 {whole})"
             )
         ends = f.test("sge", f.add("%p", "%depth"), k)
-        with f.when(f.op(f"and i1 {ends}, {f.op(f'xor i1 {whole}, true')}")):
-            f.do(
-                f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
-                f"i64 0, i64 0, i64 %rows, i64 {some}, i64 {onto})"
-            )
+        with f.when(f.both(ends, f.negated(whole))):
+            write_rows(f, sums, row_s, to, row_p, "%rows", some, onto)
     return f
 
 
 def _joined(f: Function, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
     """Rows and their length; one long row where there is nothing between them here nor there."""
-    whole = f.op(f"and i1 {f.test('eq', row, length)}, {f.test('eq', other, length)}")
-    lines = f.op(f"select i1 {whole}, i64 1, i64 {rows}")
-    return lines, f.op(f"select i1 {whole}, i64 {f.mul(rows, length)}, i64 {length}")
+    whole = f.both(f.test("eq", row, length), f.test("eq", other, length))
+    lines = f.select(whole, "i64", 1, rows)
+    return lines, f.select(whole, "i64", f.mul(rows, length), length)
 
 
 def _against_strip(a: Arithmetic) -> Function:
     """`rows` of P against a strip of N that lies packed, group by group."""
-    params = [
-        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
-        ("i1", "first"), ("ptr", "space"),
-    ]  # fmt: skip
-    f = Function("against_strip", params)
+    f = Function("against_strip", AGAINST_STRIP)
     row_m, row_p, group = JobReader(f).words("row_m", "row_p", "group")
     with f.loop(0, "%cols", group) as g:
         f.do(

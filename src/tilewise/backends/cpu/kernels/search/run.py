@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.backends.cpu.kernels.search.text import search_module
-from tilewise.backends.cpu.kernels.shared.job import WORDS
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.pool import num_threads, run_tasks
+from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,7 +19,7 @@ AT_ONCE = 256  # sources whose rows are made between two chances to be interrupt
 
 @lru_cache(maxsize=2)
 def _compiled(tracks: bool) -> int:
-    return compile.load(search_module(tracks), host_target(), ("search",))["search"]
+    return compile.load(search_module(tracks), host_target())["search"]
 
 
 def search_from(
@@ -46,13 +44,8 @@ def search_from(
         "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "n": n, "sums_at": heap,
         "workspace": -(-first_child // LINE) * LINE - ENTRY_BYTES, "workspace_bytes": room,
     }  # fmt: skip
-    job = (ctypes.c_int64 * len(WORDS))()
-    for name, value in values.items():
-        job[WORDS.index(name)] = value
     for first in range(0, len(sources), AT_ONCE):
-        count = min(AT_ONCE, len(sources) - first)
-        job[WORDS.index("at_m")] = sources[first:].ctypes.data
-        job[WORDS.index("arg")] = lengths[first:].ctypes.data
-        job[WORDS.index("at_a")] = 0 if before is None else before[first:].ctypes.data
-        run_tasks(_compiled(tracks), ctypes.addressof(job), count, min(threads, count))
+        values |= {"at_m": sources[first:].ctypes.data, "arg": lengths[first:].ctypes.data}
+        values["at_a"] = 0 if before is None else before[first:].ctypes.data
+        run_job(_compiled(tracks), min(AT_ONCE, len(sources) - first), threads, **values)
     return lengths, before

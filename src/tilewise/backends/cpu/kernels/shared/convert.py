@@ -17,12 +17,12 @@ def load(f: Function, target: Target, source: DType, partial: DType, address: st
     """`lanes` neighbours of dtype `source`, as `partial`."""
     kind, align = scalar_kind(source), part(source).itemsize
     if source.kind == "c":
-        both = f.op(f"load {vector(kind, 2 * lanes)}, ptr {address}, align {align}")
+        both = f.load(vector(kind, 2 * lanes), address, align)
         parts = [_every_other(f, both, kind, lanes, start) for start in (0, 1)]
         if partial.kind == "b":
             return as_number(f, Renderer(f, source, lanes).nonzero(tuple(parts)), partial, lanes)
         return tuple(widen(f, target, part(source), part(partial), register, lanes)[0] for register in parts)
-    raw = f.op(f"load {vector(kind, lanes)}, ptr {address}, align {align}")
+    raw = f.load(vector(kind, lanes), address, align)
     return widen(f, target, source, partial, raw, lanes)
 
 
@@ -30,8 +30,12 @@ def _every_other(f: Function, both: str, kind: str, lanes: int, start: int) -> s
     pair = vector(kind, 2 * lanes)
     if lanes == 1:
         return f.op(f"extractelement {pair} {both}, i32 {start}")
-    picks = ", ".join(f"i32 {2 * lane + start}" for lane in range(lanes))
-    return f.op(f"shufflevector {pair} {both}, {pair} poison, <{lanes} x i32> <{picks}>")
+    return f.shuffle(pair, both, "poison", range(start, 2 * lanes, 2))
+
+
+def alternating(lanes: int) -> list[int]:
+    """Lanes of two vectors in turn, for a shuffle of both."""
+    return [number for lane in range(lanes) for number in (lane, lane + lanes)]
 
 
 def widen(f: Function, target: Target, source: DType, partial: DType, raw: str, lanes: int) -> Value:
@@ -71,17 +75,16 @@ def store(f: Function, target: Target, partial: DType, result: DType, value: Val
     """Registers of `partial`, written as `lanes` neighbours of dtype `result`."""
     kind, align = scalar_kind(result), part(result).itemsize
     if result.kind == "c":
-        pair, t = vector(kind, 2 * lanes), vector(kind, lanes)
+        pair = vector(kind, 2 * lanes)
         if lanes == 1:
             both = f.op(f"insertelement {pair} poison, {kind} {value[0]}, i32 0")
             both = f.op(f"insertelement {pair} {both}, {kind} {value[1]}, i32 1")
         else:
-            picks = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(lanes))
-            both = f.op(f"shufflevector {t} {value[0]}, {t} {value[1]}, <{2 * lanes} x i32> <{picks}>")
-        f.do(f"store {pair} {both}, ptr {address}, align {align}")
+            both = f.shuffle(vector(kind, lanes), value[0], value[1], alternating(lanes))
+        f.store(pair, both, address, align)
         return
     raw = narrow(f, target, partial, result, value[0], lanes)
-    f.do(f"store {vector(kind, lanes)} {raw}, ptr {address}, align {align}")
+    f.store(vector(kind, lanes), raw, address, align)
 
 
 def narrow(
@@ -101,8 +104,7 @@ def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: 
         return constant(value, DTYPES["int32"], lanes)[0]
 
     if source.name == "bfloat16" and target.by_lane and lanes > 1:  # zip has two ports on Neoverse-N1, a shift one
-        picks = ", ".join(f"i32 {lane}, i32 {lanes + lane}" for lane in range(lanes))
-        wide = f.op(f"shufflevector {i16} zeroinitializer, {i16} {raw}, <{2 * lanes} x i32> <{picks}>")
+        wide = f.shuffle(i16, "zeroinitializer", raw, alternating(lanes))
         return f.op(f"bitcast <{2 * lanes} x i16> {wide} to {f32}")
     if source.name == "bfloat16":
         wide = f.op(f"shl {i32} {f.op(f'zext {i16} {raw} to {i32}')}, {number(16)}")

@@ -14,7 +14,6 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
 from tilewise.backends.cpu.kernels.shared.ir import Function
 from tilewise.backends.cpu.kernels.shared.masks import (
-    everywhere,
     load_lanes,
     mask_below,
     masked_source,
@@ -23,16 +22,15 @@ from tilewise.backends.cpu.kernels.shared.masks import (
 )
 
 # `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
-PARAMS = [
-    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
-    ("i64", "row_p"), ("i64", "cols"), ("i1", "first"), ("i64", "count"), ("i64", "next_m"), ("i64", "next_n"),
-    ("i64", "next_p"),
-]  # fmt: skip
+PARAMS = (
+    "i64 kc, ptr M, i64 row_m, i64 step_m, ptr N, i64 step_n, ptr P, i64 row_p, i64 cols, i1 first, "
+    "i64 count, i64 next_m, i64 next_n, i64 next_p"
+)
 # of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
-ROUNDING = [("ptr", "out"), ("i64", "row_out"), ("i1", "whole")]
+ROUNDING = "ptr out, i64 row_out, i1 whole"
 # of a form that `fetches`: what of N will be packed next, and elements from what one round of a tile's loop asks for to
 # what the next one does
-FETCHING = [("ptr", "later"), ("i64", "step_later")]
+FETCHING = "ptr later, i64 step_later"
 SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
@@ -74,9 +72,9 @@ def by_lane(a: Arithmetic, form: ExactForm) -> bool:
     return form.along_k and a.target.by_lane and a.fused
 
 
-def more_params(form: ExactForm) -> list[tuple[str, str]]:
+def more_params(form: ExactForm) -> str:
     """What tiles of a form take beyond PARAMS."""
-    return [*(ROUNDING if form.rounds else []), *(FETCHING if form.fetches else [])]
+    return f", {ROUNDING}" * form.rounds + f", {FETCHING}" * form.fetches
 
 
 def rounds_of_k(a: Arithmetic) -> int:
@@ -91,7 +89,7 @@ def exact_tile_function(a: Arithmetic, form: ExactForm) -> Function:
 class _ExactTile:
     def __init__(self, a: Arithmetic, form: ExactForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, [*PARAMS, *more_params(form)])
+        self.f = Function(form.name, PARAMS + more_params(form))
         self.quiets = a.quiets and a.target.min_number
         self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
         self.cells = form.rows * form.vectors
@@ -168,7 +166,7 @@ class _ExactTile:
         """A row of a panel of N that lies where it lies, asked for; and the next round's."""
         a, f = self.a, self.f
         for byte in range(0, self.form.panel * a.bytes, 64):
-            self.prefetch(f.at("i8", place, byte), 2)
+            f.prefetch(f.at("i8", place, byte), 2)
         return f.at(a.kind, place, "%step_later")
 
     def widened_sums(self) -> list[str]:
@@ -204,7 +202,7 @@ class _ExactTile:
         a, f = self.a, self.f
         for row, start in enumerate(self.rows):
             value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, start, k), a.lanes)[0]
-            f.do(f"store {a.vector} {value}, ptr {f.at(a.vector, self.wide, row)}, align {a.target.vector_bytes}")
+            f.store(a.vector, value, f.at(a.vector, self.wide, row), a.target.vector_bytes)
 
     def ask_for_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
         """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
@@ -213,13 +211,9 @@ class _ExactTile:
         for row in range(self.form.rows):
             line = f.at(kind, P, f.mul(row_p, row))
             for v in range(0, self.form.vectors, max(1, 64 // (a.lanes * each))):
-                self.prefetch(f.at(kind, line, v * a.lanes))
+                f.prefetch(f.at(kind, line, v * a.lanes))
             if a.target.by_lane and self.form.panel:  # three short vectors may end in the next line
-                self.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
-
-    def prefetch(self, address: str, hint: int = 3) -> None:
-        """Into the first cache, or (with 2) no nearer than the second."""
-        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
+                f.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
 
     def steps(self, k: str, values: list[str]) -> list[str]:
         """`unroll` steps of k, each with its own of the `ways` sets of sums."""
@@ -228,7 +222,7 @@ class _ExactTile:
         for u in range(self.unroll):
             at = k if u == 0 else f.add(k, u)
             if self.by_lane and u % a.lanes == 0:
-                along = [f.op(f"load {a.vector}, ptr {f.at(a.kind, row, at)}, align {a.bytes}") for row in self.rows]
+                along = [f.load(a.vector, f.at(a.kind, row, at), a.bytes) for row in self.rows]
             way = slice(u % self.ways * self.cells, (u % self.ways + 1) * self.cells)
             values[way] = self.step(at, values[way], [self.lane(x, u % a.lanes) for x in along])
             if a.in_order and u + 1 < self.unroll:
@@ -236,9 +230,7 @@ class _ExactTile:
         return values
 
     def lane(self, x: str, number: int) -> str:
-        a = self.a
-        picks = ", ".join([f"i32 {number}"] * a.lanes)
-        return self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+        return self.f.shuffle(self.a.vector, x, "poison", [number] * self.a.lanes)
 
     def together(self, values: list[str]) -> list[str]:
         """The sums of every other k, added up."""
@@ -262,12 +254,12 @@ class _ExactTile:
             ns.append(self.load_N(place, v))
             if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
-                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
+                f.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         if self.falls:
             below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW[a.target.vector_bytes]), "%step_n"))
             for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
-                self.prefetch(f.at(self.element_n, below, v * a.lanes))
-            self.prefetch(f.at(self.element_n, below, self.last))
+                f.prefetch(f.at(self.element_n, below, v * a.lanes))
+            f.prefetch(f.at(self.element_n, below, self.last))
         for row in range(form.rows):
             element = lanes[row] if lanes else self.element_of_M(k, row)
             for v in range(form.vectors):
@@ -284,10 +276,7 @@ class _ExactTile:
         if not (form.panel_m and a.target.by_lane and a.fused):
             return []
         base = f.at(a.kind, self.M, f.mul(k, form.panel_m))
-        found = [
-            f.op(f"load {a.vector}, ptr {f.at(a.kind, base, row)}, align {a.bytes}")
-            for row in range(0, form.rows, a.lanes)
-        ]
+        found = [f.load(a.vector, f.at(a.kind, base, row), a.bytes) for row in range(0, form.rows, a.lanes)]
         return [self.lane(found[row // a.lanes], row % a.lanes) for row in range(form.rows)]
 
     def load_N(self, place: str, v: int) -> str:
@@ -309,23 +298,21 @@ class _ExactTile:
         a, f, form = self.a, self.f, self.form
         if form.widens:
             place = f.at(a.kind, f.at(a.vector, self.wide, row), self.inner)
-            return everywhere(f, a, f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.lanes)
+            return f.splat(a.kind, f.load(a.kind, place, a.bytes), a.lanes)
         if not form.panel_m:
             place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
-            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-            return everywhere(f, a, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
+            element = f.load(a.kind, place, a.bytes)
+            return f.splat(a.kind, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
         place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
         if a.spread > 1:
             lanes = a.lanes // a.spread
-            wide = f.op(f"load i32, ptr {place}, align 4")
-            one = f.op(f"insertelement {vector('i32', lanes)} poison, i32 {wide}, i32 0")
-            zero = f"<{lanes} x i32> zeroinitializer"
-            every = f.op(f"shufflevector {vector('i32', lanes)} {one}, {vector('i32', lanes)} poison, {zero}")
+            wide = f.load("i32", place, 4)
+            every = f.splat("i32", wide, lanes)
             return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
         if a.repeats > 1:
-            return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
-        element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-        return everywhere(f, a, element, a.lanes)
+            return f.load(a.vector, place, a.bytes)
+        element = f.load(a.kind, place, a.bytes)
+        return f.splat(a.kind, element, a.lanes)
 
     def write(self, sums: list[str]) -> None:
         """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""
@@ -360,14 +347,14 @@ class _ExactTile:
             place = f.at(a.element_p, line, self.last if v == form.vectors - 1 else v * a.lanes)
             rounded = narrow(f, a.target, a.partial, a.result, total, a.lanes, clear=a.fused)
             if not self.masked or v < form.vectors - 1:
-                f.do(f"store {kind} {rounded}, ptr {place}, align {a.result.itemsize}")
+                f.store(kind, rounded, place, a.result.itemsize)
             elif a.target.cheap_masks:
                 store_rounded(f, a, rounded, place, self.inside or "")
             else:
                 for lane in range(a.lanes - 1):
                     with f.when(f.test("sgt", "%cols", lane)):
                         one = f.op(f"extractelement {kind} {rounded}, i32 {lane}")
-                        f.do(f"store {a.element_p} {one}, ptr {f.at(a.element_p, place, lane)}")
+                        f.store(a.element_p, one, f.at(a.element_p, place, lane))
 
     def write_one_by_one(self, sums: list[str], places: list[str]) -> None:
         """A narrow tile where there are no masks."""
@@ -379,7 +366,7 @@ class _ExactTile:
                     value, cell = f.op(f"extractelement {a.vector} {total}, i32 {lane}"), f.at(a.kind, place, lane)
 
                     def onto(value: str = value, cell: str = cell) -> None:
-                        old = f.op(f"load {a.kind}, ptr {cell}, align {a.bytes}")
-                        f.do(f"store {a.kind} {single.value(a.add, (old,), (value,))[0]}, ptr {cell}")
+                        old = f.load(a.kind, cell, a.bytes)
+                        f.store(a.kind, single.value(a.add, (old,), (value,))[0], cell)
 
-                    f.either("%first", lambda value=value, cell=cell: f.do(f"store {a.kind} {value}, ptr {cell}"), onto)  # type: ignore[misc]
+                    f.either("%first", lambda value=value, cell=cell: f.store(a.kind, value, cell), onto)  # type: ignore[misc]

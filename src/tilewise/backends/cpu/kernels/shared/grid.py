@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.exact_tile import PARAMS as TILE
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, by_lane, exact_tile_function
 from tilewise.backends.cpu.kernels.shared.ir import Function, Table
 
 WIDEST = 6  # vectors of a tile: beyond, a row of N is as long as anybody could wish
 
-PARAMS = [
-    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
-    ("i64", "row_p"), ("i64", "rows"), ("i64", "cols"), ("i1", "first"),
-]  # fmt: skip
+GRID = (
+    "i64 kc, ptr M, i64 row_m, i64 step_m, ptr N, i64 step_n, ptr P, i64 row_p, i64 rows, i64 cols, i1 first, i1 down"
+)
 
 
 def widest(a: Arithmetic, form: ExactForm, rows: int) -> int:
@@ -68,8 +68,8 @@ def tile_of(f: Function, a: Arithmetic, name: str, most: int, rows: str, vectors
     place = f.at("ptr", f"@{name}_tiles", f.add(f.mul(f.sub(rows, 1), most), f.sub(vectors, 1)))
     if not a.target.cheap_masks:
         slim = f.at("ptr", f"@{name}_slim", f.sub(rows, 1))
-        place = f.op(f"select i1 {f.test('slt', cols, a.lanes)}, ptr {slim}, ptr {place}")
-    return f.op(f"load ptr, ptr {place}")
+        place = f.select(f.test("slt", cols, a.lanes), "ptr", slim, place)
+    return f.load("ptr", place)
 
 
 def grid_name(form: ExactForm) -> str:
@@ -77,11 +77,11 @@ def grid_name(form: ExactForm) -> str:
 
 
 def _grid(a: Arithmetic, form: ExactForm) -> Function:
-    f = Function(grid_name(form), [*PARAMS, ("i1", "down")])
+    f = Function(grid_name(form), GRID)
     tiles = Tiles(f, a, form, grid_name(form), WIDEST)
     rows, most = split_evenly(f, "%rows", tallest(a, form)), str(widest(a, form, 1))
     for height in range(2, tallest(a, form) + 1):
-        most = f.op(f"select i1 {f.test('sge', rows.larger, height)}, i64 {widest(a, form, height)}, i64 {most}")
+        most = f.select(f.test("sge", rows.larger, height), "i64", widest(a, form, height), most)
     vectors = split_evenly(f, f.div(f.add("%cols", a.lanes - 1), a.lanes), most)
 
     def down() -> None:
@@ -115,7 +115,7 @@ def _columns(f: Function, a: Arithmetic, vectors: Parts, block: str) -> tuple[st
     before = f.mul(f.sub(vectors.larger, 1), f.lower(block, less))
     inside = f.test("slt", block, less)
     width = f.sub(vectors.larger, f.op(f"zext i1 {inside} to i64"))
-    over = f.op(f"select i1 {inside}, i64 0, i64 {f.sub(block, less)}")
+    over = f.select(inside, "i64", 0, f.sub(block, less))
     column = f.mul(f.add(before, f.mul(over, vectors.larger)), a.lanes)
     return column, width, f.lower(f.sub("%cols", column), f.mul(width, a.lanes))
 
@@ -152,10 +152,7 @@ class Tiles:
         P = f.at(a.kind, "%P", f.mul(row, "%row_p"), column)
         with f.when(f.test("sgt", count, 0)):
             tile = tile_of(f, a, self.name, self.most, rows, vectors, cols)
-            f.do(
-                f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 %step_m, ptr {N}, i64 %step_n, ptr {P}, "
-                f"i64 %row_p, i64 {cols}, i1 %first, i64 {count}, i64 {next_m}, i64 {next_n}, i64 {next_p})"
-            )
+            f.invoke(tile, TILE, M=M, N=N, P=P, cols=cols, count=count, next_m=next_m, next_n=next_n, next_p=next_p)
 
 
 @dataclass(frozen=True)

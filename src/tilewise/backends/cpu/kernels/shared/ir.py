@@ -1,6 +1,7 @@
 """Writing LLVM IR as text: a function that names its own values, and loops that carry values.
 
-The text is final: no optimiser runs over it, only code generation, so what is written here is what the machine does.
+The text is final: no optimiser runs over it, only code generation, so the machine executes what is written here.
+A signature is a string in LLVM's order, such as "ptr M, i64 row_m".
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 Operand = str | int
+
+
+def parameters(signature: str) -> list[tuple[str, str]]:
+    """(type, name) of each parameter."""
+    return [(kind, name) for kind, _, name in (one.strip().partition(" ") for one in signature.split(",") if one)]
 
 
 class Loop:
@@ -23,9 +29,9 @@ class Loop:
 class Function:
     """One function: `op` emits an instruction that yields a value, `do` one that does not."""
 
-    def __init__(self, name: str, params: Sequence[tuple[str, str]], *, public: bool = False, result: str = "void"):
+    def __init__(self, name: str, signature: str, *, public: bool = False, result: str = "void"):
         self.name = name
-        self.params = params
+        self.params = parameters(signature)
         self.result = result
         self.public = public
         self.lines: list[str] = []
@@ -54,6 +60,13 @@ class Function:
             return self.op(text)
         self.do(text)
         return ""
+
+    def invoke(self, callee: str, signature: str, **arguments: Operand) -> None:
+        """Call a function of this module by name, or through a register. A parameter that is not given is passed on
+        from this function's parameter of the same name."""
+        given = ", ".join(f"{kind} {arguments.pop(name, f'%{name}')}" for kind, name in parameters(signature))
+        assert not arguments, f"{callee} has no parameters {', '.join(arguments)}"
+        self.do(f"call void {callee if callee.startswith('%') else f'@{callee}'}({given})")
 
     def start(self, label: str) -> None:
         """Begin a block."""
@@ -94,7 +107,53 @@ class Function:
     def test(self, relation: str, a: Operand, b: Operand) -> str:
         return self.op(f"icmp {relation} i64 {a}, {b}")
 
+    def both(self, a: str, b: str) -> str:
+        return self.op(f"and i1 {a}, {b}")
+
+    def negated(self, condition: str) -> str:
+        return self.op(f"xor i1 {condition}, true")
+
+    def select(self, condition: str, kind: str, yes: Operand, no: Operand) -> str:
+        return self.op(f"select i1 {condition}, {kind} {yes}, {kind} {no}")
+
+    # memory and lanes -----------------------------------------------------------------------------------------
+
+    def load(self, kind: str, place: str, align: int = 0) -> str:
+        return self.op(f"load {kind}, ptr {place}" + (f", align {align}" if align else ""))
+
+    def store(self, kind: str, value: Operand, place: str, align: int = 0) -> None:
+        self.do(f"store {kind} {value}, ptr {place}" + (f", align {align}" if align else ""))
+
+    def data_of(self, data_field: int, *names: str) -> list[str]:
+        """The addresses of the elements of parameters that are NumPy's array objects."""
+        return [self.load("ptr", self.at("i8", f"%{name}", data_field)) for name in names]
+
+    def prefetch(self, address: str, locality: int = 3) -> None:
+        """Into the first cache, or (with 2) no nearer than the second."""
+        self.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", locality), ("i32", 1)])
+
+    def shuffle(self, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
+        """These lanes of x and, counted from behind x's last, of y; both are vectors of type `kind`."""
+        picks = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(lanes)} x i32> <{picks}>")
+
+    def splat(self, kind: str, value: Operand, lanes: int) -> str:
+        """A vector of `lanes` with the same element in each."""
+        if lanes == 1:
+            return str(value)
+        vector = f"<{lanes} x {kind}>"
+        one = self.op(f"insertelement {vector} poison, {kind} {value}, i32 0")
+        return self.op(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
     # control --------------------------------------------------------------------------------------------------
+
+    def goto(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str, *, then: str = "") -> None:
+        """To the block `yes` or `no`; the next instructions belong to `yes`, or to `then`."""
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.start(then or yes)
 
     @contextmanager
     def loop(
@@ -103,7 +162,7 @@ class Function:
         """for index in range(start, stop, step), carrying (type, first value) pairs; `loop.next` sets the next ones."""
         head, body, done = self.label("head"), self.label("body"), self.label("done")
         before = self._block
-        self.do(f"br label %{head}")
+        self.goto(head)
         self.start(head)
         index, after = self.fresh(), self.fresh()
         values = [self.fresh() for _ in carry]
@@ -111,11 +170,10 @@ class Function:
         loop = Loop(index, values)
         self.lines.extend([""] * (1 + len(carry)))
         inside = self.op(f"icmp slt i64 {index}, {stop}")
-        self.do(f"br i1 {inside}, label %{body}, label %{done}")
-        self.start(body)
+        self.branch(inside, body, done)
         yield loop
         self.lines.append(f"  {after} = add nsw i64 {index}, {step}")
-        self.do(f"br label %{head}")
+        self.goto(head)
         latch = self._block
         self.lines[phis] = f"  {index} = phi i64 [{start}, %{before}], [{after}, %{latch}]"
         for at, ((kind, first), value, following) in enumerate(zip(carry, values, loop.next, strict=True)):
@@ -126,22 +184,20 @@ class Function:
     def when(self, condition: str) -> Iterator[None]:
         """if condition: …"""
         yes, done = self.label("yes"), self.label("done")
-        self.do(f"br i1 {condition}, label %{yes}, label %{done}")
-        self.start(yes)
+        self.branch(condition, yes, done)
         yield
-        self.do(f"br label %{done}")
+        self.goto(done)
         self.start(done)
 
     def either(self, condition: str, yes: Callable[[], None], no: Callable[[], None]) -> None:
         """if condition: yes() else: no()"""
         one, other, done = self.label("yes"), self.label("no"), self.label("done")
-        self.do(f"br i1 {condition}, label %{one}, label %{other}")
-        self.start(one)
+        self.branch(condition, one, other)
         yes()
-        self.do(f"br label %{done}")
+        self.goto(done)
         self.start(other)
         no()
-        self.do(f"br label %{done}")
+        self.goto(done)
         self.start(done)
 
     def text(self) -> str:

@@ -5,6 +5,9 @@ Python fills the words by name, generated code loads them by name; the order her
 
 from __future__ import annotations
 
+import ctypes
+from typing import Any
+
 from tilewise.backends.cpu.kernels.shared.ir import Function
 
 WORDS = (
@@ -30,7 +33,16 @@ COUNTERS = -(-len(WORDS) // 8) * 8 + 8  # behind the words, on lines of their ow
 
 FEW_SUMS = 4096  # bytes of sums up to which the calling thread keeps them on its stack: `sums_at` is −1 then
 
-TASK_PARAMS = [("ptr", "job"), ("i64", "task"), ("i64", "worker")]
+TASK_PARAMS = "ptr job, i64 task, i64 worker"
+ENTER = "ptr job, ptr M, ptr N, ptr P"  # of a product that is one task, whose operands come as array objects
+
+
+def job_of(count: int = len(WORDS), **values: int) -> Any:
+    """A job in memory, its words filled by name; `count` words, where counters follow."""
+    job = (ctypes.c_int64 * count)()
+    for name, value in values.items():
+        job[WORDS.index(name)] = value
+    return job
 
 
 class JobReader:
@@ -41,7 +53,7 @@ class JobReader:
 
     def word(self, name: str) -> str:
         place = self.f.op(f"getelementptr i64, ptr %job, i64 {WORDS.index(name)}")
-        return self.f.op(f"load i64, ptr {place}, align 8")
+        return self.f.load("i64", place, 8)
 
     def words(self, *names: str) -> list[str]:
         return [self.word(name) for name in names]
@@ -52,5 +64,5 @@ class JobReader:
     def member_of_stack(self, name: str, table: str, member: str, itemsize: int) -> str:
         """The address of one member's matrix."""
         f = self.f
-        offset = f.op(f"load i64, ptr {f.at('i64', self.pointer(table), member)}, align 8")
+        offset = f.load("i64", f.at("i64", self.pointer(table), member), 8)
         return f.at(f"[{itemsize} x i8]", self.pointer(name), offset)

@@ -27,31 +27,21 @@ def along(f: Function, a: Arithmetic, count: str, body: Callable[[str, int, str 
 def load_lanes(f: Function, a: Arithmetic, place: str, lanes: int, mask: str | None) -> str:
     if mask is not None:
         return masked_load(f, a, place, mask)
-    return f.op(f"load {vector(a.kind, lanes)}, ptr {place}, align {a.bytes}")
+    return f.load(vector(a.kind, lanes), place, a.bytes)
 
 
 def store_lanes(f: Function, a: Arithmetic, value: str, place: str, lanes: int, mask: str | None) -> None:
     if mask is not None:
         masked_store(f, a, value, place, mask)
     else:
-        f.do(f"store {vector(a.kind, lanes)} {value}, ptr {place}, align {a.bytes}")
-
-
-def everywhere(f: Function, a: Arithmetic, element: str, lanes: int) -> str:
-    """One element in every lane."""
-    if lanes == 1:
-        return element
-    one = f.op(f"insertelement {a.vector} poison, {a.kind} {element}, i32 0")
-    return f.op(f"shufflevector {a.vector} {one}, {a.vector} poison, <{lanes} x i32> zeroinitializer")
+        f.store(vector(a.kind, lanes), value, place, a.bytes)
 
 
 def mask_below(f: Function, count: str, lanes: int) -> str:
     """Which lanes are below `count`."""
-    ints = vector("i32", lanes)
-    one = f.op(f"insertelement {ints} poison, i32 {f.op(f'trunc i64 {count} to i32')}, i32 0")
-    limit = f.op(f"shufflevector {ints} {one}, {ints} poison, <{lanes} x i32> zeroinitializer")
+    limit = f.splat("i32", f.op(f"trunc i64 {count} to i32"), lanes)
     counting = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    return f.op(f"icmp slt {ints} <{counting}>, {limit}")
+    return f.op(f"icmp slt {vector('i32', lanes)} <{counting}>, {limit}")
 
 
 def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:

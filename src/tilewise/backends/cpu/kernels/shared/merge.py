@@ -9,10 +9,7 @@ from tilewise.backends.cpu.kernels.shared.ir import Function
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
 
-PARAMS = [
-    ("ptr", "sums"), ("ptr", "counts"), ("i64", "width"), ("i64", "size"), ("ptr", "P"), ("i64", "row_p"),
-    ("i64", "plane"), ("i64", "rows"), ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
-]  # fmt: skip
+PARAMS = "ptr sums, ptr counts, i64 width, i64 size, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 
 
 def merge_function(a: Arithmetic) -> Function:
@@ -30,7 +27,7 @@ def _masked(a: Arithmetic) -> Function:
             places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
             cell = f.at(a.kind, "%sums", cells, col)
             sums = tuple(
-                f.op(f"load {vector(a.kind, lanes)}, ptr {f.at(a.kind, cell, f.mul('%size', number))}, align {a.bytes}")
+                f.load(vector(a.kind, lanes), f.at(a.kind, cell, f.mul("%size", number)), a.bytes)
                 for number in range(a.parts)
             )
 
@@ -58,14 +55,14 @@ def _with_args(a: Arithmetic) -> Function:
         at = f.add(f.mul(row.index, "%row_p"), col.index)
         cell, arg = f.at(a.kind, "%P", at), f.at("i64", args, at)
         inside = f.add(f.mul(row.index, "%width"), col.index)
-        new = f.op(f"load {a.kind}, ptr {f.at(a.kind, '%sums', inside)}")
-        count = f.op(f"load {index_kind(a)}, ptr {f.at(index_kind(a), '%counts', inside)}")
+        new = f.load(a.kind, f.at(a.kind, "%sums", inside))
+        count = f.load(index_kind(a), f.at(index_kind(a), "%counts", inside))
         count = count if a.bytes == 8 else f.op(f"sext {index_kind(a)} {count} to i64")
         with f.when("%first"):
-            f.do(f"store {a.kind} {zero}, ptr {cell}")
-            f.do(f"store i64 {none}, ptr {arg}")
-        old = f.op(f"load {a.kind}, ptr {cell}")
+            f.store(a.kind, zero, cell)
+            f.store("i64", none, arg)
+        old = f.load(a.kind, cell)
         with f.when(a.better(f, new, old, 1)):
-            f.do(f"store {a.kind} {new}, ptr {cell}")
-            f.do(f"store i64 {f.add(count, '%k0')}, ptr {arg}")
+            f.store(a.kind, new, cell)
+            f.store("i64", f.add(count, "%k0"), arg)
     return f

@@ -13,7 +13,7 @@ from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.ir import Function
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 
-PARAMS = [("ptr", "src"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("i64", "kc"), ("ptr", "dst")]
+PACK = "ptr src, i64 lane, i64 step, i64 lanes, i64 kc, ptr dst"
 SQUARE = 8  # the side of the squares that are transposed in registers
 # k of a panel that are copied at a time on NEON, whole lines of it, and how far ahead their rows are asked for: a
 # panel's row is less than a line there, and panels fall onto the same sets (1000 columns of float32 0.50 ns each; 0.27)
@@ -33,7 +33,7 @@ def pack_m_function(a: Arithmetic, width: int) -> Function:
 class _Pack:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1) -> None:
         self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
-        self.f = Function(name, PARAMS)
+        self.f = Function(name, PACK)
         self.kind = "i32" if spread > 1 else a.kind
         self.place = vector(self.kind, repeats)  # what an element takes in the panel
         self.bytes = 4 if spread > 1 else a.bytes
@@ -86,13 +86,11 @@ class _Pack:
         for number, register in enumerate(value):
             place = self.f.at(self.place, address, number * self.width)
             if self.repeats == 1:
-                self.f.do(f"store {vector(self.kind, lanes)} {register}, ptr {place}, align {self.bytes}")
+                self.f.store(vector(self.kind, lanes), register, place, self.bytes)
                 continue
             for lane in range(lanes):
                 repeated = self.repeated(register, lane, lanes)
-                self.f.do(
-                    f"store {self.place} {repeated}, ptr {self.f.at(self.place, place, lane)}, align {self.bytes}"
-                )
+                self.f.store(self.place, repeated, self.f.at(self.place, place, lane), self.bytes)
 
     def repeated(self, register: str, lane: int, lanes: int) -> str:
         """One lane of a register, in every lane of a vector."""
@@ -100,11 +98,7 @@ class _Pack:
         if lanes == 1:
             kind, lane = self.place, 0
             register = self.f.op(f"insertelement {kind} poison, {self.kind} {register}, i32 0")
-        picks = ", ".join([f"i32 {lane}"] * self.repeats)
-        return self.f.op(f"shufflevector {kind} {register}, {kind} poison, <{self.repeats} x i32> <{picks}>")
-
-    def prefetch(self, address: str) -> None:
-        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
+        return self.f.shuffle(kind, register, "poison", [lane] * self.repeats)
 
     def copy_lanes(self, whole: str) -> None:
         """Lanes side by side: straight copies, k by k, so that the source is read along its rows."""
@@ -131,7 +125,7 @@ class _Pack:
                         place = f.at(self.size(), row, c)
                         if self.together == 1 or (together > 1 and c == 0):
                             ahead = AHEAD if together > 1 else 2
-                            self.prefetch(f.at(self.size(), place, f.mul("%step", ahead)))
+                            f.prefetch(f.at(self.size(), place, f.mul("%step", ahead)))
                         value = self.fetch(place, self.chunk)
                         self.keep(value, f.at(self.place, to, u * self.row + c), self.chunk)
 
@@ -193,7 +187,7 @@ class _Pack:
                     # the next panel's rows: each is read for too short a way to be foreseen; NEON's first caches have
                     # too few ways for both (128 rows 256 KB apart: 0.93 ns an element, 0.65 without)
                     for place in places if not self.a.target.by_lane else []:
-                        self.prefetch(f.at(self.size(), place, ahead))
+                        f.prefetch(f.at(self.size(), place, ahead))
                     place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
                     if self.a.bits and self.source.itemsize == 1 and self.width == side == SQUARE:
                         self.truths(places, place)
@@ -218,12 +212,12 @@ class _Pack:
                 place = f.at(self.place, to, f.mul(k.index, self.row))
                 for i, row in enumerate(rows):
                     start = f.at(self.size(), row, k.index)
-                    self.prefetch(f.at(self.size(), start, ahead))
+                    f.prefetch(f.at(self.size(), start, ahead))
                     for number, register in enumerate(self.fetch(start, side)):
                         for u in range(side):
                             cell = f.at(self.place, place, u * self.row + number * self.width + i)
                             repeated = self.repeated(register, u, side)
-                            f.do(f"store {self.place} {repeated}, ptr {cell}, align {self.bytes}")
+                            f.store(self.place, repeated, cell, self.bytes)
             with f.loop(bulk, "%kc") as k:
                 place = f.at(self.place, to, f.mul(k.index, self.row))
                 for i, row in enumerate(rows):
@@ -241,21 +235,17 @@ class _Pack:
     def truths(self, places: list[str], to: str) -> None:
         """Eight rows of eight truth values, as one register of bytes: tested, transposed and spread at once."""
         f = self.f
-        joined, width = [f.op(f"load <8 x i8>, ptr {place}, align 1") for place in places], 8
+        joined, width = [f.load("<8 x i8>", place, 1) for place in places], 8
         while len(joined) > 1:
-            kind, picks = f"<{width} x i8>", ", ".join(f"i32 {lane}" for lane in range(2 * width))
-            joined = [
-                f.op(f"shufflevector {kind} {low}, {kind} {high}, <{2 * width} x i32> <{picks}>")
-                for low, high in zip(joined[::2], joined[1::2], strict=True)
-            ]
+            pairs = zip(joined[::2], joined[1::2], strict=True)
+            joined = [f.shuffle(f"<{width} x i8>", low, high, range(2 * width)) for low, high in pairs]
             width *= 2
         mask = f.op(f"icmp ne <64 x i8> {joined[0]}, zeroinitializer")
         ones = f.op(f"sext <64 x i1> {mask} to <64 x i8>")
         for two in range(0, 8, 2):  # two k at a time: sixteen lanes of all ones or none
-            picks = ", ".join(f"i32 {8 * row + k}" for k in (two, two + 1) for row in range(8))
-            part = f.op(f"shufflevector <64 x i8> {ones}, <64 x i8> poison, <16 x i32> <{picks}>")
+            part = f.shuffle("<64 x i8>", ones, "poison", [8 * row + k for k in (two, two + 1) for row in range(8)])
             wide = f.op(f"sext <16 x i8> {part} to <16 x i32>")
-            f.do(f"store <16 x i32> {wide}, ptr {f.at('i32', to, 8 * two)}, align 4")
+            f.store("<16 x i32>", wide, f.at("i32", to, 8 * two), 4)
 
     def one_by_one(self, start: str, panels: str) -> None:
         """Any strides, and the edge: element by element."""
@@ -287,7 +277,6 @@ def turned(f: Function, element: str, rows: list[str]) -> list[str]:
             low = [j if not j & half else side + (j ^ half) for j in range(side)]
             high = [j ^ half if not j & half else side + j for j in range(side)]
             for at, picks in ((i, low), (i + half, high)):
-                text = ", ".join(f"i32 {pick}" for pick in picks)
-                result[at] = f.op(f"shufflevector {kind} {up}, {kind} {down}, <{side} x i32> <{text}>")
+                result[at] = f.shuffle(kind, up, down, picks)
         rows, half = result, half // 2
     return rows

@@ -10,9 +10,13 @@ from __future__ import annotations
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Function
 from tilewise.backends.cpu.kernels.shared.job import COUNTERS, TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.workers import pause_function
 
+AGAINST_STRIP = "ptr job, i64 rows, i64 cols, i64 kc, ptr M, ptr panels, ptr P, i1 first, ptr space"
+WAIT = "ptr job, i64 counter, i64 count"
+PACK_PIECE = "ptr job, i64 strip, i64 piece"
 PACKED, ROWS = COUNTERS, COUNTERS + 8  # pieces packed so far; and for each piece of rows, strips it has been through
 
 
@@ -37,7 +41,7 @@ def _run(a: Arithmetic) -> Function:
     pieces_n, pieces_m = job.words("tasks_n", "tasks_m")
 
     def pack(strip: str, piece: str) -> None:
-        f.do(f"call void @pack_piece(ptr %job, i64 {strip}, i64 {piece})")
+        f.invoke("pack_piece", PACK_PIECE, strip=strip, piece=piece)
 
     def multiply(strip: str, piece: str) -> None:
         f.do(f"call void @multiply_piece(ptr %job, i64 {strip}, i64 {piece}, i64 %worker)")
@@ -61,18 +65,17 @@ def _run(a: Arithmetic) -> Function:
 
 def _wait() -> Function:
     """Until a counter of the job has reached `count`."""
-    f = Function("wait", [("ptr", "job"), ("i64", "counter"), ("i64", "count")])
+    f = Function("wait", WAIT)
     place = f.at("i64", "%job", "%counter")
     again, breath, done = f.label("again"), f.label("breath"), f.label("done")
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(again)
     with f.loop(0, 1000):
         now = f.op(f"load atomic i64, ptr {place} seq_cst, align 8")
-        f.do(f"br i1 {f.test('sge', now, '%count')}, label %{done}, label %{breath}")
-        f.start(breath)
+        f.branch(f.test("sge", now, "%count"), done, breath, then=breath)
         f.do("call void @pause()")
     system_of().give_way(f)  # the one that is waited for may want this very core
-    f.do(f"br label %{again}")
+    f.goto(again)
     f.start(done)
     return f
 
@@ -92,15 +95,15 @@ def _packed_strip(f: Function, a: Arithmetic, job: JobReader) -> str:
 
 def _pack_piece(a: Arithmetic) -> Function:
     """`task_n` columns of a strip of N, packed to where everybody finds them, once nobody reads there any more."""
-    f = Function("pack_piece", [("ptr", "job"), ("i64", "strip"), ("i64", "piece")])
+    f = Function("pack_piece", PACK_PIECE)
     job = JobReader(f)
     n, NC, task_n, pieces_n, pieces_m = job.words("n", "NC", "task_n", "tasks_n", "tasks_m")
     row_n, col_n = job.words("row_n", "col_n")
     strip_j, strip_k, kc = _where(f, job)
     with f.when(f.test("slt", strip_j, n)):  # there is no strip after the last
-        f.do(f"call void @wait(ptr %job, i64 {PACKED}, i64 {f.mul('%strip', pieces_n)})")
+        f.invoke("wait", WAIT, counter=PACKED, count=f.mul("%strip", pieces_n))
         with f.loop(0, pieces_m) as i:
-            f.do(f"call void @wait(ptr %job, i64 {f.add(i.index, ROWS)}, i64 {f.sub('%strip', 1)})")
+            f.invoke("wait", WAIT, counter=f.add(i.index, ROWS), count=f.sub("%strip", 1))
         j = f.mul("%piece", task_n)
         cols = f.lower(task_n, f.sub(f.lower(NC, f.sub(n, strip_j)), j))
         size = f"[{a.source_n.itemsize} x i8]"
@@ -108,14 +111,14 @@ def _pack_piece(a: Arithmetic) -> Function:
         rows = a.emit_rows_n(f, a.emit_groups(f, kc))
         to = f.at(a.kind, _packed_strip(f, a, job), f.mul(j, f.mul(rows, a.parts)))
         with f.when(f.test("sgt", cols, 0)):  # the last strip may be narrower
-            f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {to})")
+            f.invoke("pack_n", PACK, src=N, lane=col_n, step=row_n, lanes=cols, kc=kc, dst=to)
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', PACKED)}, i64 1 seq_cst")
     return f
 
 
 def _multiply_piece(a: Arithmetic) -> Function:
     """`task_m` rows of P, against a strip that lies packed, once they have been through the strips before."""
-    f = Function("multiply_piece", [("ptr", "job"), ("i64", "strip"), ("i64", "piece"), ("i64", "worker")])
+    f = Function("multiply_piece", f"{PACK_PIECE}, i64 worker")
     job = JobReader(f)
     m, n, NC, task_m, pieces_n = job.words("m", "n", "NC", "task_m", "tasks_n")
     row_m, col_m, row_p = job.words("row_m", "col_m", "row_p")
@@ -126,11 +129,9 @@ def _multiply_piece(a: Arithmetic) -> Function:
     M = f.at(f"[{a.source_m.itemsize} x i8]", job.pointer("M"), f.mul(i, row_m), f.mul(strip_k, col_m))
     P = f.at(a.kind, job.pointer("P"), f.mul(i, row_p), strip_j)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    f.do(f"call void @wait(ptr %job, i64 {PACKED}, i64 {f.mul(f.add('%strip', 1), pieces_n)})")
-    f.do(f"call void @wait(ptr %job, i64 {f.add('%piece', ROWS)}, i64 %strip)")
-    f.do(
-        f"call void @against_strip(ptr %job, i64 {rows}, i64 {cols}, i64 {kc}, ptr {M}, "
-        f"ptr {_packed_strip(f, a, job)}, ptr {P}, i1 {fresh}, ptr {space})"
-    )
+    f.invoke("wait", WAIT, counter=PACKED, count=f.mul(f.add("%strip", 1), pieces_n))
+    f.invoke("wait", WAIT, counter=f.add("%piece", ROWS), count="%strip")
+    f.invoke("against_strip", AGAINST_STRIP, rows=rows, cols=cols, kc=kc, M=M, panels=_packed_strip(f, a, job),
+        P=P, first=fresh, space=space)  # fmt: skip
     f.do(f"store atomic i64 {f.add('%strip', 1)}, ptr {f.at('i64', '%job', f.add('%piece', ROWS))} seq_cst, align 8")
     return f

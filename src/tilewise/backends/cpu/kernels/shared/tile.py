@@ -16,10 +16,7 @@ from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
 from tilewise.backends.cpu.kernels.shared.ir import Function, Loop
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
-PARAMS = [
-    ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"), ("i64", "plane"), ("i64", "rows"),
-    ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
-]  # fmt: skip
+TILE = "i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ def index_kind(a: Arithmetic) -> str:
 class _Tile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, PARAMS)
+        self.f = Function(form.name, TILE)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
         if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
@@ -62,7 +59,7 @@ class _Tile:
         self.stack = f.op(f"alloca [{form.rows * self.width * a.parts} x {a.kind}], align 64")
         self.counts = f.op(f"alloca [{form.rows * self.width} x {index_kind(a)}], align 64") if a.tracks_arg else "null"
         if not a.tracks_arg:
-            full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
+            full = f.both(f.test("eq", "%rows", form.rows), f.test("eq", "%cols", self.width))
         self.ask_for_P()
         if a.resumes:
             carry = [(a.vector, z) for z in self.resumed(full, cells)]
@@ -87,23 +84,22 @@ class _Tile:
         a = self.a
         if not a.flips:
             return a.zeros(a.lanes)
-        return (self.f.op(f"load {a.vector}, ptr {self.f.at(a.kind, '%N', v * a.lanes)}, align {a.bytes}"),)
+        return (self.f.load(a.vector, self.f.at(a.kind, "%N", v * a.lanes), a.bytes),)
 
     def resumed(self, full: str, cells: int) -> list[str]:
         """What the sums of a whole tile start from: P's cells, unless it is the first strip of k."""
         a, f = self.a, self.f
         zero, old, fresh, begin = a.zeros(a.lanes), f.label("old"), f.label("fresh"), f.label("begin")
-        onto = f.op(f"and i1 {full}, {f.op('xor i1 %first, true')}")
-        f.do(f"br i1 {onto}, label %{old}, label %{fresh}")
-        f.start(old)
+        onto = f.both(full, f.negated("%first"))
+        f.branch(onto, old, fresh)
         found = []
         for i in range(cells):
             (place,) = self.place_in_P(*divmod(i, self.form.vectors))
-            cell = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+            cell = f.load(a.vector, place, a.bytes)
             found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # no NaN
-        f.do(f"br label %{begin}")
+        f.goto(begin)
         f.start(fresh)
-        f.do(f"br label %{begin}")
+        f.goto(begin)
         f.start(begin)
         return [f.op(f"phi {a.vector} [{x}, %{old}], [{zero[0]}, %{fresh}]") for x in found]
 
@@ -119,12 +115,9 @@ class _Tile:
         for row in range(self.form.rows):
             line = f.at(a.kind, "%P", f.mul("%row_p", row))
             for v in range(0, self.form.vectors, per_line):
-                self.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
+                f.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
             if a.target.by_lane and not a.resumes:  # three short vectors may end in the next line
-                self.prefetch(f.at(a.kind, line, self.width - 1))
-
-    def prefetch(self, address: str) -> None:
-        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
+                f.prefetch(f.at(a.kind, line, self.width - 1))
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
         """The loop over k from start to stop, and the sums after it."""
@@ -145,7 +138,7 @@ class _Tile:
         ns: list[Value] = []
         for v in range(form.vectors):
             places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
-            ns.append(tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places))
+            ns.append(tuple(f.load(a.vector, place, a.bytes) for place in places))
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
@@ -182,21 +175,15 @@ class _Tile:
         panel = form.rows
         base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
         return [
-            tuple(
-                f.op(f"load {a.vector}, ptr {f.at(a.kind, base, number * panel + row)}, align {a.bytes}")
-                for number in range(a.parts)
-            )
+            tuple(f.load(a.vector, f.at(a.kind, base, number * panel + row), a.bytes) for number in range(a.parts))
             for row in range(0, form.rows, a.lanes)
         ]
 
     def lane_of_M(self, columns: list[Value], row: int) -> Value:
         """M[row, k] in every lane, from the vector that holds it: NEON multiplies by a lane in the same instruction."""
         a = self.a
-        picks = ", ".join([f"i32 {row % a.lanes}"] * a.lanes)
-        return tuple(
-            self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
-            for x in columns[row // a.lanes]
-        )
+        lanes = [row % a.lanes] * a.lanes
+        return tuple(self.f.shuffle(a.vector, x, "poison", lanes) for x in columns[row // a.lanes])
 
     def element_of_M(self, k: str, row: int) -> Value:
         """M[row, k] in every lane."""
@@ -205,19 +192,14 @@ class _Tile:
         if a.spread > 1:
             place = f.at("i32", "%M", f.mul(k, panel), row)
             lanes = a.lanes // a.spread
-            wide = self.broadcast(f.op(f"load i32, ptr {place}, align 4"), "i32", lanes)
+            wide = f.splat("i32", f.load("i32", place, 4), lanes)
             return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
         base = f.at(a.packed_m_kind, "%M", f.mul(k, panel * a.parts))
         places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
         if a.repeats > 1:
-            return tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
-        loaded = [f.op(f"load {a.kind}, ptr {place}, align {a.bytes}") for place in places]
-        return tuple(self.broadcast(x, a.kind, a.lanes) for x in loaded)
-
-    def broadcast(self, value: str, kind: str, lanes: int) -> str:
-        t = vector(kind, lanes)
-        one = self.f.op(f"insertelement {t} poison, {kind} {value}, i32 0")
-        return self.f.op(f"shufflevector {t} {one}, {t} poison, <{lanes} x i32> zeroinitializer")
+            return tuple(f.load(a.vector, place, a.bytes) for place in places)
+        loaded = [f.load(a.kind, place, a.bytes) for place in places]
+        return tuple(f.splat(a.kind, x, a.lanes) for x in loaded)
 
     def place_in_P(self, row: int, v: int) -> list[str]:
         f, a = self.f, self.a
@@ -232,10 +214,10 @@ class _Tile:
             for i, total in enumerate(totals):
                 places = self.place_in_P(*divmod(i, self.form.vectors))
                 if onto:
-                    old = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
+                    old = tuple(f.load(a.vector, place, a.bytes) for place in places)
                     total = self.render.value(a.add, old, total)
                 for register, place in zip(total, places, strict=True):
-                    f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+                    f.store(a.vector, register, place, a.bytes)
 
         if a.resumes:
             write(False)
@@ -249,10 +231,10 @@ class _Tile:
         for i, total in enumerate(totals):
             for number, register in enumerate(total):
                 place = f.at(a.kind, self.stack, number * size + i * a.lanes)
-                f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+                f.store(a.vector, register, place, a.bytes)
         for i, register in enumerate(args):
             place = f.at(index_kind(a), self.counts, i * a.lanes)
-            f.do(f"store {self.index_vector} {register}, ptr {place}, align {a.bytes}")
+            f.store(self.index_vector, register, place, a.bytes)
         f.do(
             f"call void @merge(ptr {self.stack}, ptr {self.counts}, i64 {self.width}, i64 {size}, ptr %P, i64 %row_p, "
             "i64 %plane, i64 %rows, i64 %cols, i1 %first, i64 %k0)"

@@ -28,10 +28,6 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return f"{view.n} columns of short integers: M is read once where it lies" if few else ""
 
 
-def KC(problem: Problem) -> int:
-    return 256
-
-
 def column_words(a: Arithmetic, k: int) -> int:
     """32 bits each, of a copied column of N: whole vectors."""
     return -(-k // (a.deep * a.lanes)) * a.lanes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
-from tilewise.backends.cpu.kernels.dots.text import ROWS, TURNED, across, keep, widest
+from tilewise.backends.cpu.kernels.dots.text import ROWS, TURNED, across, keep, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
 from tilewise.backends.cpu.kernels.shared.ir import Function, Operand, Table, module
@@ -16,21 +16,22 @@ from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
 
 HIGH_BITS = "splat (i8 -128)"
-PARAMS = [
-    ("i64", "k"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "column"), ("ptr", "less"), ("ptr", "P"),
-    ("i64", "row_p"), ("i64", "col_p"), ("i64", "onto"),
-]  # fmt: skip
+PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr less, ptr P, i64 row_p, i64 col_p, i64 onto"
+
+COPY, ROWS_OF = "ptr N, i64 row_n, i64 k, ptr to", f"{PARAMS}, i64 rows, i64 columns"
 
 
 def short_dots_module(a: Arithmetic) -> str:
     dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in range(1, widest(a) + 1)]
-    return module([*dots, Table("dots", [x.name for x in dots]), _copied(a), _less(a), _rows(a), _run(a)])
+    return module(
+        [*dots, Table("dots", [x.name for x in dots]), _copied(a), _less(a), rows_function(a, PARAMS, "i32"), _run(a)]
+    )
 
 
 def cells(f: Function, a: Arithmetic, source: DType, place: str, count: int) -> str:
     """Elements as words hold them: bytes as they are, or 16 bits each."""
     kind, cell = vector(scalar_kind(source), count), vector(f"i{32 // a.deep}", count)
-    raw = f.op(f"load {kind}, ptr {place}, align {source.itemsize}")
+    raw = f.load(kind, place, source.itemsize)
     return raw if kind == cell else f.op(f"{'sext' if source.kind == 'i' else 'zext'} {kind} {raw} to {cell}")
 
 
@@ -55,7 +56,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
         """One vector more of each: M's from k on, N's by its number."""
         found = [cells(f, a, a.source_m, f.at(a.element_m, m, k), each) for m in ms]
         x = [as_words(f, a, raised(f, a, one, each)) for one in found]
-        y = [f.op(f"load {a.vector}, ptr {f.at(a.vector, n, number)}, align 4") for n in ns]
+        y = [f.load(a.vector, f.at(a.vector, n, number), 4) for n in ns]
         return [dot(f, a, total, x[row], y[col]) for total, (row, col) in zip(sums, places, strict=True)]
 
     whole = f.div("%k", each)
@@ -75,7 +76,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
         last.next = step(list(last.values), f.sub("%k", each), whole)
     for total, (row, col) in zip(across(f, a, last.values), places, strict=True):
         if a.flips:
-            less = f.op(f"load i32, ptr {f.at('i32', '%less', col)}")
+            less = f.load("i32", f.at("i32", "%less", col))
             total = f.op(f"sub i32 {total}, {less}")
         keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
@@ -83,7 +84,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
 
 def _copied(a: Arithmetic) -> Function:
     """One column of N, side by side, in words; the last vector, if it is not full, begins with zeros."""
-    f = Function("copied", [("ptr", "N"), ("i64", "row_n"), ("i64", "k"), ("ptr", "to")])
+    f = Function("copied", COPY)
     each, cell = a.deep * a.lanes, f"i{32 // a.deep}"
     whole = f.mul(f.div("%k", each), each)
     shift = f.sub(each, f.sub("%k", whole))  # how far behind its place an element of the last vector lies
@@ -93,48 +94,31 @@ def _copied(a: Arithmetic) -> Function:
             rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
             found = [cells(f, a, a.source_n, f.at(a.element_n, "%N", f.mul(row, "%row_n")), 1) for row in rows]
             for row, element in zip(rows, found, strict=True):
-                f.do(f"store {cell} {element}, ptr {f.at(cell, '%to', row, later)}")
+                f.store(cell, element, f.at(cell, "%to", row, later))
 
     def side_by_side() -> None:
         with f.loop(0, whole, each) as i:
             found = as_words(f, a, cells(f, a, a.source_n, f.at(a.element_n, "%N", i.index), each))
-            f.do(f"store {a.vector} {found}, ptr {f.at(cell, '%to', i.index)}, align 4")
+            f.store(a.vector, found, f.at(cell, "%to", i.index), 4)
 
     f.either(f.test("eq", "%row_n", 1), side_by_side, lambda: one_by_one("0", whole, "0", TURNED))
     with f.when(f.test("slt", whole, "%k")):
-        f.do(f"store {a.vector} zeroinitializer, ptr {f.at(cell, '%to', whole)}, align 4")
+        f.store(a.vector, "zeroinitializer", f.at(cell, "%to", whole), 4)
         one_by_one(whole, "%k", shift, 1)
     return f
 
 
 def _less(a: Arithmetic) -> Function:
     """128 times the sum of a copied column: what an M that is 128 higher makes too much."""
-    f = Function("less", [("ptr", "column"), ("i64", "words")], result="i32")
+    f = Function("less", "ptr column, i64 words", result="i32")
     if not a.flips:
         f.do("ret i32 0")
         return f
     high = f.op(f"bitcast {vector('i8', 4 * a.lanes)} {HIGH_BITS} to {a.vector}")
     with f.loop(0, "%words", a.lanes, [(a.vector, "zeroinitializer")]) as i:
-        found = f.op(f"load {a.vector}, ptr {f.at('i32', '%column', i.index)}, align 4")
+        found = f.load(a.vector, f.at("i32", "%column", i.index), 4)
         i.next = [dot(f, a, i.values[0], high, found)]
     f.do(f"ret i32 {across(f, a, i.values)[0]}")
-    return f
-
-
-def _rows(a: Arithmetic) -> Function:
-    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow."""
-    f = Function("rows", [*PARAMS, ("i64", "rows"), ("i64", "columns")])
-    most = widest(a)
-    with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
-        height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
-        M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
-        N, less = f.at("i32", "%N", f.mul(j.index, "%column")), f.at("i32", "%less", j.index)
-        P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
-        place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
-        f.do(
-            f"call void {f.op(f'load ptr, ptr {place}')}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, "
-            f"ptr {less}, ptr {P}, i64 %row_p, i64 %col_p, i64 %onto)"
-        )
     return f
 
 
@@ -148,11 +132,9 @@ def _run(a: Arithmetic) -> Function:
     with f.loop(0, n) as j:
         to = f.at("i32", space, f.mul(j.index, column))
         source = f.at(a.element_n, N, f.mul(j.index, col_n))
-        f.do(f"call void @copied(ptr {source}, i64 {row_n}, i64 {k}, ptr {to})")
+        f.invoke("copied", COPY, N=source, row_n=row_n, k=k, to=to)
         more = f.op(f"call i32 @less(ptr {to}, i64 {column})")
-        f.do(f"store i32 {more}, ptr {f.at('i32', less, j.index)}")
-    f.do(
-        f"call void @rows(i64 {k}, ptr {M}, i64 {row_m}, ptr {space}, i64 {column}, ptr {less}, ptr {P}, i64 {row_p}, "
-        f"i64 {col_p}, i64 {onto}, i64 {rows}, i64 {n})"
-    )
+        f.store("i32", more, f.at("i32", less, j.index))
+    f.invoke("rows", ROWS_OF, k=k, M=M, row_m=row_m, N=space, column=column, less=less, P=P, row_p=row_p,
+        col_p=col_p, onto=onto, rows=rows, columns=n)  # fmt: skip
     return f

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
-from tilewise.backends.cpu.kernels.packed.text import write_function
+from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
 from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import everywhere
+from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
 
 QUARTER = 4  # words in 128 bits
-PARAMS = [("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "sums"), ("i64", "row_s"),
-          ("i1", "first"), ("ptr", "woven")]  # fmt: skip
+PARAMS = "i64 kc, ptr M, ptr N, i64 row_n, ptr sums, i64 row_s, i1 first, ptr woven"
+
+STRIP, STRAIGHTEN = f"i64 rows, i64 cols, {PARAMS}", "ptr sums, i64 blocks"
 
 
 def short_rows_module(a: Arithmetic) -> str:
@@ -54,7 +55,7 @@ class _Tile:
             lines = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.deep)]
             t.next = [t.values[0], *self.step(whole, lines, t.values[1:])]
         for total, place in zip(t.values[1:], places, strict=True):
-            f.do(f"store {a.vector} {total}, ptr {place}, align 4")
+            f.store(a.vector, total, place, 4)
         return f
 
     def places(self) -> list[str]:
@@ -66,11 +67,11 @@ class _Tile:
         a, f = self.a, self.f
         result = []
         for number, place in enumerate(places):
-            old = f.op(f"load {a.vector}, ptr {place}, align 4")
-            value = f.op(f"select i1 %first, {a.vector} zeroinitializer, {a.vector} {old}")
+            old = f.load(a.vector, place, 4)
+            value = f.select("%first", a.vector, "zeroinitializer", old)
             if a.flips:
-                less = f.op(f"load i32, ptr {f.at('i32', '%M', number // a.deep)}, align 4")
-                value = f.op(f"add {a.vector} {value}, {everywhere(f, a, less, a.lanes)}")
+                less = f.load("i32", f.at("i32", "%M", number // a.deep), 4)
+                value = f.op(f"add {a.vector} {value}, {f.splat(a.kind, less, a.lanes)}")
             result.append(value)
         return result
 
@@ -80,8 +81,8 @@ class _Tile:
         woven = self.woven(group, lines)
         result = []
         for row in range(self.rows):
-            word = f.op(f"load i32, ptr {f.at('i32', self.words, f.mul(group, tile_rows(a)), row)}, align 4")
-            m = everywhere(f, a, word, a.lanes)
+            word = f.load("i32", f.at("i32", self.words, f.mul(group, tile_rows(a)), row), 4)
+            m = f.splat(a.kind, word, a.lanes)
             for v, n in enumerate(woven):
                 pair = (n, m) if a.flips else (m, n)  # it is N that is 128 higher here
                 result.append(dot(f, a, sums[row * a.deep + v], *pair))
@@ -91,12 +92,12 @@ class _Tile:
         a, f = self.a, self.f
         kept = [f.at("i32", "%woven", f.mul(group, self.block), v * a.lanes) for v in range(a.deep)]
         if self.way == "below":
-            return [f.op(f"load {a.vector}, ptr {place}, align 4") for place in kept]
+            return [f.load(a.vector, place, 4) for place in kept]
         found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in lines]
         words = [as_words(f, a, x) for x in weave(f, a, found)]
         if self.way == "above":
             for x, place in zip(words, kept, strict=True):
-                f.do(f"store {a.vector} {x}, ptr {place}, align 4")
+                f.store(a.vector, x, place, 4)
         return words
 
 
@@ -118,27 +119,26 @@ def _unpacked(f: Function, x: str, y: str, bits: int, count: int) -> list[str]:
     result = []
     for half in (0, each // 2):
         lanes = [start + half + i for start in range(0, count, each) for i in range(each // 2)]
-        picks = ", ".join(f"i32 {lane}, i32 {lane + count}" for lane in lanes)
-        result.append(f.op(f"shufflevector {kind} {x}, {kind} {y}, <{count} x i32> <{picks}>"))
+        result.append(f.shuffle(kind, x, y, [number for lane in lanes for number in (lane, lane + count)]))
     return result
 
 
 def _straighten(a: Arithmetic) -> Function:
     """The sums of blocks of columns, put in their columns' order."""
-    f = Function("straighten", [("ptr", "sums"), ("i64", "blocks")])
+    f = Function("straighten", STRAIGHTEN)
     kind = vector("i32", QUARTER)
     with f.loop(0, "%blocks") as b:
         base = f.at("i32", "%sums", f.mul(b.index, a.deep * a.lanes))
         quarters = [(v, lane) for lane in range(0, a.lanes, QUARTER) for v in range(a.deep)]
-        found = [f.op(f"load {kind}, ptr {f.at('i32', base, v * a.lanes + lane)}, align 4") for v, lane in quarters]
+        found = [f.load(kind, f.at("i32", base, v * a.lanes + lane), 4) for v, lane in quarters]
         for number, x in enumerate(found):
-            f.do(f"store {kind} {x}, ptr {f.at('i32', base, number * QUARTER)}, align 4")
+            f.store(kind, x, f.at("i32", base, number * QUARTER), 4)
     return f
 
 
 def _strip(a: Arithmetic) -> Function:
     """All rows against a strip of N, whose M lies packed: whole blocks, and one that ends with the last column."""
-    f = Function("strip", [("i64", "rows"), ("i64", "cols"), *PARAMS])
+    f = Function("strip", STRIP)
     high, block = tile_rows(a), a.deep * a.lanes
     panel = f.mul(a.emit_rows_n(f, a.emit_groups(f, "%kc")), high)
     several = f.test("sgt", "%rows", high)
@@ -147,14 +147,12 @@ def _strip(a: Arithmetic) -> Function:
         sums = f.at("i32", "%sums", j.index)
         with f.loop(0, "%rows", high) as i:
             rows = f.lower(f.sub("%rows", i.index), high)
-            below = f.op(f"select i1 {f.test('eq', i.index, 0)}, i64 {2 * high}, i64 {f.add(rows, high - 1)}")
-            number = f.op(f"select i1 {several}, i64 {below}, i64 {f.sub(rows, 1)}")
-            tile = f.op(f"load ptr, ptr {f.at('ptr', '@tiles', number)}")
+            below = f.select(f.test("eq", i.index, 0), "i64", 2 * high, f.add(rows, high - 1))
+            number = f.select(several, "i64", below, f.sub(rows, 1))
+            tile = f.load("ptr", f.at("ptr", "@tiles", number))
             M = f.at("i32", "%M", f.mul(f.div(i.index, high), panel))
             to = f.at("i32", sums, f.mul(i.index, "%row_s"))
-            f.do(
-                f"call void {tile}(i64 %kc, ptr {M}, ptr {N}, i64 %row_n, ptr {to}, i64 %row_s, i1 %first, ptr %woven)"
-            )
+            f.invoke(tile, PARAMS, M=M, N=N, sums=to)
     return f
 
 
@@ -177,20 +175,15 @@ def _run(a: Arithmetic) -> Function:
         kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
         strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {packed})")
-        f.do(
-            f"call void @strip(i64 {m}, i64 {cols}, i64 {kc}, ptr {packed}, ptr {strip_n}, i64 {row_n}, ptr {space}, "
-            f"i64 {row_s}, i1 {first}, ptr {woven})"
-        )
+        f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=packed)
+        f.invoke("strip", STRIP, rows=m, cols=cols, kc=kc, M=packed, N=strip_n, row_n=row_n, sums=space,
+            row_s=row_s, first=first, woven=woven)  # fmt: skip
     blocks = f.div(f.add(cols, block - 1), block)
     with f.loop(0, m) as i:
-        f.do(f"call void @straighten(ptr {f.at('i32', space, f.mul(i.index, row_s))}, i64 {blocks})")
+        f.invoke("straighten", STRAIGHTEN, sums=f.at("i32", space, f.mul(i.index, row_s)), blocks=blocks)
     whole = f.mul(f.div(cols, block), block)
     left = f.sub(cols, whole)
     over = f.at("i32", space, f.sub(f.add(whole, block), left))
     for sums, to, count in ((space, P, whole), (over, f.at(a.element_p, P, whole), left)):
-        f.do(
-            f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
-            f"i64 {m}, i64 {count}, i64 {onto})"
-        )
+        write_rows(f, sums, row_s, to, row_p, m, count, onto)
     return f

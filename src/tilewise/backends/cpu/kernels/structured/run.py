@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.structured import StructuredAlgebra
-from tilewise.backends.cpu.kernels.shared.job import WORDS
-from tilewise.backends.cpu.kernels.structured.text import Cells, entries, structured_module
+from tilewise.backends.cpu.kernels.shared.job import job_of
+from tilewise.backends.cpu.kernels.structured.text import Cells, structured_module
 from tilewise.backends.cpu.runtime import compile, workspace
-from tilewise.backends.cpu.runtime.pool import num_threads, run_tasks
+from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.backends.reference.limits import least_seconds
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ROUNDS = 200_000  # 3 ms to 7 ms
@@ -23,7 +23,7 @@ ROUNDS = 200_000  # 3 ms to 7 ms
 
 @lru_cache(maxsize=128)
 def _compiled(c: Cells) -> dict[str, int]:
-    return compile.load(structured_module(c), c.target, entries(c))
+    return compile.load(structured_module(c), c.target)
 
 
 def cells_of(algebra: StructuredAlgebra) -> Cells:
@@ -56,9 +56,9 @@ def multiply(algebra: StructuredAlgebra, M: Sequence[Array], N: Sequence[Array],
         tables = [(ctypes.c_void_p * len(side))(*side) for side in (left, right, made)]
         each = max(1, min(-(-rows // (4 * threads)), 64))
         where = {name: ctypes.addressof(table) for name, table in zip("MNP", tables, strict=True)}
-        _tasks(functions["run"], -(-rows // each), threads, **where, m=rows, k=k, n=panels, task_m=each)
+        run_job(functions["run"], -(-rows // each), threads, **where, m=rows, k=k, n=panels, task_m=each)
         for place, target in zip(made, P, strict=True):
-            _tasks(
+            run_job(
                 functions[f"unpack{target.itemsize}"], rows, threads, M=place, P=target.ctypes.data, m=m, n=n,
                 k=panels, task_m=c.MR, task_n=c.NR, row_p=target.strides[0], col_p=target.strides[1],
             )  # fmt: skip
@@ -68,28 +68,16 @@ def multiply(algebra: StructuredAlgebra, M: Sequence[Array], N: Sequence[Array],
 
 def _pack(functions: dict[str, int], x: Array, panels: int, width: int, axis: int, to: int, threads: int) -> None:
     """Panels of `width` lanes along an axis, k by k."""
-    _tasks(
+    run_job(
         functions[f"pack{x.itemsize}"], panels, threads, M=x.ctypes.data, P=to, m=x.shape[axis], k=x.shape[1 - axis],
         n=width, row_m=x.strides[axis], col_m=x.strides[1 - axis],
     )  # fmt: skip
-
-
-def _tasks(function: int, count: int, threads: int, **words: int) -> None:
-    job = (ctypes.c_int64 * len(WORDS))()
-    for name, value in words.items():
-        job[WORDS.index(name)] = value
-    run_tasks(function, ctypes.addressof(job), count, min(threads, count))
 
 
 def limit(algebra: StructuredAlgebra, threads: int | None = None) -> float:
     """Steps a second of all threads when nothing is loaded, stored or waited for: the issue limit, measured here."""
     c, threads = cells_of(algebra), threads or num_threads()
     function, memory = _compiled(c)["limit"], (ctypes.c_char * 512)()
-    job = (ctypes.c_int64 * len(WORDS))()
-    job[WORDS.index("M")], job[WORDS.index("k")] = ctypes.addressof(memory), ROUNDS
-    best = float("inf")
-    for _ in range(8):
-        start = time.perf_counter()
-        run_tasks(function, ctypes.addressof(job), threads, threads)
-        best = min(best, time.perf_counter() - start)
+    job = job_of(M=ctypes.addressof(memory), k=ROUNDS)
+    best = least_seconds(lambda: run_tasks(function, ctypes.addressof(job), threads, threads), 8)
     return threads * ROUNDS * c.tile[0] * c.tile[1] * c.lanes / best

@@ -77,31 +77,26 @@ def structured_module(c: Cells) -> str:
     return module([_tile(c), _run(c), _limit(c), *moving])
 
 
-def entries(c: Cells) -> tuple[str, ...]:
-    sizes = sorted({d.itemsize for d in c.dtypes})
-    return ("run", "limit", *(f"{what}{size}" for size in sizes for what in ("pack", "unpack")))
-
-
-def _fields(c: Cells, *operands: str) -> list[tuple[str, str]]:
-    return [("ptr", f"{operand}{i}") for operand in operands for i in range(len(c.dtypes))]
+def _fields(c: Cells) -> str:
+    return ", ".join(f"ptr {operand}{i}" for operand in "MNP" for i in range(len(c.dtypes)))
 
 
 def _tile(c: Cells) -> Function:
-    f = Function("tile", [("i64", "kc"), ("i1", "first"), *_fields(c, "M", "N", "P")])
+    f = Function("tile", f"i64 kc, i1 first, {_fields(c)}")
     rows, vectors = c.tile
     places, carry = [], []
     for cell in range(rows * vectors):
         row, v = divmod(cell, vectors)
         for i, (kind, wide, dtype) in enumerate(zip(c.kinds, c.vectors, c.dtypes, strict=True)):
             place = f.at(kind, f"%P{i}", row * c.NR + v * c.lanes)
-            old = f.op(f"load {wide}, ptr {place}, align {dtype.itemsize}")
+            old = f.load(wide, place, dtype.itemsize)
             zero = constant(c.algebra.zero[i], dtype, c.lanes)[0]
             places.append(place)
-            carry.append((wide, f.op(f"select i1 %first, {wide} {zero}, {wide} {old}")))
+            carry.append((wide, f.select("%first", wide, zero, old)))
     with f.loop(0, "%kc", 1, carry) as loop:
         loop.next = _steps(c, f, loop.index, loop.values)
     for (kind, _), place, value in zip(carry, places, loop.values, strict=True):
-        f.do(f"store {kind} {value}, ptr {place}, align 1")
+        f.store(kind, value, place, 1)
     return f
 
 
@@ -113,28 +108,18 @@ def _steps(c: Cells, f: Function, k: str, values: list[str]) -> list[str]:
     for v in range(vectors):
         places = [f.at(kind, f"%N{i}", f.mul(k, c.NR), v * c.lanes) for i, kind in enumerate(c.kinds)]
         right.append(
-            [
-                f.op(f"load {wide}, ptr {place}, align {d.itemsize}")
-                for wide, place, d in zip(c.vectors, places, c.dtypes, strict=True)
-            ]
+            [f.load(wide, place, d.itemsize) for wide, place, d in zip(c.vectors, places, c.dtypes, strict=True)]
         )
     for row in range(rows):
-        left = [_everywhere(c, f, i, f.at(kind, f"%M{i}", f.mul(k, rows), row)) for i, kind in enumerate(c.kinds)]
+        left = [
+            f.splat(kind, f.load(kind, f.at(kind, f"%M{i}", f.mul(k, rows), row), d.itemsize), c.lanes)
+            for i, (kind, d) in enumerate(zip(c.kinds, c.dtypes, strict=True))
+        ]
         for v in range(vectors):
             mine = slice((row * vectors + v) * fields, (row * vectors + v + 1) * fields)
             operands = {"t": values[mine], "x": left, "y": right[v]}
             result[mine] = run(c.step, c.dtypes, operands, Registers(f, c.lanes))
     return result
-
-
-def _everywhere(c: Cells, f: Function, i: int, place: str) -> str:
-    """An element of M in every lane."""
-    kind, wide = c.kinds[i], c.vectors[i]
-    one = f.op(f"load {kind}, ptr {place}, align {c.dtypes[i].itemsize}")
-    if c.lanes == 1:
-        return one
-    lane = f.op(f"insertelement {wide} poison, {kind} {one}, i32 0")
-    return f.op(f"shufflevector {wide} {lane}, {wide} poison, <{c.lanes} x i32> zeroinitializer")
 
 
 def _run(c: Cells) -> Function:
@@ -148,7 +133,7 @@ def _run(c: Cells) -> Function:
     for letter in "MNP":
         table = job.pointer(letter)
         for i in range(len(c.dtypes)):
-            bases[letter, i] = f.op(f"load ptr, ptr {f.at('ptr', table, i)}, align 8")
+            bases[letter, i] = f.load("ptr", f.at("ptr", table, i), 8)
     with f.loop(0, k, c.KC) as strip:
         kc = f.lower(f.sub(k, strip.index), c.KC)
         first = f.test("eq", strip.index, 0)
@@ -177,20 +162,20 @@ def _pack(size: int) -> Function:
         with f.loop(0, k) as kk:
             line, to = f.at("i8", start, f.mul(kk.index, k_bytes)), f.at("i8", panel, f.mul(kk.index, nbytes))
             with f.loop(0, nbytes, 16) as at:
-                value = f.op(f"load <16 x i8>, ptr {f.at('i8', line, at.index)}, align 1")
-                f.do(f"store <16 x i8> {value}, ptr {f.at('i8', to, at.index)}, align 1")
+                value = f.load("<16 x i8>", f.at("i8", line, at.index), 1)
+                f.store("<16 x i8>", value, f.at("i8", to, at.index), 1)
 
     def one_by_one() -> None:
         with f.loop(0, k) as kk, f.loop(0, width) as lane:
             at = f.lower(f.add(first, lane.index), last)
             place = f.at("i8", source, f.mul(at, lane_bytes), f.mul(kk.index, k_bytes))
-            value = f.op(f"load {kind}, ptr {place}, align 1")
-            f.do(f"store {kind} {value}, ptr {f.at(kind, panel, f.mul(kk.index, width), lane.index)}, align {size}")
+            value = f.load(kind, place, 1)
+            f.store(kind, value, f.at(kind, panel, f.mul(kk.index, width), lane.index), size)
 
     whole = f.test("sle", f.add(first, width), lanes)
-    beside = f.op(f"and i1 {whole}, {f.test('eq', lane_bytes, size)}")
+    beside = f.both(whole, f.test("eq", lane_bytes, size))
     even = f.test("eq", f.rem(f.mul(width, size), 16), 0)
-    f.either(f.op(f"and i1 {beside}, {even}"), by_vectors, one_by_one)
+    f.either(f.both(beside, even), by_vectors, one_by_one)
     return f
 
 
@@ -208,8 +193,8 @@ def _unpack(size: int) -> Function:
         start = f.mul(f.add(f.mul(f.add(f.mul("%task", panels), panel.index), MR), row.index), NR)
         line = f.at("i8", target, f.mul(f.add(top, row.index), row_bytes), f.mul(left, col_bytes))
         with f.loop(0, cols) as col:
-            value = f.op(f"load {kind}, ptr {f.at(kind, source, start, col.index)}, align {size}")
-            f.do(f"store {kind} {value}, ptr {f.at('i8', line, f.mul(col.index, col_bytes))}, align 1")
+            value = f.load(kind, f.at(kind, source, start, col.index), size)
+            f.store(kind, value, f.at("i8", line, f.mul(col.index, col_bytes)), 1)
     return f
 
 
@@ -218,7 +203,7 @@ def _limit(c: Cells) -> Function:
     f = Function("limit", TASK_PARAMS, public=True)
     job = JobReader(f)
     place, fields, cells = job.pointer("M"), len(c.dtypes), c.tile[0] * c.tile[1]
-    x = [f.op(f"load {wide}, ptr {place}, align 1") for wide in c.vectors]
+    x = [f.load(wide, place, 1) for wide in c.vectors]
     carry = list(zip(c.vectors, x, strict=True)) * cells
     with f.loop(0, job.word("k"), 1, carry) as loop:
         values = list(loop.values)

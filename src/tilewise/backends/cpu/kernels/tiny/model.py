@@ -22,10 +22,6 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "so small that the call is the cost" if small else ""
 
 
-def KC(problem: Problem) -> int:
-    return 256
-
-
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     each = max(1, -(-x.members // (4 * x.workers)))
     return Tasks(-(-x.members // each), task_m=each)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Function, module
-from tilewise.backends.cpu.kernels.shared.job import JobReader
-from tilewise.backends.cpu.kernels.shared.masks import along, everywhere, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.runtime.address import data_field
 
 
@@ -19,13 +19,12 @@ def tiny_module(a: Arithmetic) -> str:
 
 
 def _member(a: Arithmetic) -> Function:
-    params = [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")]
-    f = Function("member", params)
+    f = Function("member", ENTER)
     job = JobReader(f)
     m, k, n, onto = job.words("m", "k", "n", "onto")
     row_m, col_m, row_n, col_n, row_p, col_p = job.words("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
     fresh = f.test("eq", onto, 0)
-    lined_up = f.op(f"and i1 {f.test('eq', col_n, 1)}, {f.test('eq', col_p, 1)}")
+    lined_up = f.both(f.test("eq", col_n, 1), f.test("eq", col_p, 1))
 
     def columns(j: str, lanes: int, mask: str | None) -> None:
         """A vector of columns, or one: all rows."""
@@ -34,8 +33,8 @@ def _member(a: Arithmetic) -> Function:
         with f.loop(0, m) as i:
             row = f.at(a.kind, "%M", f.mul(i.index, row_m))
             with f.loop(0, k, 1, [(vector(a.kind, lanes), a.zeros(lanes)[0])]) as p:
-                x = f.op(f"load {a.kind}, ptr {f.at(a.kind, row, f.mul(p.index, col_m))}")
-                x = everywhere(f, a, x, lanes)
+                x = f.load(a.kind, f.at(a.kind, row, f.mul(p.index, col_m)))
+                x = f.splat(a.kind, x, lanes)
                 y = load_lanes(f, a, f.at(a.kind, N, f.mul(p.index, row_n)), lanes, mask)
                 p.next = list(render.accumulate(a.add, a.mul, (p.values[0],), (x,), (y,)))
             total, place = p.values[0], f.at(a.kind, P, f.mul(i.index, row_p))
@@ -54,16 +53,16 @@ def _member(a: Arithmetic) -> Function:
             row = f.at(a.kind, "%M", f.mul(i.index, row_m))
             column = f.at(a.kind, "%N", f.mul(j.index, col_n))
             with f.loop(0, k, 1, [(a.kind, a.zeros(1)[0])]) as p:
-                x = f.op(f"load {a.kind}, ptr {f.at(a.kind, row, f.mul(p.index, col_m))}")
-                y = f.op(f"load {a.kind}, ptr {f.at(a.kind, column, f.mul(p.index, row_n))}")
+                x = f.load(a.kind, f.at(a.kind, row, f.mul(p.index, col_m)))
+                y = f.load(a.kind, f.at(a.kind, column, f.mul(p.index, row_n)))
                 p.next = list(a.renderer(f, 1).accumulate(a.add, a.mul, (p.values[0],), (x,), (y,)))
             total = p.values[0]
             place = f.at(a.kind, "%P", f.mul(i.index, row_p), f.mul(j.index, col_p))
-            with f.when(f.op(f"xor i1 {fresh}, true")):
-                old = f.op(f"load {a.kind}, ptr {place}")
-                f.do(f"store {a.kind} {a.renderer(f, 1).value(a.add, (old,), (total,))[0]}, ptr {place}")
+            with f.when(f.negated(fresh)):
+                old = f.load(a.kind, place)
+                f.store(a.kind, a.renderer(f, 1).value(a.add, (old,), (total,))[0], place)
             with f.when(fresh):
-                f.do(f"store {a.kind} {total}, ptr {place}")
+                f.store(a.kind, total, place)
 
     f.either(lined_up, by_vectors, one_by_one)
     return f
@@ -71,19 +70,19 @@ def _member(a: Arithmetic) -> Function:
 
 def _run(a: Arithmetic) -> Function:
     """One task: a run of members of the stack, `task_m` of them."""
-    f = Function("run", [("ptr", "job"), ("i64", "task"), ("i64", "worker")], public=True)
+    f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     each, members = job.words("task_m", "members")
     start = f.mul("%task", each)
     with f.loop(start, f.lower(f.add(start, each), members)) as member:
         M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member.index, a.bytes) for name in ("M", "N", "P"))
-        f.do(f"call void @member(ptr %job, ptr {M}, ptr {N}, ptr {P})")
+        f.invoke("member", ENTER, M=M, N=N, P=P)
     return f
 
 
 def _enter(a: Arithmetic, data_field: int) -> Function:
     """The short way in: one product, whose operands come as array objects."""
-    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
-    places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
-    f.do(f"call void @member(ptr %job, ptr {places[0]}, ptr {places[1]}, ptr {places[2]})")
+    f = Function("enter", ENTER, public=True)
+    places = f.data_of(data_field, "M", "N", "P")
+    f.invoke("member", ENTER, M=places[0], N=places[1], P=places[2])
     return f

@@ -22,8 +22,7 @@ FEW = 4096  # cells that are looked through before another thread would have bee
 
 @lru_cache(maxsize=8)
 def _compiled(itemsize: int) -> dict[str, int]:
-    names = ("within", "within_arrays") if data_field() else ("within",)
-    return compile.load(weights_module(itemsize, data_field()), host_target(), names)
+    return compile.load(weights_module(itemsize, data_field()), host_target())
 
 
 @lru_cache(maxsize=16)

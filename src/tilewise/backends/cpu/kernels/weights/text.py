@@ -25,18 +25,17 @@ class _Look:
 
     def farthest(self) -> Function:
         """How far above the lightest the farthest of `count` elements is."""
-        f = Function("farthest", [("ptr", "X"), ("i64", "count"), ("i64", "lightest")], result="i64")
+        f = Function("farthest", "ptr X, i64 count, i64 lightest", result="i64")
         kind, vector = self.kind, self.vector
         lightest = "%lightest" if kind == "i64" else f.op(f"trunc i64 %lightest to {kind}")
-        first = f.op(f"insertelement {vector} poison, {kind} {lightest}, i32 0")
-        all_lightest = f.op(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
+        all_lightest = f.splat(kind, lightest, self.lanes)
         whole = f.mul(f.div("%count", self.lanes), self.lanes)
         with f.loop(0, whole, self.lanes, [(vector, "zeroinitializer")]) as v:
-            x = f.op(f"load {vector}, ptr {f.at(kind, '%X', v.index)}, align 1")
+            x = f.load(vector, f.at(kind, "%X", v.index), 1)
             v.next = [self._higher(f, vector, f.op(f"sub {vector} {x}, {all_lightest}"), v.values[0])]
         most = f.call(kind, f"llvm.vector.reduce.umax.v{self.lanes}{kind}", [(vector, v.values[0])])
         with f.loop(whole, "%count", 1, [(kind, most)]) as s:
-            x = f.op(f"load {kind}, ptr {f.at(kind, '%X', s.index)}, align 1")
+            x = f.load(kind, f.at(kind, "%X", s.index), 1)
             s.next = [self._higher(f, kind, f.op(f"sub {kind} {x}, {lightest}"), s.values[0])]
         f.do(f"ret i64 {s.values[0] if kind == 'i64' else f.op(f'zext {kind} {s.values[0]} to i64')}")
         return f
@@ -47,21 +46,19 @@ class _Look:
 
 
 def _within() -> Function:
-    f = Function("within", [("ptr", "record"), ("ptr", "M"), ("ptr", "N")], public=True, result="i64")
-    count_m, count_n, lightest, most = (
-        f.op(f"load i64, ptr {f.at('i64', '%record', number)}") for number in range(len(RECORD))
-    )
+    f = Function("within", "ptr record, ptr M, ptr N", public=True, result="i64")
+    count_m, count_n, lightest, most = (f.load("i64", f.at("i64", "%record", number)) for number in range(len(RECORD)))
     sides = []
     for name, count in (("M", count_m), ("N", count_n)):
         far = f.op(f"call i64 @farthest(ptr %{name}, i64 {count}, i64 {lightest})")
         sides.append(f.test("ule", far, most))
-    both = f.op(f"and i1 {sides[0]}, {sides[1]}")
+    both = f.both(sides[0], sides[1])
     f.do(f"ret i64 {f.op(f'zext i1 {both} to i64')}")
     return f
 
 
 def _within_arrays(data_field: int) -> Function:
-    f = Function("within_arrays", [("ptr", "record"), ("ptr", "M"), ("ptr", "N")], public=True, result="i64")
-    M, N = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in "MN")
+    f = Function("within_arrays", "ptr record, ptr M, ptr N", public=True, result="i64")
+    M, N = f.data_of(data_field, "M", "N")
     f.do(f"ret i64 {f.op(f'call i64 @within(ptr %record, ptr {M}, ptr {N})')}")
     return f

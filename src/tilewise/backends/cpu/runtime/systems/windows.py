@@ -45,7 +45,7 @@ class Windows:
         handle = f.call(
             "ptr", "CreateThread", [*plain, ("ptr", function), ("ptr", argument), ("i32", 0), ("ptr", "null")]
         )
-        f.do(f"store ptr {handle}, ptr {thread}")
+        f.store("ptr", handle, thread)
         return f.op(f"icmp ne ptr {handle}, null")
 
     def join(self, f: Function, handle: str) -> None:
