@@ -13,7 +13,7 @@ from tilewise.algebra.expression import Expression, trace
 from tilewise.algebra.to_llvm import Renderer, commutes, exchanged, scalar_kind, vector
 from tilewise.algebra.to_numpy import numpy_function
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import Target, executable, host_target, plain_target, probed
 from tilewise.errors import DtypeError
@@ -24,7 +24,7 @@ SPECIALS = [0.0, -0.0, 1.0, -1.0, 2.5, -3.25, 1e-30, 1e30, np.inf, -np.inf, np.n
 def apply_everywhere(tree: Expression, dtype: DType, x: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
     """The tree of every pair of x and y, by compiled code."""
     lanes = target.lanes(dtype)
-    f = Function("each", "ptr x, ptr y, ptr out, i64 count", public=True)
+    f = IRFunction("each", "ptr x, ptr y, ptr out, i64 count", public=True)
     size = f"[{dtype.itemsize} x i8]"
     with f.loop(0, "%count", lanes) as i:
         a, b = (load(f, target, dtype, dtype, f.at(size, name, i.index), lanes) for name in ("%x", "%y"))
@@ -133,7 +133,7 @@ def test_half_precision_is_widened_and_rounded_as_numpy_does(target: str, dtype:
     """All 65,536 patterns go to float32 and back; and every float between two neighbours rounds to the right one."""
     chosen = host_target() if target == "host" else plain_target("generic", probed())
     half, single = DTYPES[dtype], DTYPES["float32"]
-    f = Function("both", "ptr x, ptr wide, ptr r, ptr out, i64 count", public=True)
+    f = IRFunction("both", "ptr x, ptr wide, ptr r, ptr out, i64 count", public=True)
     lanes = chosen.lanes(single)
     with f.loop(0, "%count", lanes) as i:
         value = load(f, chosen, half, single, f.at("i16", "%x", i.index), lanes)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tilewise.backends.cpu.runtime.target import LEFT_OUT, Cpu
+from tilewise.backends.cpu.runtime.target import UNDETECTED, Cpu
 
 HASWELL = """64bit aes avx avx2 bmi bmi2 cmov crc32 cx16 cx8 f16c fma fsgsbase fxsr invpcid lzcnt mmx movbe pclmul
     popcnt rdrnd sahf sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave xsaveopt"""
@@ -68,7 +68,7 @@ def recorded() -> dict[str, Cpu]:
         found[name] = Cpu(name, {feature: feature in has for feature in EVERY_X86}, arm=False)
     for name, (text, flags) in ARM.items():
         known = dict.fromkeys(text.split(), True) | {"sve": False, "rand": False}
-        known |= {feature: word in flags.split() for word, feature in LEFT_OUT.items()}
+        known |= {feature: word in flags.split() for word, feature in UNDETECTED.items()}
         found[name] = Cpu(name, known, arm=True)
     return found
 

@@ -96,7 +96,9 @@ def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None
     for i in range(4):
         m, n = draw.choice([(draw.randint(300, 700), draw.randint(450, 900)), (draw.randint(40000, 50000), 5)])
         check(
-            Case((m, draw.randint(1, 9), n), "float32", "plus_times", "little", accumulate=i == 3), here(name), SEED + i
+            Case((m, draw.randint(1, 9), n), "float32", "plus_times", "unpacked", accumulate=i == 3),
+            here(name),
+            SEED + i,
         )
 
 
@@ -104,24 +106,24 @@ def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None
 @pytest.mark.parametrize("name", HERE)
 def test_a_signalling_nan_is_skipped_like_any_other(name: str) -> None:
     """vrangeps and fminnm skip a quiet one only."""
-    for kernel in ("tiny", "little", "packed_n", "packed"):
+    for kernel in ("tiny", "unpacked", "packed_n", "packed"):
         check(Case((9, 17, 24), "float32", "max_min", kernel), here(name), 1)
 
 
 def test_a_kernel_that_leaves_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """little with one task for all columns but the last: P starts poisoned, and that one stays so."""
-    family = FAMILIES["little"]
+    family = FAMILIES["unpacked"]
 
     def fewer(a: Any, cut: Any, extents: Any) -> Any:
         return replace(family.tasks(a, cut, extents), count=1, tasks_n=1, task_n=extents.n - 1)
 
     careless = replace(family, tasks=fewer)
-    tiers = tuple(tuple(careless if f.name == "little" else f for f in tier) for tier in TIERS)
+    tiers = tuple(tuple(careless if f.name == "unpacked" else f for f in tier) for tier in TIERS)
     monkeypatch.setattr(registry, "TIERS", tiers)
-    monkeypatch.setitem(FAMILIES, "little", careless)
+    monkeypatch.setitem(FAMILIES, "unpacked", careless)
     _plan.cache_clear()
     try:
-        with pytest.raises(AssertionError, match="300x257x13 float64 plus_times as chosen rrr by little on"):
+        with pytest.raises(AssertionError, match="300x257x13 float64 plus_times as chosen rrr by unpacked on"):
             check(Case((300, 257, 13), "float64", "plus_times"), here("generic"), 0)
     finally:
         _plan.cache_clear()
@@ -182,10 +184,10 @@ def test_dots_of_bytes_are_found_on_arm_where_every_core_has_them(
     cores, other = "processor : 0\nFeatures : fp asimd asimddp\n", "processor : 1\nFeatures : fp asimd\n"
     for text, has in ((cores * 2, True), (cores + other, False), ("model name : none\n", False)):
         (tmp_path / "cpuinfo").write_text(text)
-        assert targets.left_out(str(tmp_path / "cpuinfo"))["dotprod"] == has
-    assert not any(targets.left_out(str(tmp_path / "not there")).values())
+        assert targets.undetected(str(tmp_path / "cpuinfo"))["dotprod"] == has
+    assert not any(targets.undetected(str(tmp_path / "not there")).values())
     if is_arm():
-        assert host_target().byte_dots == targets.left_out()["dotprod"]
+        assert host_target().byte_dots == targets.undetected()["dotprod"]
 
 
 def test_every_instruction_set_has_a_target() -> None:

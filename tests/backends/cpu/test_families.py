@@ -11,7 +11,7 @@ import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu import registry
-from tilewise.backends.cpu.family import Family
+from tilewise.backends.cpu.family import CpuFamily
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.registry import FAMILIES, TIERS
@@ -31,7 +31,7 @@ def chosen(name: str, dtype: str, ring: str, shape: tuple[int, int, int]) -> str
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
+def toy(monkeypatch: pytest.MonkeyPatch) -> CpuFamily:
     """`tiny` under another name, for squares of 5 only, entered as its line in the registry would."""
     family = replace(
         FAMILIES["tiny"],
@@ -47,7 +47,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
     _plan.cache_clear()
 
 
-def test_a_new_family_is_planned_printed_and_run(toy: Family) -> None:
+def test_a_new_family_is_planned_printed_and_run(toy: CpuFamily) -> None:
     M = np.random.default_rng(0).random((5, 5))
     plan = tw.plan(M, M)
     assert (plan.kernel, plan.why) == ("toy", "five is its number")
@@ -60,7 +60,7 @@ def test_a_new_family_is_planned_printed_and_run(toy: Family) -> None:
 def test_any_kernel_that_takes_a_product_can_be_asked_for() -> None:
     rng = np.random.default_rng(1)
     M, N = rng.integers(-9, 9, (14, 40)).astype(np.float64), rng.integers(-9, 9, (40, 3)).astype(np.float64)
-    for kernel in ("tiny", "dots", "little", "few_rows", "few_columns", "packed_n", "packed"):
+    for kernel in ("tiny", "dots", "unpacked", "few_rows", "few_columns", "packed_n", "packed"):
         assert tw.plan(M, N, kernel=kernel).kernel == kernel
         np.testing.assert_array_equal(tw.matmul(M, N, kernel=kernel), M @ N)
     with pytest.raises(UsageError, match="kernel='bits' does not fit 14x40x3 float64: 'tiny' would run"):
@@ -98,23 +98,23 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
     [
         ("float32", (600, 500, 9), "dots"),  # a tile of twelve columns would leave three empty
         ("float32", (600, 500, 12), "few_columns"),
-        ("float32", (600, 100, 9), "little"),  # lanes are added up too often
+        ("float32", (600, 100, 9), "unpacked"),  # lanes are added up too often
         ("float32", (100, 3000, 9), "few_columns"),  # the first cache does not hold N
         ("float64", (200, 700, 7), "dots"),
         ("float32", (2000, 2000, 4), "dots"),  # M comes from afar
-        ("float32", (200, 200, 4), "little"),
+        ("float32", (200, 200, 4), "unpacked"),
         ("float64", (4096, 4096, 16), "dots"),  # M's rows collide
         ("float64", (4000, 4000, 16), "packed_n"),
         ("float64", (1500, 2048, 32), "packed_n"),
         ("float64", (600, 500, 10), "packed_n"),
-        ("float64", (600, 300, 10), "little"),
+        ("float64", (600, 300, 10), "unpacked"),
         ("int32", (600, 500, 9), "few_columns"),
         ("float32", (155, 10, 1243), "packed_n"),  # P is the cost, and large
         ("float64", (1951, 13, 2529), "packed_n"),
         ("float32", (500, 4, 60), "packed_n"),  # or k is as short as can be
-        ("float32", (500, 8, 60), "little"),
-        ("float32", (40, 4, 60), "little"),
-        ("float32", (3000, 4, 12), "little"),
+        ("float32", (500, 8, 60), "unpacked"),
+        ("float32", (40, 4, 60), "unpacked"),
+        ("float32", (3000, 4, 12), "unpacked"),
         ("float32", (1200, 40, 1200), "packed"),
         ("float32", (1200, 30, 1200), "packed_n"),
     ],
@@ -182,13 +182,13 @@ def test_many_threads_have_two_pieces_each() -> None:
         ("min_plus", (26, 100, 500), "axpy"),
         ("min_plus", (60, 60, 60), "axpy"),
         ("min_plus", (70, 100, 500), "packed"),
-        ("min_plus", (12, 500, 12), "little"),
+        ("min_plus", (12, 500, 12), "unpacked"),
         ("min_plus", (900, 2, 900), "axpy"),
         ("max_min", (900, 20, 900), "packed"),
         ("max_times", (900, 5, 900), "axpy"),
-        ("max_times", (20, 100, 500), "little"),
-        ("min_plus", (32, 32, 32), "little"),
-        ("plus_times", (100, 100, 100), "little"),
+        ("max_times", (20, 100, 500), "unpacked"),
+        ("min_plus", (32, 32, 32), "unpacked"),
+        ("plus_times", (100, 100, 100), "unpacked"),
     ],
 )
 def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple[int, int, int], kernel: str) -> None:
@@ -229,9 +229,9 @@ def test_rows_that_collide_in_the_first_cache_are_packed(
         ("avx512", "float64", (48, 512, 512), "packed_n"),
         ("avx512", "float64", (24, 256, 1024), "packed_n"),
         ("avx512", "float32", (32, 512, 1024), "packed_n"),
-        ("avx512", "float64", (48, 496, 528), "little"),  # as much of N, and its rows are not whole pages apart
-        ("avx512", "float64", (48, 256, 512), "little"),
-        ("avx2", "float64", (36, 512, 512), "little"),  # not timed
+        ("avx512", "float64", (48, 496, 528), "unpacked"),  # as much of N, and its rows are not whole pages apart
+        ("avx512", "float64", (48, 256, 512), "unpacked"),
+        ("avx2", "float64", (36, 512, 512), "unpacked"),  # not timed
     ],
 )
 def test_rows_that_are_whole_pages_apart_are_packed_on_avx512(

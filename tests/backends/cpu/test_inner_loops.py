@@ -54,7 +54,7 @@ def test_neons_packed_tile_is_fused_multiply_adds(cpu: str, dtype: str) -> None:
 
 FORMS = {
     "packed_n": ExactForm(1, 1, along_k=True, panel=1),
-    "little": ExactForm(1, 1, along_k=True),
+    "unpacked": ExactForm(1, 1, along_k=True),
     "few_rows": ExactForm(1, 1, panel_m=1),
     "few_columns": ExactForm(1, 1, along_k=True),
 }
@@ -177,9 +177,9 @@ def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
 def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> None:
-    """`little` and its like: hardly anything beside loads, what is asked for ahead, and multiply-adds."""
+    """`unpacked` and its like: hardly anything beside loads, what is asked for ahead, and multiply-adds."""
     a = of(target, "plus_times", dtype)
-    for kernel, form in (("little", "direct_direct_{}"), ("few_rows", "packed_direct_{}")):
+    for kernel, form in (("unpacked", "direct_direct_{}"), ("few_rows", "packed_direct_{}")):
         for rows in range(3, a.MR + 1):
             vectors = widest(a, FORMS[kernel], rows)
             loop = main_loop(kernel, a, form.format(f"{rows}x{vectors}"))

@@ -18,11 +18,11 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.bits.text import pack_bits_function
 from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module
-from tilewise.backends.cpu.kernels.little.text import PLACES, _is_new, little_module
 from tilewise.backends.cpu.kernels.packed.text import packed_module
 from tilewise.backends.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.shared.ir import Numbers, module
+from tilewise.backends.cpu.kernels.unpacked.text import PLACES, _is_new, unpacked_module
 from tilewise.backends.cpu.run import run
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import (
@@ -77,7 +77,7 @@ def test_neon_compiles(ring: str, dtype: str) -> None:
     assert compile.object_code(packed_module(a), target).startswith(b"\x7fELF")
     if a.same_storage and not a.heavy:
         assert compile.object_code(few_rows_module(a), target).startswith(b"\x7fELF")
-        assert compile.object_code(little_module(a), target).startswith(b"\x7fELF")
+        assert compile.object_code(unpacked_module(a), target).startswith(b"\x7fELF")
         assert compile.object_code(packed_n_module(a), target).startswith(b"\x7fELF")
     if a.bits:
         assert "store i64" in pack_bits_function(a).text()
@@ -162,7 +162,7 @@ def test_a_kernel_compiles_quickly_and_loads_at_once(tmp_path: Path, monkeypatch
 
 
 def test_an_n_is_new_until_it_was_among_the_last_ones() -> None:
-    """What `little` asks before it touches N; one that falls onto the same place takes it."""
+    """What `unpacked` asks before it touches N; one that falls onto the same place takes it."""
     asked = _is_new()
     asked.public = True
     found = compile.load(module([Numbers("places", PLACES), asked]), host_target(), ("is_new",))

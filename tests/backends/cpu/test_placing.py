@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.runtime import compile, pool
 from tilewise.backends.cpu.runtime.placing import come_back, send_elsewhere
-from tilewise.backends.cpu.runtime.pool_words import BED, BEFORE, CORE, HOME, SELF, SENT
+from tilewise.backends.cpu.runtime.pool_layout import BEFORE, CORE, HOME, SELF, SENT, SLOT_SIZE
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
@@ -36,7 +36,7 @@ def sleeper() -> Iterator[threading.Thread]:
 
 def native(name: str) -> object:
     """What the one that wakes does with a bed, and what the worker does when it is up, if it is the one that calls."""
-    f = Function(name, "ptr pool, ptr bed", public=True)
+    f = IRFunction(name, "ptr pool, ptr bed", public=True)
     if name == "send":
         send_elsewhere(f, system_of().cores_of_threads, "%bed", always=True)
     else:
@@ -49,7 +49,7 @@ def test_a_worker_is_sent_off_the_callers_core_wherever_it_parked(sleeper: threa
     """Linux wakes it beside the one that wakes it, too: two threads took as long as one, for milliseconds."""
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
-    words, bed = np.zeros(64, np.int64), np.zeros(BED, np.int64)
+    words, bed = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
     words[HOME], words[BEFORE] = home + 1, other + 1
     bed[CORE], bed[SELF] = (home if met else other) + 1, sleeper.ident
     native("send")(words.ctypes.data, bed.ctypes.data)
@@ -60,7 +60,7 @@ def test_a_worker_is_sent_off_the_callers_core_wherever_it_parked(sleeper: threa
 def test_a_worker_that_is_up_may_be_anywhere_again() -> None:
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
-    words, bed = np.zeros(64, np.int64), np.zeros(BED, np.int64)
+    words, bed = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
     words[HOME], bed[CORE], bed[SELF] = home + 1, other + 1, threading.get_ident()
     try:
         native("send")(words.ctypes.data, bed.ctypes.data)

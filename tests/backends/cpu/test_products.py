@@ -229,7 +229,7 @@ def test_the_plan_names_the_cut() -> None:
     assert "MR" in str(plan)
     assert plan.to_json()["blocking"]["KC"] == plan.blocking.KC
     assert tw.plan(M[:3], M).kernel == "few_rows"
-    assert tw.plan(M[:60, :60], M[:60, :60]).kernel == "little"
+    assert tw.plan(M[:60, :60], M[:60, :60]).kernel == "unpacked"
     assert tw.plan(M.astype(np.int16), M.astype(np.int16)).kernel in ("interleaved", "packed")  # NEON adds bytes only
     assert tw.plan(M, M[:, :2]).kernel == "dots"  # less than half a vector, whatever the machine
     tall = np.ones((6000, 60), np.float32)

@@ -128,5 +128,5 @@ def test_the_words_of_cpuinfo_are_read_as_llvms(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(targets.platform, "system", lambda: "Linux")
     for name, (_, flags) in ARM.items():
         (tmp_path / "cpuinfo").write_text(f"processor : 0\nFeatures\t: {flags}\n" * 4)
-        found = targets.left_out(str(tmp_path / "cpuinfo"))
+        found = targets.undetected(str(tmp_path / "cpuinfo"))
         assert found.items() <= CPUS[name].features.items()

@@ -17,7 +17,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import available_cores
-from tilewise.backends.cpu.runtime.pool_words import words_of
+from tilewise.backends.cpu.runtime.pool_layout import pool_size
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.systems.linux import cgroup_quota
 from tilewise.backends.cpu.runtime.systems.windows import Windows
@@ -84,7 +84,7 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
     start = ctypes.CFUNCTYPE(word, pointer, word)(found["start"])
     stop = ctypes.CFUNCTYPE(None, pointer, word)(found["stop"])
     run = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word)(found["run"])
-    words = (ctypes.c_int64 * (words_of(3) + 8))()
+    words = (ctypes.c_int64 * (pool_size(3) + 8))()
     pool = (ctypes.addressof(words) + 63) // 64 * 64
     assert start(pool, 3) == 3
     took_part: set[int] = set()

@@ -18,10 +18,10 @@ import tilewise as tw
 from seeds import next_seed
 from tilewise.backends.cpu.kernels.dots.text import FAR as FAR_M
 from tilewise.backends.cpu.kernels.few_rows.one_row import FAR
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.runtime import compile, pool
-from tilewise.backends.cpu.runtime.pool_words import ANY_ORDER
+from tilewise.backends.cpu.runtime.pool_layout import ANY_ORDER
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.errors import UsageError
 
@@ -219,7 +219,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 def tally(times: int = 1) -> int:
     """A task that counts itself, in the word of its number; many times, where it should take long."""
-    f = Function("tally", TASK_PARAMS, public=True)
+    f = IRFunction("tally", TASK_PARAMS, public=True)
     with f.loop(0, times):
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', '%task')}, i64 1 seq_cst")
     return compile.load(module([f]), host_target(), ("tally",))["tally"]
@@ -282,7 +282,7 @@ def test_only_as_many_are_woken_as_a_job_wants() -> None:
 
 def whereabouts() -> int:
     """A task that takes a while and leaves, in the word of its number, the core it ran on, plus 1; workers' only."""
-    f = Function("whereabouts", TASK_PARAMS, public=True)
+    f = IRFunction("whereabouts", TASK_PARAMS, public=True)
     with f.loop(0, 20_000):
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', 64)}, i64 1 seq_cst")
     core = f.add(f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64"), 1)

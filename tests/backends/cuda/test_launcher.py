@@ -87,7 +87,9 @@ def driver(request, monkeypatch):
     made = Driver(SIZES)
     monkeypatch.setattr(launcher, "driver_functions", lambda: made.functions)
     monkeypatch.setattr(launcher, "make_current", lambda device: None)
-    monkeypatch.setattr(launcher, "kernel_function", lambda source, name, *_: launcher.Function(FUNCTIONS[name], None))
+    monkeypatch.setattr(
+        launcher, "kernel_function", lambda source, name, *_: launcher.LoadedFunction(FUNCTIONS[name], None)
+    )
     monkeypatch.setattr(launcher, "encoded", lambda made: bytes([0xAB]) * 128)
     if request.param == "ctypes":
         monkeypatch.setattr(launcher, "launchers", lambda: (native.by_ctypes, native._three_by_ctypes))

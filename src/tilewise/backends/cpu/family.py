@@ -1,7 +1,7 @@
-"""A family: one way to multiply on a CPU, with everything that planner, compiler and runner ask about it.
+"""A family: one algorithm for products on a CPU, with what the planner, the compiler and the runner need of it.
 
-Each is a folder in `kernels/`: `model.py` says what it takes, when it is the best, how it cuts a product and deals out
-tasks; `text.py` writes its LLVM. A kernel never meets a product that its own `takes` has refused, chosen or pinned.
+Each is a folder in `kernels/`: `model.py` decides what it takes, when it is the best, and how a product is cut into
+tasks; `text.py` writes its LLVM. A kernel gets only products that its `takes` accepts, chosen or pinned.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.core.blocking import Blocking, RegisterTile, is_heavy
 from tilewise.core.problem import Problem
 
-WAY, WAYS = 2**14, 4  # bytes of one way of a first cache, and how many ways it has
-PAGE = 2**12  # bytes of one way of x86's first caches
+PERIOD, ASSOCIATIVITY = 2**14, 4  # of NEON's first caches: bytes after which addresses share a set
+PAGE = 2**12  # bytes after which addresses share a set of x86's first caches
 COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
 
 
 @dataclass(frozen=True)
 class View:
-    """The product as a kernel would see it, straight or swapped; an extent of 1 counts as side by side."""
+    """The product as a kernel would compute it, as it is or transposed; an extent of 1 counts as contiguous."""
 
     m: int
     k: int
@@ -43,10 +43,10 @@ def views(problem: Problem) -> tuple[View, View]:
     m_rows, m_cols = M.row == 1 or m == 1, M.col == 1 or k == 1
     n_rows, n_cols = N.row == 1 or k == 1, N.col == 1 or n == 1
     p_rows, p_cols = P.row == 1 or m == 1, P.col == 1 or n == 1
-    turned = p_rows and not p_cols
+    transposed = p_rows and not p_cols
     return (
-        View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not turned),
-        View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, turned),
+        View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not transposed),
+        View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, transposed),
     )
 
 
@@ -64,14 +64,14 @@ def in_place(problem: Problem) -> bool:
 
 def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
-    read: widths of 512, 1024, 4096 (NEON, whose first caches have 16 KB a way; of x86 see `whole_pages_apart`)."""
+    read: widths of 512, 1024, 4096 (NEON; of x86 see `whole_pages_apart`)."""
     apart = _rows_of_n(problem, view)
-    period = math.gcd(abs(apart) * problem.dtype.itemsize, WAY)
-    return tile.neon and apart != 0 and period >= COLLIDING and view.k > WAYS * WAY // period
+    period = math.gcd(abs(apart) * problem.dtype.itemsize, PERIOD)
+    return tile.neon and apart != 0 and period >= COLLIDING and view.k > ASSOCIATIVITY * PERIOD // period
 
 
 def whole_pages_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether all rows of N fall onto the same sets of a first cache with 4 KB a way (AVX-512's: 48 KB, 12 ways)."""
+    """Whether all rows of N fall onto the same sets of a first cache with 4 KB a way (AVX-512: 48 KB, 12-way)."""
     apart = _rows_of_n(problem, view) * problem.dtype.itemsize
     return tile.vector_bytes == 64 and apart != 0 and apart % PAGE == 0
 
@@ -97,7 +97,7 @@ def light_or_halves(problem: Problem) -> bool:
 
 
 @dataclass(frozen=True)
-class Family:
+class CpuFamily:
     """`suits` says in a sentence why it is the best, or nothing."""
 
     name: str
@@ -111,7 +111,7 @@ class Family:
     deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
     MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
     group: int = 8  # panels of packed N that are walked before the next panel of M
-    keeps_gil: bool = False  # it is over before another thread would have been let in
+    keeps_gil: bool = False  # it takes less time than releasing the GIL
 
 
 class FamilyModel(Protocol):
@@ -126,5 +126,5 @@ class FamilyModel(Protocol):
     def tasks(self, a: Arithmetic, cut: Blocking, x: Extents, /) -> Tasks: ...
 
 
-def family(name: str, model: FamilyModel, text: Callable[[Arithmetic], str], **options: Any) -> Family:
-    return Family(name, model.IDEA, model.takes, model.suits, model.tasks, text, **options)
+def family(name: str, model: FamilyModel, text: Callable[[Arithmetic], str], **options: Any) -> CpuFamily:
+    return CpuFamily(name, model.IDEA, model.takes, model.suits, model.tasks, text, **options)

@@ -1,4 +1,4 @@
-"""This machine as the planner sees it: how wide its vectors are, and how many threads may work."""
+"""This machine for the planner: how wide its vectors are, and how many threads may work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewise.core.machine import Machine
 
 
 def host_machine(machine: Machine) -> Machine:
-    """`machine` with what a compiled kernel needs to know; as it is where llvmlite cannot be had."""
+    """`machine` with what a compiled kernel needs to know; unchanged where llvmlite is missing."""
     try:
         from tilewise.backends.cpu.runtime.target import host_target
 

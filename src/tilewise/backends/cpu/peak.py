@@ -2,8 +2,8 @@
 
 As many sums as the tile keeps, each accumulating its neighbour in turn: every step is a mul and an add on registers, no
 step can be left out, and enough of them are independent to keep every port busy. A step is what the packed tile makes
-of it: where packing makes signalling NaN quiet, a min is one instruction here too, and what is asked of an operand once
-for many steps (whether it is NaN) is asked once; more would flatter.
+of it: where packing makes signalling NaN quiet, a min is one instruction here too, and what is tested once
+for many steps (whether an operand is NaN) is tested once: the limit is not set too low.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
@@ -39,7 +39,7 @@ def sums_of(a: Arithmetic) -> int:
 
 def peak_module(a: Arithmetic, stores: bool = False) -> str:
     """`stores`: every other sum is stored as well, and goes on."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     place = job.pointer("M")
     render = a.renderer(f, a.lanes, quiet=a.quiets)
@@ -50,7 +50,7 @@ def peak_module(a: Arithmetic, stores: bool = False) -> str:
     def store(number: int, value: str) -> None:
         f.do(f"store volatile {a.vector} {value}, ptr {f.at(a.vector, place, number)}, align {a.bytes}")
 
-    with f.loop(0, job.word("k"), 1, carry) as loop:
+    with f.loop(0, job.field("k"), 1, carry) as loop:
         values = list(loop.values)
         for i in range(sums):
             mine, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))

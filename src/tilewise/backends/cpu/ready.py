@@ -1,4 +1,4 @@
-"""A plan made ready: kernel compiled, tasks cut, the job's words filled but for the addresses. Runs again and again."""
+"""A plan made ready: kernel compiled, tasks cut, the job filled but for the addresses. It runs any number of times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, WORDS, job_of
-from tilewise.backends.cpu.kernels.shared.strips import count_words
+from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, job_of
+from tilewise.backends.cpu.kernels.shared.strips import job_size
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.kernels.weights.run import look_at
 from tilewise.backends.cpu.registry import FAMILIES
@@ -36,7 +36,7 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Placed:
+class StridedMatrix:
     """How a matrix (or a stack of them) lies: strides in elements, and where each member of the stack begins."""
 
     row: int
@@ -46,7 +46,7 @@ class Placed:
     offsets: Array
 
     @classmethod
-    def of(cls, x: Array, stack: tuple[int, ...]) -> Placed:
+    def of(cls, x: Array, stack: tuple[int, ...]) -> StridedMatrix:
         size, offsets = x.itemsize, np.zeros(1, np.int64)
         if stack:
             for extent, stride in zip(stack, np.broadcast_to(x, (*stack, *x.shape[-2:])).strides[:-2], strict=True):
@@ -55,10 +55,10 @@ class Placed:
         row, col = (stride // size for stride in x.strides[-2:])
         return cls(row if rows > 1 else max(cols, 1), col if cols > 1 else 1, rows, cols, offsets)
 
-    def turned(self) -> Placed:
+    def transposed(self) -> StridedMatrix:
         """The transposed matrix, in the same place."""
         row = self.col if self.cols > 1 else max(self.rows, 1)
-        return Placed(row, self.row if self.rows > 1 else 1, self.cols, self.rows, self.offsets)
+        return StridedMatrix(row, self.row if self.rows > 1 else 1, self.cols, self.rows, self.offsets)
 
 
 class Ready:
@@ -79,9 +79,9 @@ class Ready:
             deep=cut.deep,
         )
         assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
-        self.placed = [Placed.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
+        self.placed = [StridedMatrix.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
         if cut.swapped:
-            self.placed = [x.turned() for x in self.placed]
+            self.placed = [x.transposed() for x in self.placed]
             self.placed[0], self.placed[1] = self.placed[1], self.placed[0]
         self.functions = kernel_for(cut.kernel, a)
         extents = _extents(a, self.placed)
@@ -90,7 +90,7 @@ class Ready:
         few = 0 < self.tasks.sums <= FEW_SUMS
         self.sums_at = -1 if few else self.workers * self.tasks.each
         self.space = self.workers * self.tasks.each + (0 if few else self.tasks.sums)
-        self.template = self._words(cut, problem.accumulate)
+        self.template = self._job(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
@@ -104,13 +104,13 @@ class Ready:
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
-        self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
+        self.shape: tuple[int, ...] = ()  # of P, for the caller
 
-    def _words(self, cut: Blocking, onto: bool) -> Any:
+    def _job(self, cut: Blocking, onto: bool) -> Any:
         t = self.tasks
-        count = count_words(t.tasks_m) if t.strip else len(WORDS)
+        count = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
         M, N = self.placed[:2]
-        values = {"m": M.rows, "k": M.cols, "n": N.cols, "onto": int(onto), "words": count}
+        values = {"m": M.rows, "k": M.cols, "n": N.cols, "onto": int(onto), "fields": count}
         for name, x in zip(("m", "n", "p", "a"), self.placed, strict=False):
             values |= {f"row_{name}": x.row, f"col_{name}": x.col, f"at_{name}": x.offsets.ctypes.data}
         values |= {
@@ -136,8 +136,7 @@ class Ready:
         return P if self.shape or out is not None else P[()]
 
     def into_fresh_memory(self) -> Callable[[Array, Array], Any]:
-        """`multiply` without `out`, with everything that is known by now bound: small products are over in a
-        microsecond."""
+        """`multiply` without `out`, with everything bound that can be: small products take a microsecond."""
         enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
         if not shape:
             into = self.into_given_memory()
@@ -152,12 +151,12 @@ class Ready:
             enter(job, M, N, P)
             return P
 
-        def turned(M: Array, N: Array) -> Any:
+        def exchanged(M: Array, N: Array) -> Any:
             P = empty(shape, result)
             enter(job, N, M, P)
             return P
 
-        return turned if self.swapped else product
+        return exchanged if self.swapped else product
 
     def into_given_memory(self) -> Callable[[Array, Array, Array], Any]:
         """The same for a P that is there, and is known to be as it should."""
@@ -199,7 +198,7 @@ class Ready:
         return product
 
     def at_addresses(self) -> Callable[..., Any] | None:
-        """The same for elements at addresses, of M, N, P and, where it is asked for, the k that won; None where a
+        """The same for elements at addresses, of M, N, P and, with return_arg, the k that won; None where a
         product needs more than one thread, or a look at its weights."""
         if self.workers > 1 or self.no_edge is not None:
             return None
@@ -227,7 +226,7 @@ class Ready:
         return (P, arg) if self.shape or out is not None else (P[()], arg[()])
 
     def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
-        """`multiply_with_arg` without `out`, with everything that is known by now bound."""
+        """`multiply_with_arg` without `out`, with everything bound that can be."""
         if self.workers > 1 or not (self.by_object and self.shape):
             return self.multiply_with_arg
         launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
@@ -281,7 +280,7 @@ class Ready:
             workspace.give_back(space)
 
 
-def _extents(a: Arithmetic, placed: list[Placed]) -> Extents:
+def _extents(a: Arithmetic, placed: list[StridedMatrix]) -> Extents:
     M, N, P = placed[:3]
     lanes = 1 if a.heavy else a.lanes  # a heavy step takes as long as a vector of light ones, and longer
     return Extents(M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, num_threads(), lanes)

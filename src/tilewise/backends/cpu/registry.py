@@ -1,25 +1,27 @@
 """Every family of kernels on the CPU, and the choice among them: the first that takes the product and suits it.
 
-Tiers are asked in order; within one, the product as it stands is asked before its transpose. A new kernel is a folder
+Tiers are tried in order; within one, the product as it is before its transpose. A new kernel is a folder
 in `kernels/` and a name here.
 """
 
 from __future__ import annotations
 
+import warnings
+
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.backends.cpu.family import Family, View, views
+from tilewise.backends.cpu.family import CpuFamily, View, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
 from tilewise.backends.cpu.kernels.bits import BITS
 from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
-from tilewise.backends.cpu.kernels.little import LITTLE
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed_n import PACKED_N
 from tilewise.backends.cpu.kernels.short_dots import SHORT_DOTS
 from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
 from tilewise.backends.cpu.kernels.tiny import TINY
+from tilewise.backends.cpu.kernels.unpacked import UNPACKED
 from tilewise.core.blocking import Blocking, RegisterTile, even_strips, multiplies, register_tile
 from tilewise.core.problem import Problem
 from tilewise.errors import UsageError
@@ -32,15 +34,24 @@ NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
 # of packed_n on AVX-512, to so many rows: panels of a group, so few that the second cache holds them beside what the
 # next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed by 12, 0.98 by 3)
 FETCHED_ROWS, FETCHED_GROUP = 256, 3
-TIERS: tuple[tuple[Family, ...], ...] = (
+TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (BITS,),
     (TINY,),
     (SHORT_DOTS, SHORT_ROWS),
     (INTERLEAVED,),
-    (AXPY, DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
+    (AXPY, DOTS, UNPACKED, FEW_ROWS, FEW_COLUMNS, PACKED_N),
     (PACKED,),
 )
 FAMILIES = {family.name: family for tier in TIERS for family in tier}
+RENAMED = {"little": "unpacked"}  # names that kernel= had before
+
+
+def current_name(kernel: str | None) -> str | None:
+    """The name of a family that may be given by its old one."""
+    if kernel not in RENAMED:
+        return kernel
+    warnings.warn(f"kernel={kernel!r} is now called {RENAMED[kernel]!r}", DeprecationWarning, stacklevel=2)
+    return RENAMED[kernel]
 
 
 def choose(
@@ -55,7 +66,7 @@ def choose(
     return _blocking(problem, family, view, tile, why)
 
 
-def _best(problem: Problem, tile: RegisterTile) -> tuple[Family, View, str]:
+def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     for tier in TIERS:
         for view in views(problem):
             for family in tier:
@@ -65,17 +76,17 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[Family, View, str]:
     raise AssertionError(f"no kernel takes {problem}")  # `packed` takes everything that has_kernel lets through
 
 
-def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[Family, View, str]:
+def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamily, View, str]:
     best, family = _best(problem, tile), FAMILIES[kernel]
     if best[0] is family:
         return best
     for view in sorted(views(problem), key=lambda view: not view.preferred):
         if family.takes(problem, view, tile):
-            return family, view, "the kernel was asked for"
+            return family, view, "the kernel was requested"
     raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {best[0].name!r} would run")
 
 
-def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, why: str) -> Blocking:
+def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTile, why: str) -> Blocking:
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
     deep = family.deep(problem, tile) if family.deep else 1
     if deep > 1:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
@@ -22,12 +22,12 @@ AT_ONCE = 8  # vectors
 
 def touch_module(target: Target) -> str:
     """Task i of `tasks`: its share of each array's bytes, whole groups of vectors."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     kind, size = f"<{target.vector_bytes} x i8>", AT_ONCE * target.vector_bytes
     for name, length in (("M", "m"), ("N", "n"), ("P", "k")):
-        start, groups = job.pointer(name), f.div(job.word(length), size)
-        first, end = (f.div(f.mul(groups, task), job.word("tasks")) for task in ("%task", f.add("%task", 1)))
+        start, groups = job.pointer(name), f.div(job.field(length), size)
+        first, end = (f.div(f.mul(groups, task), job.field("tasks")) for task in ("%task", f.add("%task", 1)))
         read = [(kind, "zeroinitializer")] * (AT_ONCE if name != "P" else 0)
         with f.loop(first, end, 1, read) as group:
             places = [f.at("i8", start, f.mul(group.index, size), v * target.vector_bytes) for v in range(AT_ONCE)]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewise.arrays.card import make_current
-from tilewise.backends.cuda.loading import Function, kernel_function
+from tilewise.backends.cuda.loading import LoadedFunction, kernel_function
 from tilewise.backends.cuda.native import (
     DRIVER,
     HEADER,
@@ -50,7 +50,7 @@ NOWHERE = (0, 0)
 class _Image:
     """Some steps of a recipe, laid out: the blob that is copied, and the tables of what is filled in."""
 
-    def __init__(self, steps: Sequence[tuple[Step, Function | None]], spans: dict[str, Span]) -> None:
+    def __init__(self, steps: Sequence[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> None:
         self.steps = [step for step, _ in steps]
         self._pieces, self._end = list[bytes](), 0  # of the blob; every piece starts on 16 bytes
         self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the words of their entries
@@ -168,11 +168,11 @@ class Launcher:
             raise EngineError(f"{step} on {self.device} failed: {_driver().CUresult(error).name}")
 
 
-def _images(steps: list[tuple[Step, Function | None]], spans: dict[str, Span]) -> list[_Image]:
+def _images(steps: list[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> list[_Image]:
     """Images no larger than a stack bears; only the first is held against `spans`, the rest belong to it."""
     if len(steps) == 1:
         return [_Image(steps, spans)]
-    pieces: list[list[tuple[Step, Function | None]]] = [[]]
+    pieces: list[list[tuple[Step, LoadedFunction | None]]] = [[]]
     size = 0
     for step, function in steps:
         need = 512 + sum([len(a.data) + 72 for a in step.arguments]) if isinstance(step, Launch) else 64

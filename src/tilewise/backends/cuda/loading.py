@@ -27,7 +27,7 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|[A-Z]+\s+)*((?!__)\w+)\s*\(")
 
 
-class Function(NamedTuple):
+class LoadedFunction(NamedTuple):
     """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
 
     handle: int
@@ -37,12 +37,12 @@ class Function(NamedTuple):
 REST = 3  # times what a kernel took
 KEPT = 4096  # kernels that stay on a card though no launcher holds them; those loaded first go first
 _loading = Lock()
-_functions: dict[tuple[str, str, str, int, bool], Function] = {}  # with what they are allowed
-_kernels: dict[tuple[str, str, str], Function] = {}
+_functions: dict[tuple[str, str, str, int, bool], LoadedFunction] = {}  # with what they are allowed
+_kernels: dict[tuple[str, str, str], LoadedFunction] = {}
 _room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, by its handle
 
 
-def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> LoadedFunction:
     """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
     whoever asks at the same time. For one that is there nobody waits."""
     key = source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER
@@ -60,14 +60,14 @@ def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, 
     return found
 
 
-def _keep(held: dict[Any, Function], key: Any, function: Function) -> None:
+def _keep(held: dict[Any, LoadedFunction], key: Any, function: LoadedFunction) -> None:
     if len(held) >= KEPT:
         for old in [*held][: KEPT // 4]:
             del held[old]
     held[key] = function
 
 
-def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
+def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
     """Never less than before: launchers that are kept may need what another one does not."""
     driver = _driver()
     code = 0
@@ -82,13 +82,13 @@ def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_c
     _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
 
 
-def _kernel(code: bytes, source: str, name: str, device: str) -> Function:
+def _kernel(code: bytes, source: str, name: str, device: str) -> LoadedFunction:
     """With `_loading` held."""
     kernel = load_kernel(code, name, device)
     status, handle = _driver().cuKernelGetFunction(kernel.handle)
     if int(status):
         raise EngineError(f"{name} cannot be loaded on {device}: {status}")
-    found = Function(int(handle), kernel)
+    found = LoadedFunction(int(handle), kernel)
     _room.pop(found.handle, None)  # of a kernel that was there before
     _keep(_kernels, (source, name, device), found)
     return found

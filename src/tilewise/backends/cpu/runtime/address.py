@@ -1,7 +1,7 @@
 """Where an array's elements are, without the microsecond that `array.ctypes.data` takes.
 
 The first field of NumPy's array struct after CPython's object header is that address, by NumPy's stable C interface; it
-is tried on a real array once, and where it does not hold the slow way is taken.
+is checked on a real array once; where it does not hold, `array.ctypes.data` is used.
 """
 
 from __future__ import annotations

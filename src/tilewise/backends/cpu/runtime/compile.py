@@ -1,4 +1,4 @@
-"""From IR to machine code, by way of the disk cache: object code is kept under its IR, the CPU and llvmlite's version.
+"""From IR to machine code, through the disk cache: object code is kept under its IR, the CPU and llvmlite's version.
 
 llvmlite is imported here and in `target`, and nowhere before the first product.
 """

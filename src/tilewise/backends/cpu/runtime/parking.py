@@ -1,59 +1,48 @@
-"""How workers wait: they spin, then they park; and how they are woken, only those a job wants, each by another one.
+"""How workers wait (they spin, then park) and how they are woken: only as many as a job needs, in a binary tree.
 
-To wake a thread takes as long as a small product, and the one that calls has better to do.
+Waking a thread takes as long as a small product, so the calling thread wakes no more than two.
 """
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.runtime.placing import come_back, note_bed, send_elsewhere
-from tilewise.backends.cpu.runtime.pool_words import (
-    ANY_ORDER,
-    BED,
-    BEDS,
-    CONDITION,
-    LOCK,
-    OPEN,
-    SIZE,
-    STATE,
-    load,
-    word,
-)
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.backends.cpu.runtime import pool_layout as pool
+from tilewise.backends.cpu.runtime.placing import come_back, note_slot, send_elsewhere
 from tilewise.backends.cpu.runtime.systems import System
 
-PATIENCE = 8  # times as long a worker spins for the end of a job that it has taken part in: the next may follow at once
+PATIENCE = 8  # times as long a worker spins for the end of a job that it took part in: the next may follow at once
 
 
-def parking(system: System, always: bool) -> list[Function]:
+def parking(system: System, always: bool) -> list[IRFunction]:
     """For a module that has `pause`; `always`: see `placing.send_elsewhere`."""
-    return [_breathe(), _wake(system, always), _wake_next(), _park(system), _spin()]
+    return [_pauses(), _wake(system, always), _wake_next(), _park(system), _spin()]
 
 
-def _breathe() -> Function:
-    """`count` breaths, to be timed: how long one takes differs tenfold between processors."""
-    f = Function("breathe", "i64 count", public=True)
+def _pauses() -> IRFunction:
+    """`count` pauses, to be timed: how long one takes differs tenfold between processors."""
+    f = IRFunction("pauses", "i64 count", public=True)
     with f.loop(0, "%count"):
         f.do("call void @pause()")
     return f
 
 
-def bed(f: Function, worker: str | int) -> tuple[str, str, str]:
-    """Where a worker parks, counted from 1 as jobs count them: its mark, its lock, its condition."""
-    mark = f.at("i64", word(f, BEDS), f.mul(f.sub(worker, 1), BED))
-    return mark, f.at("i64", mark, LOCK), f.at("i64", mark, CONDITION)
+def parking_slot(f: IRFunction, worker: str | int) -> tuple[str, str, str]:
+    """The slot of a worker, counted from 1: its mark, its lock, its condition variable."""
+    mark = f.at("i64", pool.field(f, pool.SLOTS), f.mul(f.sub(worker, 1), pool.SLOT_SIZE))
+    return mark, f.at("i64", mark, pool.LOCK), f.at("i64", mark, pool.CONDITION)
 
 
-def _wake(system: System, always: bool) -> Function:
-    """Wake a worker that parks. It marks its bed and then looks for a new job, we open the job and then look at the
-    mark: one of the two sees the other. Whoever takes the mark away wakes it, and nobody else needs to."""
-    f = Function("wake", "ptr pool, i64 worker")
-    mark, lock, condition = bed(f, "%worker")
+def _wake(system: System, always: bool) -> IRFunction:
+    """Wake a worker that parks. It sets its mark and then reads the state; the waker opens the job and then reads the
+    mark: one of the two sees the other's write. The thread that clears the mark wakes the worker."""
+    f = IRFunction("wake", "ptr pool, i64 worker")
+    mark, lock, condition = parking_slot(f, "%worker")
     done, parks, ours = f.label("done"), f.label("parks"), f.label("ours")
     marked = f.test("ne", f.op(f"load atomic i64, ptr {mark} seq_cst, align 8"), 0)
     f.branch(marked, parks, done)
     taken = f.test("ne", f.op(f"atomicrmw xchg ptr {mark}, i64 0 seq_cst"), 0)
     f.branch(taken, ours, done)
-    system.acquire(f, lock)  # the worker has it until it sleeps
+    system.acquire(f, lock)  # the worker holds it until it sleeps
     send_elsewhere(f, system.cores_of_threads, mark, always)
     system.release(f, lock)
     system.wake_all(f, condition)
@@ -62,27 +51,29 @@ def _wake(system: System, always: bool) -> Function:
     return f
 
 
-def _wake_next() -> Function:
-    """The one that calls is 0 and wakes 1 and 2; worker w wakes 2 w + 1 and 2 w + 2: soon all that a job wants are up,
-    and nobody has woken more than two."""
-    f = Function("wake_next", "ptr pool, i64 worker, i64 count, i64 limit")
-    wanted = f.lower("%count", f.lower(f.op(f"and i64 %limit, {ANY_ORDER - 1}"), f.add(load(f, SIZE), 1)))
+def _wake_next() -> IRFunction:
+    """The calling thread is 0 and wakes 1 and 2; worker w wakes 2 w + 1 and 2 w + 2, so that no thread wakes more than
+    two."""
+    f = IRFunction("wake_next", "ptr pool, i64 worker, i64 count, i64 limit")
+    wanted = f.lower(
+        "%count", f.lower(f.op(f"and i64 %limit, {pool.ANY_ORDER - 1}"), f.add(pool.load(f, pool.SIZE), 1))
+    )
     first = f.add(f.mul("%worker", 2), 1)
     with f.loop(first, f.lower(wanted, f.add(first, 2))) as next:
         f.do(f"call void @wake(ptr %pool, i64 {next.index})")
     return f
 
 
-def _generation(f: Function) -> str:
-    return f.op(f"lshr i64 {load(f, STATE)}, 32")
+def _generation(f: IRFunction) -> str:
+    return f.op(f"lshr i64 {pool.load(f, pool.STATE)}, 32")
 
 
-def _park(system: System) -> Function:
-    """Sleep until there is a job that this worker has not seen."""
-    f = Function("park", "ptr pool, i64 worker, i64 seen")
-    mark, lock, condition = bed(f, "%worker")
+def _park(system: System) -> IRFunction:
+    """Sleep until the generation is another than the last that this worker saw."""
+    f = IRFunction("park", "ptr pool, i64 worker, i64 seen")
+    mark, lock, condition = parking_slot(f, "%worker")
     system.acquire(f, lock)
-    note_bed(f, system.cores_of_threads, mark)
+    note_slot(f, system.cores_of_threads, mark)
     look, nap, up = f.label("look"), f.label("nap"), f.label("up")
     f.goto(look)
     f.start(look)
@@ -97,17 +88,16 @@ def _park(system: System) -> Function:
     return f
 
 
-def _spin() -> Function:
-    """Whether a new job came within `rounds` breaths, counted from the end of the job that was `seen` where this worker
-    took part in it, for then whoever makes products is not done with this one; what it has left of them comes back, 0
-    where it should park."""
-    f = Function("spin", "ptr pool, i64 seen, i64 rounds, i1 helped", result="i64")
+def _spin() -> IRFunction:
+    """Spin until there is a new job, at most `rounds` pauses; where this worker `helped` with the job that it last saw,
+    they count from the end of that job. Returns the rounds that are left, 0 where it should park."""
+    f = IRFunction("spin", "ptr pool, i64 seen, i64 rounds, i1 helped", result="i64")
     new, old = f.label("new"), f.label("old")
     with f.loop(0, f.mul("%rounds", PATIENCE), 1, [("i64", "%rounds")]) as spin:
-        left, state = spin.values[0], load(f, STATE)
+        left, state = spin.values[0], pool.load(f, pool.STATE)
         f.branch(f.test("ne", f.op(f"lshr i64 {state}, 32"), "%seen"), new, old, then=old)
         f.do("call void @pause()")
-        goes_on = f.test("ne", f.op(f"and i64 {state}, {2 * OPEN - 1}"), 0)
+        goes_on = f.test("ne", f.op(f"and i64 {state}, {2 * pool.OPEN - 1}"), 0)
         waits = f.both(goes_on, "%helped")
         spin.next = [f.sub(left, f.select(waits, "i64", 0, 1))]
         on, over = f.label("on"), f.label("over")

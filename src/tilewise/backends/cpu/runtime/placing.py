@@ -1,21 +1,21 @@
-"""Workers are not woken on the core of the thread that calls.
+"""Workers are not woken on the calling thread's core.
 
-A worker parks on some core, and is woken there, where the thread that calls may be by then, or beside the one that
-wakes it, because Linux takes two that wake each other for a pair. A system looks for an idle core then, but in a
-virtual machine no sleeping core counts as one, and both would share theirs for milliseconds: longer than most products
-take. So a worker is sent elsewhere until it is up: to the core that the other one has left, where it parked on this
-one; else to any but this (on ARM; x86 was not timed for it, and there it is left where it parked).
+Linux wakes a worker on the core where it parked, which the calling thread may use by then, or on its waker's core,
+because it takes threads that wake each other for a pair. It then looks for an idle core, but in a virtual machine a
+sleeping core does not count as idle, and both threads would share one core for milliseconds: longer than most products
+take. So the waker changes the worker's affinity until it runs: to the core that the calling thread has left, where it
+parked on the caller's present core; else to any other core (on ARM; x86 was not timed, and there it is left alone).
 """
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.runtime.pool_words import BEFORE, CORE, HOME, MASK, MASK_WORDS, SELF, SENT, load, store
-from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.backends.cpu.runtime.pool_layout import BEFORE, CORE, HOME, MASK, MASK_SIZE, SELF, SENT, load, store
+from tilewise.backends.cpu.runtime.systems import CoresOfThreads
 
 
-def note_home(f: Function, cores: CoresOfThreads | None) -> None:
-    """Where the thread that calls is, and where it was before; cores are counted from 1, 0 is none."""
+def note_home(f: IRFunction, cores: CoresOfThreads | None) -> None:
+    """Store the calling thread's core, and the one before; cores are counted from 1, 0 is none."""
     if cores is None:
         return
     now, home = f.add(cores.core(f), 1), load(f, HOME)
@@ -24,53 +24,53 @@ def note_home(f: Function, cores: CoresOfThreads | None) -> None:
         store(f, HOME, now)
 
 
-def note_bed(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
-    """Where a worker parks, and who it is."""
+def note_slot(f: IRFunction, cores: CoresOfThreads | None, slot: str) -> None:
+    """Store a worker's core and thread as it parks."""
     if cores is None:
         return
-    come_back(f, cores, bed)
-    for number, value in ((CORE, f.add(cores.core(f), 1)), (SELF, cores.itself(f))):
-        f.store("i64", value, f.at("i64", bed, number), 8)
+    come_back(f, cores, slot)
+    for number, value in ((CORE, f.add(cores.core(f), 1)), (SELF, cores.thread(f))):
+        f.store("i64", value, f.at("i64", slot, number), 8)
 
 
-def send_elsewhere(f: Function, cores: CoresOfThreads | None, bed: str, always: bool) -> None:
-    """By the one that wakes it, who has its lock: where it parked on the caller's core, or `always`."""
+def send_elsewhere(f: IRFunction, cores: CoresOfThreads | None, slot: str, always: bool) -> None:
+    """Called by the waker, which holds the lock: where the worker parked on the caller's core, or `always`."""
     if cores is None:
         return
-    home, mask = load(f, HOME), f.at("i64", bed, MASK)
-    core, thread, sent = (_word(f, bed, number) for number in (CORE, SELF, SENT))
+    home, mask = load(f, HOME), f.at("i64", slot, MASK)
+    core, thread, sent = (_load(f, slot, number) for number in (CORE, SELF, SENT))
     met = f.test("eq", core, home)
-    asked = f.test("eq", sent, 0) if always else f.both(met, f.test("eq", sent, 0))
-    new = f.op(f"alloca i64, i64 {MASK_WORDS}, align 8")
-    with f.when(asked), f.when(cores.ask(f, thread, mask)):
+    needed = f.test("eq", sent, 0) if always else f.both(met, f.test("eq", sent, 0))
+    new = f.op(f"alloca i64, i64 {MASK_SIZE}, align 8")
+    with f.when(needed), f.when(cores.affinity(f, thread, mask)):
         some = _elsewhere(f, mask, home, new, met if always else "")
         with f.when(f.test("ne", some, 0)):
-            f.store("i64", 1, f.at("i64", bed, SENT), 8)
-            cores.allow(f, thread, new)
+            f.store("i64", 1, f.at("i64", slot, SENT), 8)
+            cores.set_affinity(f, thread, new)
 
 
-def come_back(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
-    """A worker that is up may be anywhere again."""
+def come_back(f: IRFunction, cores: CoresOfThreads | None, slot: str) -> None:
+    """Restore a worker's affinity once it runs."""
     if cores is None:
         return
-    with f.when(f.test("ne", _word(f, bed, SENT), 0)):
-        cores.allow(f, cores.itself(f), f.at("i64", bed, MASK))
-        f.store("i64", 0, f.at("i64", bed, SENT), 8)
+    with f.when(f.test("ne", _load(f, slot, SENT), 0)):
+        cores.set_affinity(f, cores.thread(f), f.at("i64", slot, MASK))
+        f.store("i64", 0, f.at("i64", slot, SENT), 8)
 
 
-def _elsewhere(f: Function, mask: str, home: str, new: str, met: str) -> str:
-    """The core that the thread that calls has left, if they `met` and it is in `mask`, else all of `mask` but where it
-    is now: written to `new`. Whether that is any comes back, as no zero."""
+def _elsewhere(f: IRFunction, mask: str, home: str, new: str, met: str) -> str:
+    """Write to `new` the core that the calling thread has left, if they `met` and `mask` has it, else all of `mask` but
+    the caller's present core. Returns zero where that is none."""
     left = load(f, BEFORE)
     left = f.select(f.test("eq", left, 0), "i64", home, left)
     (here, here_bit), (there, there_bit) = _bit(f, home), _bit(f, left)
-    may = f.test("ne", f.op(f"and i64 {_word(f, mask, there)}, {there_bit}"), 0)
+    may = f.test("ne", f.op(f"and i64 {_load(f, mask, there)}, {there_bit}"), 0)
     only_there = f.both(may, f.test("ne", left, home))
     if met:
         only_there = f.both(met, only_there)
-    with f.loop(0, MASK_WORDS, 1, [("i64", "0")]) as i:
+    with f.loop(0, MASK_SIZE, 1, [("i64", "0")]) as i:
         not_here = f.select(f.test("eq", i.index, here), "i64", f.op(f"xor i64 {here_bit}, -1"), -1)
-        others = f.op(f"and i64 {_word(f, mask, i.index)}, {not_here}")
+        others = f.op(f"and i64 {_load(f, mask, i.index)}, {not_here}")
         one = f.select(f.test("eq", i.index, there), "i64", there_bit, 0)
         bits = f.select(only_there, "i64", one, others)
         f.store("i64", bits, f.at("i64", new, i.index), 8)
@@ -78,11 +78,11 @@ def _elsewhere(f: Function, mask: str, home: str, new: str, met: str) -> str:
     return i.values[0]
 
 
-def _bit(f: Function, core: str) -> tuple[str, str]:
-    """The word of a mask that has a core's bit, and the bit."""
+def _bit(f: IRFunction, core: str) -> tuple[str, str]:
+    """The field of a mask that has a core's bit, and the bit."""
     number = f.sub(core, 1)
     return f.op(f"lshr i64 {number}, 6"), f.op(f"shl i64 1, {f.op(f'and i64 {number}, 63')}")
 
 
-def _word(f: Function, base: str, number: str | int) -> str:
+def _load(f: IRFunction, base: str, number: str | int) -> str:
     return f.load("i64", f.at("i64", base, number), 8)

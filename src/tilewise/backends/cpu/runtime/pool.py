@@ -13,7 +13,7 @@ from typing import Any
 from tilewise.backends.cpu.kernels.shared.job import job_of
 from tilewise.backends.cpu.runtime import compile, threadpools
 from tilewise.backends.cpu.runtime.address import data_field
-from tilewise.backends.cpu.runtime.pool_words import SPIN, words_of
+from tilewise.backends.cpu.runtime.pool_layout import SPIN, pool_size
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.backends.cpu.runtime.workers import pool_module
@@ -23,15 +23,15 @@ from tilewise.system.builtin_call import builtin
 
 KINDS = {
     "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "launch_arrays_and_arg": "wwoooow", "start": "ww",
-    "stop": "ww", "breathe": "w",
+    "stop": "ww", "pauses": "w",
 }  # fmt: skip
-SPINS = 200e-6  # seconds that a worker looks for the next product before it parks: to wake it takes a quarter of that
-CROWDED = 16  # breaths instead where there are more threads than cores: somebody else could use this one
+SPINS = 200e-6  # seconds that a worker spins for the next product before it parks; waking it takes a quarter of that
+CROWDED = 16  # pauses instead where there are more threads than cores: another thread could use this one
 
 
 @lru_cache(maxsize=1)
 def native_addresses() -> dict[str, int]:
-    """Where the pool's functions are."""
+    """The addresses of the pool's functions."""
     threadpools.register(num_threads, set_num_threads)
     return compile.load(pool_module(host_target(), data_field()), host_target(), tuple(KINDS))
 
@@ -43,13 +43,13 @@ def native() -> dict[str, Any]:
 
 
 class Pool:
-    """`workers` native threads beside the one that calls."""
+    """`workers` native threads beside the calling one."""
 
     def __init__(self, workers: int) -> None:
-        self.asked = workers
-        self.words = (ctypes.c_int64 * (words_of(workers) + 8))()
-        self.address = (ctypes.addressof(self.words) + 63) // 64 * 64
-        rounds = CROWDED if workers + 1 > available_cores() else max(CROWDED, round(SPINS / _breath()))
+        self.requested = workers
+        self.memory = (ctypes.c_int64 * (pool_size(workers) + 8))()
+        self.address = (ctypes.addressof(self.memory) + 63) // 64 * 64
+        rounds = CROWDED if workers + 1 > available_cores() else max(CROWDED, round(SPINS / _pause_seconds()))
         ctypes.c_int64.from_address(self.address + 8 * SPIN).value = rounds
         self.workers = int(native()["start"](self.address, workers))
 
@@ -59,9 +59,9 @@ class Pool:
 
 
 @lru_cache(maxsize=1)
-def _breath() -> float:
+def _pause_seconds() -> float:
     """Seconds of one `pause`: 5 to 50 ns, by the processor."""
-    return max(least_seconds(lambda: native()["breathe"](200)), 1e-7) / 200
+    return max(least_seconds(lambda: native()["pauses"](200)), 1e-7) / 200
 
 
 _pool: Pool | None = None
@@ -70,25 +70,25 @@ _changing = threading.Lock()
 
 
 def run_tasks(task: int, job: int, count: int, threads: int) -> None:
-    """Run `count` tasks with up to `threads` threads; `job` is the address of the job's words."""
+    """Run `count` tasks with up to `threads` threads; `job` is its address."""
     pool = current_pool() if threads > 1 else None
     native()["run"](pool.address if pool else 0, task, job, count, threads)
 
 
 def run_job(task: int, count: int, threads: int, **values: int) -> None:
-    """`run_tasks` of a job with these words."""
+    """`run_tasks` of a job with these fields."""
     job = job_of(**values)
     run_tasks(task, ctypes.addressof(job), count, min(threads, count))
 
 
 def current_pool() -> Pool | None:
-    """The pool for as many threads as are set; None where there is to be only one, or another thread is at it.
+    """The pool for as many threads as are set; None where that is one, or another thread is resizing it.
 
-    Whoever gets it keeps a reference for as long as he uses it.
+    The caller keeps a reference for as long as it uses the pool.
     """
     global _pool
     pool, workers = _pool, num_threads() - 1
-    if pool is not None and pool.asked == workers:
+    if pool is not None and pool.requested == workers:
         return pool
     if not workers or not _changing.acquire(blocking=False):
         return None
@@ -101,7 +101,7 @@ def current_pool() -> Pool | None:
         _changing.release()
 
 
-on_resize: list[Callable[[], None]] = []  # whoever keeps what was cut for another number of threads
+on_resize: list[Callable[[], None]] = []  # called to drop what was planned for another number of threads
 
 
 def num_threads() -> int:
@@ -109,8 +109,8 @@ def num_threads() -> int:
     process may use."""
     global _threads
     if _threads is None:
-        asked = os.environ.get("TILEWISE_NUM_THREADS")
-        _threads = _checked(asked, "TILEWISE_NUM_THREADS") if asked else _openmp_threads() or available_cores()
+        setting = os.environ.get("TILEWISE_NUM_THREADS")
+        _threads = _checked(setting, "TILEWISE_NUM_THREADS") if setting else _openmp_threads() or available_cores()
     return _threads
 
 
@@ -120,13 +120,13 @@ def get_num_threads() -> int:
 
 
 def _openmp_threads() -> int | None:
-    """OMP_NUM_THREADS, whose first number is that of the outermost level; None where it is not set or says nothing."""
+    """OMP_NUM_THREADS, whose first number is that of the outermost level; None where it is not set or has none."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return min(int(first), 1024) if first.isdecimal() and int(first) else None
 
 
 def set_num_threads(count: int | None) -> None:
-    """How many threads a product on the CPU may use; None asks the environment and the machine again."""
+    """How many threads a product on the CPU may use; None: by the environment and the machine."""
     global _threads
     before, _threads = _threads, None if count is None else _checked(count, "count")
     if before is None or before != _threads:
@@ -150,7 +150,7 @@ def available_cores() -> int:
 
 
 def _forget() -> None:
-    """A forked child has none of its parent's workers, and locks may have been held: start anew."""
+    """A forked child has none of its parent's workers, and locks may have been held."""
     global _pool, _changing
     _pool, _changing = None, threading.Lock()
 

@@ -1,8 +1,7 @@
 """The machine a kernel is written for: instruction set, vector width, registers.
 
-What a CPU executes is probed once (`probed`), and every target of code that runs here is made from that list: a target
-names no instructions that the CPU does not report, and those that LLVM's name for a CPU stands for are taken back where
-it lacks them.
+A CPU is probed once (`probed`), and every target of code that runs here is made from that list: a target names no
+instructions that the CPU does not report, and disables those that LLVM's name for a CPU implies and this one lacks.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from tilewise.system.llvm_lock import LLVM
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
 BYTE_DOTS = {64: "avx512vnni", 32: "avxvnni", 16: "dotprod"}  # vpdpbusd and sdot, by bytes of a vector
-ONE_VPDPWSSD = "fast-dpwssd"  # how to use them, and no instructions: else LLVM makes two of each vpdpwssd
-# what LLVM leaves out of the features it finds on ARM, by the words of /proc/cpuinfo; its names for CPUs imply them
-LEFT_OUT = {
+ONE_VPDPWSSD = "fast-dpwssd"  # a tuning flag, no instructions: else LLVM splits each vpdpwssd into two
+# features that LLVM does not detect on ARM, by the flags of /proc/cpuinfo; its names for CPUs imply them
+UNDETECTED = {
     "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdfhm": "fp16fml", "asimdrdm": "rdm", "lrcpc": "rcpc",
     "fcma": "complxnum", "i8mm": "i8mm", "bf16": "bf16", "sve2": "sve2", "sha3": "sha3",
 }  # fmt: skip
-# what LLVM's names for a typical CPU stand for beside what its target names, as far as kernels could be made of it
+# features that LLVM's names for a typical CPU imply beside those of the target, as far as kernels could use them
 IMPLIED = {
     "haswell": ("bmi", "bmi2", "lzcnt", "movbe", "popcnt", "crc32", "pclmul"),
     "skylake-avx512": ("lzcnt", "movbe", "popcnt", "crc32", "pclmul", "adx", "aes"),
@@ -42,13 +41,13 @@ class Cpu:
     arm: bool
 
     def has(self, features: str) -> bool:
-        """Whether it has all that a target's string asks for."""
+        """Whether it has all features that a target's string requires."""
         return all(self.features.get(x[1:], False) for x in features.split(",") if x.startswith("+"))
 
 
 @dataclass(frozen=True)
 class Target:
-    """One instruction set. `cpu` and `features` are LLVM's words; an empty `triple` is this machine's."""
+    """One instruction set. `cpu` and `features` are LLVM's; an empty `triple` is this machine's."""
 
     name: str
     vector_bytes: int
@@ -110,15 +109,15 @@ def _generic(arm: bool) -> Target:
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """The best this machine has, or what TILEWISE_INSTRUCTION_SET says."""
-    asked = os.environ.get("TILEWISE_INSTRUCTION_SET")
-    if not asked:
+    """The best this machine has, or the value of TILEWISE_INSTRUCTION_SET."""
+    setting = os.environ.get("TILEWISE_INSTRUCTION_SET")
+    if not setting:
         return best_target(probed())
-    known_target(asked)
-    if asked not in executable():
+    known_target(setting)
+    if setting not in executable():
         here = f"this machine ({platform.machine()}), which executes {', '.join(executable())}"
-        raise UsageError(f"TILEWISE_INSTRUCTION_SET={asked!r} is not for {here}")
-    return plain_target(asked, probed())
+        raise UsageError(f"TILEWISE_INSTRUCTION_SET={setting!r} is not for {here}")
+    return plain_target(setting, probed())
 
 
 def executable() -> tuple[str, ...]:
@@ -134,7 +133,7 @@ def sets_of(cpu: Cpu) -> tuple[str, ...]:
 
 
 def best_target(cpu: Cpu) -> Target:
-    """The best instruction set of a CPU, with all that the CPU has beside it."""
+    """The best instruction set of a CPU, with all of the CPU's other features."""
     best = sets_of(cpu)[0]
     if best == "generic":
         return _generic(cpu.arm)
@@ -148,11 +147,11 @@ def best_target(cpu: Cpu) -> Target:
 def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False) -> Target:
     """An instruction set that a CPU executes, without what only this CPU has; `byte_dots`: with such instructions."""
     target = _generic(cpu.arm) if name == "generic" else replace(known_target(name), triple="")
-    words = target.features.split(",") if target.features else []
+    features = target.features.split(",") if target.features else []
     if byte_dots:
-        words += [f"+{BYTE_DOTS[target.vector_bytes]}", *([] if cpu.arm else [f"+{ONE_VPDPWSSD}"])]
-    words += [f"-{x}" for x in IMPLIED.get(target.cpu, ()) if not cpu.features.get(x, False)]
-    return replace(target, features=",".join(words))
+        features += [f"+{BYTE_DOTS[target.vector_bytes]}", *([] if cpu.arm else [f"+{ONE_VPDPWSSD}"])]
+    features += [f"-{x}" for x in IMPLIED.get(target.cpu, ()) if not cpu.features.get(x, False)]
+    return replace(target, features=",".join(features))
 
 
 def has_byte_dots(name: str, cpu: Cpu) -> bool:
@@ -167,7 +166,7 @@ def is_arm() -> bool:
 
 @lru_cache(maxsize=1)
 def probed() -> Cpu:
-    """This machine's CPU, with no features where LLVM cannot tell (it may refuse on some systems)."""
+    """This machine's CPU, with no features where LLVM cannot detect them (it may fail on some systems)."""
     with LLVM:
         import llvmlite.binding as llvm
 
@@ -175,12 +174,11 @@ def probed() -> Cpu:
             name, features = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
         except RuntimeError:
             return Cpu("generic" if is_arm() else "x86-64", {}, is_arm())
-    return Cpu(name, features | (left_out() if is_arm() else {}), is_arm())
+    return Cpu(name, features | (undetected() if is_arm() else {}), is_arm())
 
 
-def left_out(cpuinfo: str = "/proc/cpuinfo") -> dict[str, bool]:
-    """What an ARM CPU has of the features that LLVM leaves out of those it finds: what every core has. All Apple
-    silicon has sdot and udot."""
+def undetected(cpuinfo: str = "/proc/cpuinfo") -> dict[str, bool]:
+    """Which features that LLVM does not detect every core of an ARM CPU has. All Apple silicon has sdot and udot."""
     if platform.system() == "Darwin":
         return {"dotprod": True}
     try:
@@ -188,4 +186,4 @@ def left_out(cpuinfo: str = "/proc/cpuinfo") -> dict[str, bool]:
             flags = [line.partition(":")[2].split() for line in file if line.startswith("Features")]
     except OSError:
         flags = []
-    return {name: bool(flags) and all(word in each for each in flags) for word, name in LEFT_OUT.items()}
+    return {name: bool(flags) and all(flag in each for each in flags) for flag, name in UNDETECTED.items()}

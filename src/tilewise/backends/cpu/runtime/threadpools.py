@@ -1,6 +1,6 @@
 """threadpoolctl sees our pool and limits it, as it does BLAS's and OpenMP's.
 
-It looks for shared libraries by name. The pool is machine code in none, but whoever has it has loaded LLVM's.
+It looks for shared libraries by name. The pool's machine code is in none, but a process that has it has loaded LLVM's.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 
-def register(ask: Callable[[], int], change: Callable[[int], None]) -> None:
-    """Tell threadpoolctl, where it is installed, how the pool is asked; called once, with the pool's first use."""
+def register(get: Callable[[], int], set: Callable[[int], None]) -> None:
+    """Register the pool with threadpoolctl, where it is installed; called once, with the pool's first use."""
     if find_spec("threadpoolctl") is None:
         return
     import threadpoolctl
@@ -18,17 +18,17 @@ def register(ask: Callable[[], int], change: Callable[[int], None]) -> None:
     from tilewise.system.version import __version__
 
     class Controller(threadpoolctl.LibController):  # type: ignore[misc, unused-ignore]
-        """What threadpoolctl asks of a pool."""
+        """threadpoolctl's interface to a pool."""
 
         user_api = "tilewise"
         internal_api = "tilewise"
         filename_prefixes = ("libllvmlite", "llvmlite")
 
         def get_num_threads(self) -> int:
-            return ask()
+            return get()
 
         def set_num_threads(self, num_threads: int) -> None:
-            change(num_threads)
+            set(num_threads)
 
         def get_version(self) -> str:
             return __version__

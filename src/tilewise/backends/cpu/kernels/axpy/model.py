@@ -41,7 +41,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
             return ""
         if _rounds(problem, view, tile):
             return f"{view.k} of k: P is the cost, and is rounded and written along its rows"
-        return f"{view.m} rows: N is read along its rows, and widened on the way" if view.m <= HALVES else ""
+        return f"{view.m} rows: N is read along its rows, and widened as it is loaded" if view.m <= HALVES else ""
     if problem.dtype.itemsize < 4 or is_short(problem):
         return ""
     quiet, port = signals(problem), takes_a_port(problem, tile)

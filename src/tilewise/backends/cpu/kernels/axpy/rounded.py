@@ -11,32 +11,32 @@ from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.backends.cpu.kernels.packed_n.text import WIDEN, widen_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
-from tilewise.backends.cpu.kernels.shared.ir import Function, Table
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction
 
 HEIGHT = 4  # rows of a tile
 PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
 
 
-def rounding_functions(a: Arithmetic) -> list[Function | Table]:
+def rounding_functions(a: Arithmetic) -> list[IRFunction | FunctionTable]:
     """Tiles whose k is all there is: of HEIGHT rows, and of one for those that are left."""
-    parts: list[Function | Table] = [widen_function(a)]
+    parts: list[IRFunction | FunctionTable] = [widen_function(a)]
     for rows in (HEIGHT, 1):
-        tiles = [_Rounded(a, rows, deep).function() for deep in range(1, HALF_DEPTH + 1)]
-        parts += [*tiles, Table(f"rounded{rows}", [tile.name for tile in tiles])]
+        tiles = [_RoundingTile(a, rows, deep).function() for deep in range(1, HALF_DEPTH + 1)]
+        parts += [*tiles, FunctionTable(f"rounded{rows}", [tile.name for tile in tiles])]
     return [*parts, _rounded(a)]
 
 
-class _Rounded:
+class _RoundingTile:
     """So many rows of P, all columns and all of k: N is wide already, a row after the other. Sums of half precision are
     rounded into P, two vectors at a time."""
 
     def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
         self.a, self.rows, self.deep = a, rows, deep
-        self.f = f = Function(f"rounded{rows}x{deep}", PARAMS)
+        self.f = f = IRFunction(f"rounded{rows}x{deep}", PARAMS)
         self.render = a.renderer(f, a.lanes)
         self.elements = [self.row_of_M(row) for row in range(rows)]
-        self.lines_n = [f.op(f"freeze ptr {f.at(a.kind, '%N', f.mul('%row_n', k))}") for k in range(deep)]
-        self.lines_p = [f.op(f"freeze ptr {f.at(a.element_p, '%P', f.mul('%row_p', row))}") for row in range(rows)]
+        self.rows_n = [f.op(f"freeze ptr {f.at(a.kind, '%N', f.mul('%row_n', k))}") for k in range(deep)]
+        self.rows_p = [f.op(f"freeze ptr {f.at(a.element_p, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def row_of_M(self, row: int) -> list[str]:
         """Its elements, each in every lane: lanes of as few vectors as hold them, of which one multiplies."""
@@ -51,7 +51,7 @@ class _Rounded:
                 picked.append(f.shuffle(a.vector, held, "poison", [lane] * a.lanes))
         return picked
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         a, f, start = self.a, self.f, "0"
         for vectors in (2, 1):
             stop = f.op(f"and i64 %cols, {-vectors * a.lanes}")
@@ -70,13 +70,13 @@ class _Rounded:
             if vectors == 2:
                 total = f.shuffle(a.vector, total, sums[1][row], range(lanes))
             value = narrow(f, a.target, a.partial, a.result, total, lanes, clear=a.fused)
-            place = f.at(a.element_p, self.lines_p[row], j)
+            place = f.at(a.element_p, self.rows_p[row], j)
             f.store(vector(a.element_p, lanes), value, place, a.result.itemsize)
 
     def sums(self, j: str) -> list[str]:
         """A vector of each row. The first product is what the others are added to, which takes no zeros."""
         a, f, totals = self.a, self.f, list[Value]()
-        for k, line in enumerate(self.lines_n):
+        for k, line in enumerate(self.rows_n):
             found = (f.load(a.vector, f.at(a.kind, line, j), a.bytes),)
             if k == 0:
                 totals = [self.render.value(a.mul, (row[0],), found) for row in self.elements]
@@ -88,10 +88,10 @@ class _Rounded:
         return [total for (total,) in totals]
 
 
-def _rounded(a: Arithmetic) -> Function:
+def _rounded(a: Arithmetic) -> IRFunction:
     """A task's rows, all columns and all of k: no more than HALF_DEPTH of it, and at least a vector of columns. N is
     widened first, to `wide`."""
-    f = Function("rounded", f"{PARAMS}, i64 rows, i64 k, ptr wide")
+    f = IRFunction("rounded", f"{PARAMS}, i64 rows, i64 k, ptr wide")
     f.invoke("widen", WIDEN, M="%N", row_m="%row_n", rows="%k", kc="%cols", to="%wide", row="%cols")
     whole = f.op(f"and i64 %rows, {-HEIGHT}")
     for rows, start, stop in ((HEIGHT, "0", whole), (1, whole, "%rows")):

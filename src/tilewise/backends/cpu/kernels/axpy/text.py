@@ -15,7 +15,7 @@ from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
-from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
 
@@ -31,25 +31,25 @@ BLOCK = f"{PARAMS}, i64 rows, i64 k, i1 first"
 
 def axpy_module(a: Arithmetic) -> str:
     tiles = [
-        _Tile(a, rows, deep).function() for rows in range(1, HEIGHT + 1) for deep in range(1, DEPTHS[rows - 1] + 1)
+        _AxpyTile(a, rows, deep).function() for rows in range(1, HEIGHT + 1) for deep in range(1, DEPTHS[rows - 1] + 1)
     ]
     names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(DEPTHS, 1) for deep in range(1, DEPTH + 1)]
     apart = [] if a.same_storage else [write_function(a), *rounding_functions(a)]
-    return module([*tiles, Table("tiles", names), _edge(a), _block(a), *apart, _piece(a), _run(a)])
+    return module([*tiles, FunctionTable("tiles", names), _edge(a), _block(a), *apart, _piece(a), _run(a)])
 
 
-class _Tile:
+class _AxpyTile:
     """So many rows of P and k, all columns: at least a vector of them."""
 
     def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
         self.a, self.rows, self.deep = a, rows, deep
-        self.f = f = Function(f"axpy{rows}x{deep}", f"{PARAMS}, i1 first")
+        self.f = f = IRFunction(f"axpy{rows}x{deep}", f"{PARAMS}, i1 first")
         self.quiets = a.quiets and a.target.min_number
         self.render = a.renderer(f, a.lanes, quiet=self.quiets)
         self.elements = {(row, k): self.element(row, k) for row in range(rows) for k in range(deep)}
         # a register each: left to itself, LLVM would go from row to row by additions in the loop
-        self.lines_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(deep)]
-        self.lines_p = [f.op(f"freeze ptr {f.at(a.kind, '%P', f.mul('%row_p', row))}") for row in range(rows)]
+        self.rows_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(deep)]
+        self.rows_p = [f.op(f"freeze ptr {f.at(a.kind, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def element(self, row: int, k: int) -> str:
         a, f = self.a, self.f
@@ -57,7 +57,7 @@ class _Tile:
         (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
         return f.splat(a.kind, a.quiet(f, one, 1) if self.quiets else one, a.lanes)
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         self.f.either("%first", lambda: self.along(True), lambda: self.along(False))
         return self.f
 
@@ -75,8 +75,8 @@ class _Tile:
     def cells(self, j: str, fresh: bool, done: str = "") -> None:
         """A vector of each row of P; its first `done` lanes are made already, and stay."""
         a, f = self.a, self.f
-        places = [f.at(a.kind, line, j) for line in self.lines_p]
-        found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.lines_n]
+        places = [f.at(a.kind, line, j) for line in self.rows_p]
+        found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.rows_n]
         ns = [a.quiet(f, x, a.lanes) if self.quiets else x for x in found]
         olds = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
         sums = [a.zeros(a.lanes) if fresh else (old,) for old in olds]
@@ -92,9 +92,9 @@ class _Tile:
             f.store(a.vector, total, place, a.bytes)
 
 
-def _edge(a: Arithmetic) -> Function:
+def _edge(a: Arithmetic) -> IRFunction:
     """Fewer columns than a vector has lanes: one by one."""
-    f = Function("edge", BLOCK)
+    f = IRFunction("edge", BLOCK)
     render = a.renderer(f, 1)
     with f.loop(0, "%rows") as i, f.loop(0, "%cols") as j:
         place = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), j.index)
@@ -109,9 +109,9 @@ def _edge(a: Arithmetic) -> Function:
     return f
 
 
-def _block(a: Arithmetic) -> Function:
+def _block(a: Arithmetic) -> IRFunction:
     """Some cells of P, which the first cache holds: all of k, a few at a time, and for each all rows."""
-    f = Function("block", BLOCK)
+    f = IRFunction("block", BLOCK)
     heights = split_evenly(f, "%rows", HEIGHT)
     most = str(DEPTHS[0])
     for high in range(2, HEIGHT + 1):
@@ -138,10 +138,10 @@ def _block(a: Arithmetic) -> Function:
     return f
 
 
-def _piece(a: Arithmetic) -> Function:
+def _piece(a: Arithmetic) -> IRFunction:
     """A task's rows and columns, block by block: columns before rows, so that N is read from near. Where k is so
     shallow that P is written once, along its rows."""
-    f = Function("piece", BLOCK)
+    f = IRFunction("piece", BLOCK)
     once = f.test("sle", "%k", DEPTHS[-1])
     chunk = f.select(once, "i64", "%rows", CHUNK)
     near = f.div(NEAR // (a.bytes * UNIT), f.lower(chunk, "%rows"))
@@ -161,13 +161,13 @@ def _piece(a: Arithmetic) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P. Sums of half precision are made apart, and rounded once."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, task_m, task_n = job.words("m", "k", "n", "task_m", "task_n")
-    tasks_m, tasks_n, onto = job.words("tasks_m", "tasks_n", "onto")
-    row_m, col_m, row_n, row_p = job.words("row_m", "col_m", "row_n", "row_p")
+    m, k, n, task_m, task_n = job.fields("m", "k", "n", "task_m", "task_n")
+    tasks_m, tasks_n, onto = job.fields("tasks_m", "tasks_n", "onto")
+    row_m, col_m, row_n, row_p = job.fields("row_m", "col_m", "row_n", "row_p")
     rest = f.div("%task", tasks_m)
     member, i0, j0 = f.div(rest, tasks_n), f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n)
     rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
@@ -181,7 +181,7 @@ def _run(a: Arithmetic) -> Function:
         f.do(f"call void {few}({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, i1 {first})")
         return f
 
-    sums = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    sums = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
 
     def apart() -> None:
         f.do(f"call void {few}({operands}, ptr {sums}, i64 {task_n}, i64 {cols}, i64 {rows}, i64 {k}, i1 true)")

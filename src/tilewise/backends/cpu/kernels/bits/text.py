@@ -10,7 +10,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.packed.text import WRITE, module_around
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 
 BOOL = DTYPES["bool"]
@@ -21,17 +21,17 @@ def bits_module(a: Arithmetic) -> str:
     return module_around(a, pack_m_function(a, a.MR), pack_bits_function(a), write_bits_function(a))
 
 
-def pack_bits_function(a: Arithmetic) -> Function:
+def pack_bits_function(a: Arithmetic) -> IRFunction:
     """N's strip as panels of bytes: bit c of byte b is column 8·b + c. Columns past the edge are false."""
-    f = Function("pack_n", PACK)
+    f = IRFunction("pack_n", PACK)
     panel = f.mul("%kc", a.width)
     row_bits = a.width * 8
-    words = f.mul(f.div(f.add("%lanes", a.lanes * 8 - 1), a.lanes * 8), a.lanes * 8)
+    rounded = f.mul(f.div(f.add("%lanes", a.lanes * 8 - 1), a.lanes * 8), a.lanes * 8)
     size = f"[{a.source_n.itemsize} x i8]"
     side_by_side = f.test("eq", "%lane", 1)
     with f.loop(0, "%kc") as k:
         src = f.at(size, "%src", f.mul(k.index, "%step"))
-        with f.loop(0, words, WORD) as c:
+        with f.loop(0, rounded, WORD) as c:
             to = f.at("i8", "%dst", f.mul(f.div(c.index, row_bits), panel), f.mul(k.index, a.width))
             to = f.at("i8", to, f.div(f.rem(c.index, row_bits), 8))
             left = f.lower(f.sub("%lanes", c.index), WORD)
@@ -53,9 +53,9 @@ def pack_bits_function(a: Arithmetic) -> Function:
     return f
 
 
-def write_bits_function(a: Arithmetic) -> Function:
-    """From a block of bytes to P's bools, any strides, onto what is there if asked. Takes what `write` takes."""
-    f = Function("write", WRITE)
+def write_bits_function(a: Arithmetic) -> IRFunction:
+    """From a block of bytes to P's bools, any strides, onto what is there with `onto`. The signature of `write`."""
+    f = IRFunction("write", WRITE)
     many = f"<{WORD} x i8>"
     bulk = f.select(f.test("eq", "%col_p", 1), "i64", f.mul(f.div("%cols", WORD), WORD), 0)
     kept = f.op(f"trunc i64 {f.sub(0, '%onto')} to i8")  # all ones when P is added onto

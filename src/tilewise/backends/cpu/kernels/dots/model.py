@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.backends.cpu.family import WAY, View, halves, is_dot, light, light_or_halves
+from tilewise.backends.cpu.family import PERIOD, View, halves, is_dot, light, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart, short_stretches
@@ -20,9 +20,9 @@ HALVES = 8  # columns of half precision: M's rows are widened for every tile of 
 NEON_HALVES = 5  # there, where M's rows are widened once by `packed_n`
 MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
 LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
-ROWS = 256  # from which more columns pay: other ways read such an M, element by element, from the second cache
+ROWS = 256  # from which more columns pay: other kernels read such an M, element by element, from the second cache
 # by bytes of a vector and of a float: columns, from so many vectors of k, to so many bytes of N; of float32 where k is
-# whole vectors (284 of k and 12 columns took half as long again as by `little`)
+# whole vectors (284 of k and 12 columns took half as long again as by `unpacked`)
 WIDER = {
     (64, 4): ((12, 8, 2**15), (16, 16, 3 * 2**13)),
     (64, 8): ((6, 16, 3 * 2**13),),
@@ -85,7 +85,7 @@ def _reads_best(problem: Problem, view: View) -> bool:
     if view.n in FAR[size] and view.m * view.k * size >= FAR_M:
         return True
     apart = size * (problem.layout_n.col if view.swapped else problem.layout_m.row)
-    return apart != 0 and apart % WAY == 0 and view.n in COLLIDING[size]
+    return apart != 0 and apart % PERIOD == 0 and view.n in COLLIDING[size]
 
 
 def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:

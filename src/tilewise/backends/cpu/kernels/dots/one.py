@@ -15,7 +15,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, Value, part, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 
 # `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
 # comes so many behind the real one
@@ -24,20 +24,20 @@ AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose result is
 BLOCK = 256  # steps of so many vectors
 
 
-def one_function(a: Arithmetic, name: str, lanes: int) -> Function:
+def one_function(a: Arithmetic, name: str, lanes: int) -> IRFunction:
     """With lanes of a vector both operands lie side by side; with one lane they lie anyhow."""
     return _One(a, name, lanes).function()
 
 
 class _One:
     def __init__(self, a: Arithmetic, name: str, lanes: int) -> None:
-        self.a, self.lanes, self.f = a, lanes, Function(name, PARAMS)
+        self.a, self.lanes, self.f = a, lanes, IRFunction(name, PARAMS)
         self.at_once = 1 if a.heavy else AT_ONCE
         self.paired = lanes > 1 and a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
         self.each = lanes // 2 if self.paired else lanes  # k of a vector
         self.quiets = a.quiets and a.target.min_number  # as in a tile: once a vector
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         a, f, lanes = self.a, self.f, self.lanes
         step = self.at_once * self.each
         bulk = f.mul(f.div("%k", step), step)

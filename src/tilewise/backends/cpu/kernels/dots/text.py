@@ -17,7 +17,7 @@ from tilewise.backends.cpu.kernels.dots.one import one_function
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
-from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
@@ -31,7 +31,7 @@ ROWS = 4  # at most at a time
 # four are up to a tenth faster. And bytes of the column, which every row reads again; by how far M is
 FAR, STREAM = 3 * 2**18, 4
 FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
-TURNED = 4  # elements of a column of N that are copied at a time
+COPIED = 4  # elements of a column of N that are copied at a time
 PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 onto"
 
 CELLS = (
@@ -55,19 +55,23 @@ def columns_of(a: Arithmetic) -> tuple[str, DType]:
 
 
 def dots_module(a: Arithmetic) -> str:
-    parts: list[Function | Table] = [one_function(a, "one", a.lanes), one_function(a, "one_apart", 1), _cells(a)]
+    parts: list[IRFunction | FunctionTable] = [
+        one_function(a, "one", a.lanes),
+        one_function(a, "one_apart", 1),
+        _cells(a),
+    ]
     if tiled(a):
         columns = range(1, widest(a) + 1)
         dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
-        parts += [*dots, Table("dots", [dot.name for dot in dots]), rows_function(a, PARAMS, columns_of(a)[0])]
+        parts += [*dots, FunctionTable("dots", [dot.name for dot in dots]), rows_function(a, PARAMS, columns_of(a)[0])]
         parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
     entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
-    return module([*parts, _turned(a), *entries])
+    return module([*parts, _copy_columns(a), *entries])
 
 
-def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> Function:
+def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IRFunction:
     """rows × columns dot products of length k; N's columns are `column` elements apart."""
-    f = Function(f"dot{rows}x{columns}" + "_far" * bool(vectors_at_once), PARAMS)
+    f = IRFunction(f"dot{rows}x{columns}" + "_far" * bool(vectors_at_once), PARAMS)
     kind_n, dtype_n = columns_of(a)
     quiets = a.quiets and a.target.min_number  # a signalling NaN is made quiet once a vector, not once a step
     wide = a.renderer(f, a.lanes, quiet=quiets)
@@ -126,7 +130,7 @@ def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> Fu
     return f
 
 
-def _to_the_end(f: Function, a: Arithmetic, bulk: str, totals: list[str], more: More) -> list[str]:
+def _to_the_end(f: IRFunction, a: Arithmetic, bulk: str, totals: list[str], more: More) -> list[str]:
     """The sums with what is left of k from `bulk` on, in lanes that are counted."""
     start = bulk
     if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
@@ -143,7 +147,7 @@ def _to_the_end(f: Function, a: Arithmetic, bulk: str, totals: list[str], more: 
     return list(tail.values)
 
 
-def _keep_rows(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+def _keep_rows(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
     """Cells of whole vectors, a vector at a time where they lie side by side."""
     left, lanes = added_up(f, a, totals)
 
@@ -159,7 +163,7 @@ def _keep_rows(f: Function, a: Arithmetic, totals: list[str], places: list[str])
     f.either(fresh, rows, one_by_one)
 
 
-def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+def _keep_rounded(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
     """The same of half precision: what is new is rounded a vector at a time, before its cells part."""
     left, lanes = added_up(f, a, totals)
 
@@ -176,7 +180,7 @@ def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[st
     f.either(f.test("ne", "%onto", 0), onto, fresh)
 
 
-def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
+def keep(f: IRFunction, a: Arithmetic, total: str, place: str) -> None:
     """Into P, or onto what it holds."""
     with f.when(f.test("ne", "%onto", 0)):
         old = load(f, a.target, a.result, a.partial, place, 1)
@@ -185,13 +189,13 @@ def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
         store(f, a.target, a.partial, a.result, (total,), place, 1)
 
 
-def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
+def across(f: IRFunction, a: Arithmetic, totals: list[str]) -> list[str]:
     """The sum over each vector's lanes."""
     left, lanes = added_up(f, a, totals)
     return _apart(f, a.kind, left, lanes, len(totals))
 
 
-def added_up(f: Function, a: Arithmetic, totals: list[str]) -> tuple[list[str], int]:
+def added_up(f: IRFunction, a: Arithmetic, totals: list[str]) -> tuple[list[str], int]:
     """Those sums, one after the other in vectors of so many lanes. Two vectors are halved together: one's halves are
     added in the low half of a third, the other's in its high half; so their number halves with every round, and not
     only their lanes."""
@@ -206,7 +210,7 @@ def added_up(f: Function, a: Arithmetic, totals: list[str]) -> tuple[list[str], 
     return left, lanes
 
 
-def _apart(f: Function, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
+def _apart(f: IRFunction, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
     """The first `count` lanes of some vectors, each by itself."""
     if lanes == 1:
         return registers
@@ -215,7 +219,7 @@ def _apart(f: Function, kind: str, registers: list[str], lanes: int, count: int)
     return [f.op(f"extractelement {whole} {register}, i32 {lane}") for register, lane in cells[:count]]
 
 
-def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
+def _picked(f: IRFunction, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
     """One half of what each sum in x has lanes for, and then of each in y."""
     (x, y), (lanes, sums) = pair, size
     each, kind = lanes // sums, f"<{lanes} x {a.kind}>"
@@ -226,10 +230,10 @@ def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tupl
     return f.shuffle(kind, x, y or "poison", chosen)
 
 
-def rows_function(a: Arithmetic, tile: str, kind_n: str) -> Function:
+def rows_function(a: Arithmetic, tile: str, kind_n: str) -> IRFunction:
     """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow. `tile`: the
     signature of the tiles, in a table of the module; `less`, if it is among its parameters, has an i32 a column."""
-    f = Function("rows", f"{tile}, i64 rows, i64 columns")
+    f = IRFunction("rows", f"{tile}, i64 rows, i64 columns")
     most = widest(a)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
@@ -242,18 +246,18 @@ def rows_function(a: Arithmetic, tile: str, kind_n: str) -> Function:
     return f
 
 
-def _stream(a: Arithmetic) -> Function:
+def _stream(a: Arithmetic) -> IRFunction:
     """Some rows of one column of P, one after the other: M comes from afar, as one stream."""
-    f = Function("stream", f"{PARAMS}, i64 rows")
+    f = IRFunction("stream", f"{PARAMS}, i64 rows")
     with f.loop(0, "%rows") as i:
         M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
         f.invoke("dot1x1_far", PARAMS, M=M, P=P)
     return f
 
 
-def _cells(a: Arithmetic) -> Function:
+def _cells(a: Arithmetic) -> IRFunction:
     """Some rows of P, all columns, a cell at a time; N's elements are `row_n` and its columns `column` apart."""
-    f = Function("cells", CELLS)
+    f = IRFunction("cells", CELLS)
     side_by_side = f.both(f.test("eq", "%col_m", 1), f.test("eq", "%row_n", 1))
     size_m, size_n = (f"[{source.itemsize} x i8]" for source in (a.source_m, a.source_n))
     size_p = f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
@@ -266,15 +270,15 @@ def _cells(a: Arithmetic) -> Function:
     return f
 
 
-def _turned(a: Arithmetic) -> Function:
+def _copy_columns(a: Arithmetic) -> IRFunction:
     """N's columns, each copied to lie side by side along k; half precision is widened."""
-    f = Function("turned", COPY_COLUMNS)
-    bulk, (kind, dtype) = f.op(f"and i64 %k, {-TURNED}"), columns_of(a)
+    f = IRFunction("copy_columns", COPY_COLUMNS)
+    bulk, (kind, dtype) = f.op(f"and i64 %k, {-COPIED}"), columns_of(a)
     element = a.element_n if tiled(a) else kind
     align = part(a.source_n).itemsize
     with f.loop(0, "%n") as j:
         source, place = f.at(element, "%N", f.mul(j.index, "%col_n")), f.at(kind, "%to", f.mul(j.index, "%k"))
-        for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
+        for start, stop, count in (("0", bulk, COPIED), (bulk, "%k", 1)):
             with f.loop(start, stop, count) as i:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
                 places = [f.at(element, source, f.mul(row, "%row_n")) for row in rows]
@@ -286,11 +290,11 @@ def _turned(a: Arithmetic) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of rows, and all of k; or all rows of one member, and a stretch of k."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    tasks_k, task_k, m, col_m = job.words("tasks_k", "task_k", "m", "col_m")
+    tasks_k, task_k, m, col_m = job.fields("tasks_k", "task_k", "m", "col_m")
     stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
     t = rows_task(f, a, task)
     shared, k0 = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
@@ -311,21 +315,21 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _enter(data_field: int) -> Function:
-    """The short way in: a product that is one task and needs no workspace, whose operands come as array objects."""
-    f = Function("enter", ENTER, public=True)
+def _enter(data_field: int) -> IRFunction:
+    """The entry for a product that is one task and needs no workspace; its operands come as array objects."""
+    f = IRFunction("enter", ENTER, public=True)
     M, N, P = f.data_of(data_field, "M", "N", "P")
-    m, k, row_p, col_p, onto = JobReader(f).words("m", "k", "row_p", "col_p", "onto")
+    m, k, row_p, col_p, onto = JobReader(f).fields("m", "k", "row_p", "col_p", "onto")
     f.invoke("piece", PIECE, rows=m, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto, space="null")
     return f
 
 
-def _piece(a: Arithmetic) -> Function:
+def _piece(a: Arithmetic) -> IRFunction:
     """Some rows of P and k elements of each. N's columns are copied first where their elements do not lie side by side
     (unless there is one row, or one cell, to read them), or are to be widened: once, and not for every tile of rows."""
-    f = Function("piece", PIECE)
+    f = IRFunction("piece", PIECE)
     job = JobReader(f)
-    m, n, row_m, col_m, row_n, col_n = job.words("m", "n", "row_m", "col_m", "row_n", "col_n")
+    m, n, row_m, col_m, row_n, col_n = job.fields("m", "n", "row_m", "col_m", "row_n", "col_n")
 
     def cells(N: str, row_n: str, column: str) -> None:
         f.invoke("cells", CELLS, N=N, row_m=row_m, col_m=col_m, row_n=row_n, column=column, columns=n)
@@ -333,7 +337,7 @@ def _piece(a: Arithmetic) -> Function:
     def several() -> None:
         apart = "true" if tiled(a) and not a.same_storage else f.test("ne", row_n, 1)
         with f.when(apart):
-            f.invoke("turned", COPY_COLUMNS, row_n=row_n, col_n=col_n, n=n, to="%space")
+            f.invoke("copy_columns", COPY_COLUMNS, row_n=row_n, col_n=col_n, n=n, to="%space")
         columns = f.select(apart, "ptr", "%space", "%N")
         column = f.select(apart, "i64", "%k", col_n)
         if tiled(a):
@@ -346,7 +350,7 @@ def _piece(a: Arithmetic) -> Function:
     return f
 
 
-def _tiles(f: Function, a: Arithmetic, extents: tuple[str, str, str], columns: str, column: str) -> None:
+def _tiles(f: IRFunction, a: Arithmetic, extents: tuple[str, str, str], columns: str, column: str) -> None:
     """A piece by tiles of a few rows and columns, or row by row where M comes from afar (NEON)."""
     m, n, row_m = extents
     operands = (
@@ -360,8 +364,8 @@ def _tiles(f: Function, a: Arithmetic, extents: tuple[str, str, str], columns: s
     if not a.target.by_lane:
         some()
         return
-    # by all of M, whoever shares it: no bit of P may depend on how many threads there are
-    length = f.mul(JobReader(f).word("k"), a.source_m.itemsize)
+    # by all of M, not by a thread's share: no bit of P may depend on how many threads there are
+    length = f.mul(JobReader(f).field("k"), a.source_m.itemsize)
     whole = f.mul(m, length)
     most = f.select(f.test("sge", whole, FARTHER), "i64", NEAR, NEARER)
     far, near = f.test("sge", whole, FAR), f.test("sle", length, most)

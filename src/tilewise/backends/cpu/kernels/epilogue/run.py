@@ -18,7 +18,7 @@ from tilewise.system.llvm_lock import LLVM
 
 @lru_cache(maxsize=256)
 def compiled_epilogue(epilogue: Epilogue, dtype: str, onto: bool) -> Callable[..., int] | None:
-    """`finish(record, sums, bias, P)`; None where there is no compiler, or a C library without what it asks for."""
+    """`finish(record, sums, bias, P)`; None where there is no compiler, or a C library without what it calls."""
     if dtype not in ("float32", "float64") or not data_field():
         return None
     try:

@@ -12,14 +12,14 @@ import numpy as np
 
 from tilewise.core.epilogue import Epilogue
 
-OUTSIDE = {"gelu": "erf", "gelu_tanh": "tanh", "silu": "exp"}  # what an activation asks of the C library
+OUTSIDE = {"gelu": "erf", "gelu_tanh": "tanh", "silu": "exp"}  # the C library's function that an activation calls
 
 
 def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int) -> str:
     """`finish(record, sums, bias, P)`, the last three array objects whose elements lie in rows; the record holds how
     many rows and columns there are, and alpha."""
     kind = {"float32": "float", "float64": "double"}[dtype]
-    step = _Step(kind)
+    step = _CellSteps(kind)
     steps = []
     if epilogue.alpha != 1.0:
         steps.append(step.then("fmul", "%alpha"))
@@ -37,7 +37,7 @@ def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int)
 def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
     """`finish(record, sums, columns, rows, factor)` for scales of float32 sums: by the number that the last, a float
     object, holds where an array has its elements' address, then by one for each row and one for each column."""
-    step = _Step("float")
+    step = _CellSteps("float")
     steps = step.then("fmul", "%alpha")
     if rows:
         steps += _loaded("held", "%P.data", "%i", "float") + step.then("fmul", "%held")
@@ -46,7 +46,7 @@ def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
     return _over_cells(step, steps, data_field, columns, rows, factor=True)
 
 
-def _over_cells(step: _Step, steps: str, data_field: int, bias: bool, P: bool, factor: bool = False) -> str:
+def _over_cells(step: _CellSteps, steps: str, data_field: int, bias: bool, P: bool, factor: bool = False) -> str:
     """`finish`: the steps for every cell, from row %i and column %j; `bias`, `P`: whether those are read; `factor`:
     whether alpha is an argument of its own."""
     kind = step.kind
@@ -101,7 +101,7 @@ def _loaded(name: str, base: str, index: str, kind: str) -> str:
     )
 
 
-class _Step:
+class _CellSteps:
     """A value that one instruction after another changes."""
 
     def __init__(self, kind: str) -> None:

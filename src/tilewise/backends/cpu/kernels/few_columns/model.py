@@ -23,7 +23,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if halves(problem):
-        return f"{view.n} columns: M is read once where it lies, and widened on the way" if view.m > FEW else ""
+        return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > FEW else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides its loop's counting
     few = view.m > FEW and not packs

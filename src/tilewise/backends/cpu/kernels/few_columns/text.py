@@ -11,7 +11,7 @@ from tilewise.backends.cpu.kernels.packed_n.text import group_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, tile_functions
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 
@@ -27,19 +27,19 @@ def few_columns_module(a: Arithmetic) -> str:
     return module([pack_n, *tiles, group_function(a, widens), write_function(a), _run_apart(a)])
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of rows of P, all of k, all columns."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, tasks_m, task_m, KC = job.words("m", "k", "n", "tasks_m", "task_m", "KC")
-    row_m, col_m, row_n, col_n, row_p = job.words("row_m", "col_m", "row_n", "col_n", "row_p")
-    fresh = f.test("eq", job.word("onto"), 0)
+    m, k, n, tasks_m, task_m, KC = job.fields("m", "k", "n", "tasks_m", "task_m", "KC")
+    row_m, col_m, row_n, col_n, row_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p")
+    fresh = f.test("eq", job.field("onto"), 0)
     i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
     rows = f.lower(f.sub(m, i0), task_m)
     M = f.at(a.kind, job.member_of_stack("M", "at_m", member, a.bytes), f.mul(i0, row_m))
     N = job.member_of_stack("N", "at_n", member, a.bytes)
     P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.both(fresh, f.test("eq", p.index, 0))
@@ -51,18 +51,18 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _run_apart(a: Arithmetic) -> Function:
+def _run_apart(a: Arithmetic) -> IRFunction:
     """One task of half precision: a range of rows. Sums of several strips are made in a block, and rounded once."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, tasks_m, task_m, KC = job.words("m", "k", "n", "tasks_m", "task_m", "KC")
-    row_m, row_n, col_n, row_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "onto")
+    m, k, n, tasks_m, task_m, KC = job.fields("m", "k", "n", "tasks_m", "task_m", "KC")
+    row_m, row_n, col_n, row_p, onto = job.fields("row_m", "row_n", "col_n", "row_p", "onto")
     i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
     rows = f.lower(f.sub(m, i0), task_m)
     M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
     N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     block = f.at(a.kind, space, f.mul(a.NR, f.lower(KC, k)))
     whole = f.both(f.test("sle", k, KC), f.test("eq", onto, 0))
     with f.loop(0, k, KC) as p:

@@ -13,12 +13,12 @@ from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_fun
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 from tilewise.core.blocking import FEW
 
-FORM = ExactForm(1, 1, panel_m=FEW, asks=True)
+FORM = ExactForm(1, 1, panel_m=FEW, prefetches=True)
 
 
 def few_rows_module(a: Arithmetic) -> str:
@@ -27,17 +27,17 @@ def few_rows_module(a: Arithmetic) -> str:
     return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, *one, _run(a)])
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of columns of one member's P, all rows, all of k or a stretch of it."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, tasks_n, task_n, KC = job.words("m", "k", "n", "tasks_n", "task_n", "KC")
-    row_m, col_m, row_n, row_p = job.words("row_m", "col_m", "row_n", "row_p")
-    fresh = f.test("eq", job.word("onto"), 0)
+    m, k, n, tasks_n, task_n, KC = job.fields("m", "k", "n", "tasks_n", "task_n", "KC")
+    row_m, col_m, row_n, row_p = job.fields("row_m", "col_m", "row_n", "row_p")
+    fresh = f.test("eq", job.field("onto"), 0)
     j0, rest = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
     k0, member = "0", rest
     if a.same_storage:
-        tasks_k, task_k = job.words("tasks_k", "task_k")
+        tasks_k, task_k = job.fields("tasks_k", "task_k")
         stretch, member = f.rem(rest, tasks_k), f.div(rest, tasks_k)
         k0 = f.mul(stretch, task_k)
         k = f.lower(k, f.add(k0, task_k))
@@ -45,7 +45,7 @@ def _run(a: Arithmetic) -> Function:
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     sums, row_s = P, row_p
     if a.same_storage:  # several stretches make the same cells: each leaves its sums apart, and `reduce` adds them
         shared, apart = f.test("sgt", tasks_k, 1), f.at(a.kind, job.pointer("sums"), f.mul(stretch, f.mul(m, n)), j0)
@@ -66,7 +66,7 @@ def _run(a: Arithmetic) -> Function:
                 row_p=row_s, rows=m, cols=cols, first=first, down="true")  # fmt: skip
 
     def one() -> None:
-        far = f.test("sge", f.mul(job.word("k"), f.mul(n, a.bytes)), FAR)  # of all of N, whoever shares it
+        far = f.test("sge", f.mul(job.field("k"), f.mul(n, a.bytes)), FAR)  # of all of N, not of a thread's share
         f.invoke("one_row", ONE_ROW, k=f.sub(k, k0), M=f.at(a.kind, M, f.mul(k0, col_m)), step_m=col_m,
             N=f.at(a.kind, N, f.mul(k0, row_n)), row_n=row_n, P=sums, cols=cols, first=fresh, far=far)  # fmt: skip
 
@@ -75,5 +75,5 @@ def _run(a: Arithmetic) -> Function:
     else:
         strips()
     if not a.same_storage:
-        write_rows(f, sums, row_s, P, row_p, m, cols, job.word("onto"))
+        write_rows(f, sums, row_s, P, row_p, m, cols, job.field("onto"))
     return f

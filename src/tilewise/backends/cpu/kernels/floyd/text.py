@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 
 ROWS = 4  # that take a vector of row k from a register
@@ -12,7 +12,7 @@ ROWS = 4  # that take a vector of row k from a register
 def floyd_module(a: Arithmetic) -> str:
     """for k: for i: D[i] = add(D[i], mul(D[i, k], D[k])), a vector of columns of a few rows at a time. Row k may be
     among them: its own D[k, k] is the one of mul, or the square holds a cycle that improves and is thrown away."""
-    f = Function("floyd", "ptr D, i64 n, i64 row", public=True)
+    f = IRFunction("floyd", "ptr D, i64 n, i64 row", public=True)
     bulk = f.mul(f.div("%n", ROWS), ROWS)
     pairs = a.target.by_lane
     if pairs:
@@ -25,9 +25,9 @@ def floyd_module(a: Arithmetic) -> str:
     return module([f, *([_pair(a, ROWS), _pair(a, 1)] if pairs else [])])
 
 
-def _by_pairs(f: Function, a: Arithmetic, bulk: str) -> None:
+def _by_pairs(f: IRFunction, a: Arithmetic, bulk: str) -> None:
     """k and k + 1 together, for every k below `bulk`: a vector of D is read and written half as often, where storing it
-    costs as much as a step. Row k + 1 goes by way of k first; the rows they are among come last, so that others find
+    costs as much as a step. Row k + 1 is updated with k first; the rows they are among come last, so that others find
     row k as it was."""
 
     def rows(i: str, count: int, k: str) -> None:
@@ -45,14 +45,14 @@ def _by_pairs(f: Function, a: Arithmetic, bulk: str) -> None:
         rows(among, ROWS, k.index)
 
 
-def _pair(a: Arithmetic, count: int) -> Function:
-    f = Function(f"pair{count}", "ptr D, i64 n, i64 row, i64 i, i64 k")
+def _pair(a: Arithmetic, count: int) -> IRFunction:
+    f = IRFunction(f"pair{count}", "ptr D, i64 n, i64 row, i64 i, i64 k")
     _rows(f, a, "%i", count, ["%k", f.add("%k", 1)])
     return f
 
 
-def _rows(f: Function, a: Arithmetic, i: str, count: int, ks: list[str]) -> None:
-    """`count` rows from i, by way of every k in turn."""
+def _rows(f: IRFunction, a: Arithmetic, i: str, count: int, ks: list[str]) -> None:
+    """`count` rows from i, updated with every k in turn."""
     first = f.at(a.kind, "%D", f.mul(i, "%row"))
     rows = [first]
     for _ in range(count - 1):

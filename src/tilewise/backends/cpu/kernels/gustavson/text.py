@@ -5,22 +5,22 @@
     once     all of it in one pass, for few cells: one task, memory for every pair that meets
 
 A row of P is gathered in a dense row of sums, all zero before and after, and a bit for each column that is met; reading
-the bits in order sorts the columns. Where rows are short beside their width, a second row of bits says which words of
-the first hold any. The cells of a column are added in the order of k, whoever runs the task.
+the bits in order sorts the columns. Where rows are short beside their width, a second bitset says which words of
+the first hold any. The cells of a column are added in the order of k, whichever thread runs the task.
 """
 
 from __future__ import annotations
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_llvm import Renderer, constant, scalar_kind
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 
 
 def gustavson_module(algebra: Algebra, deep: bool) -> str:
     """`count` and `fill`, tasks of `task_m` rows each, from the one on that `tasks_m` says; and `once`.
 
-    Words of the job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace
+    The job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace
     has the bits, from `strip` on those that say which words hold any (`deep`), from `sums_at` on the sums.
     """
     return module([_Rows(algebra, deep, name).function() for name in ("count", "fill", "once")])
@@ -30,19 +30,19 @@ class _Rows:
     def __init__(self, algebra: Algebra, deep: bool, name: str) -> None:
         self.algebra, self.deep, self.name, self.fills = algebra, deep, name, name != "count"
         self.kind = scalar_kind(algebra.partial)
-        self.f = f = Function(name, TASK_PARAMS, public=True)
+        self.f = f = IRFunction(name, TASK_PARAMS, public=True)
         job = JobReader(f)
-        self.m, self.n, self.rows, self.first = job.words("m", "n", "task_m", "tasks_m")
+        self.m, self.n, self.rows, self.first = job.fields("m", "n", "task_m", "tasks_m")
         self.starts_m, self.columns_m, self.data_m = (job.pointer(x) for x in ("M", "row_m", "col_m"))
         self.starts_n, self.columns_n, self.data_n = (job.pointer(x) for x in ("N", "row_n", "col_n"))
         self.starts_p, self.columns_p, self.data_p = (job.pointer(x) for x in ("P", "row_p", "col_p"))
-        own = f.mul("%worker", job.word("workspace_bytes"))
+        own = f.mul("%worker", job.field("workspace_bytes"))
         self.bits = f.at("i8", job.pointer("workspace"), own)
-        self.words_held = f.at("i8", self.bits, job.word("strip"))
-        self.sums = f.at("i8", self.bits, job.word("sums_at"))
+        self.words_held = f.at("i8", self.bits, job.field("strip"))
+        self.sums = f.at("i8", self.bits, job.field("sums_at"))
         self.words = f.div(f.add(self.n, 63), 64)
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         f = self.f
         first = f.mul(f.add("%task", self.first), self.rows)
         last = f.lower(f.add(first, self.rows), self.m)

@@ -17,7 +17,7 @@ __all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
 
 
 def deep(problem: Problem, tile: RegisterTile) -> int:
-    """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction makes what is asked."""
+    """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction computes that."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
     if not multiplies(problem) or problem.return_arg or partial.kind not in "iu" or partial.itemsize > 4:
         return 1
@@ -37,10 +37,10 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    words = deep(problem, tile)
-    thin = light(problem) and min(view.m, view.n) <= 16 // words  # packing costs more than the product
+    depth = deep(problem, tile)
+    thin = light(problem) and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
     pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
-    return f"{words} k at a time, multiplied and added by one instruction" if pays else ""
+    return f"{depth} k at a time, multiplied and added by one instruction" if pays else ""
 
 
 def KC(problem: Problem) -> int:

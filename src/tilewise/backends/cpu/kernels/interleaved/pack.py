@@ -1,4 +1,4 @@
-"""Packing with several k in a word: dst[panel][word of k][lane], each word the `deep` elements of one lane along k.
+"""Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `deep` elements of a lane along k.
 
 `flips`: bytes are packed 128 higher, as unsigned ones. `sums`: a panel begins with a row of −128 · the sum of its bytes
 for each lane, which is what that makes too much.
@@ -12,18 +12,18 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import alternating
-from tilewise.backends.cpu.kernels.shared.ir import Function, Operand
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, Operand
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
-from tilewise.backends.cpu.kernels.shared.pack import PACK, SQUARE, turned
+from tilewise.backends.cpu.kernels.shared.pack import PACK, SQUARE, transposed
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
-CHUNK = 16  # lanes that are woven at a time
-AHEAD = 8  # words of k that are asked for before they are read: a panel is a narrow piece of each row
+CHUNK = 16  # lanes that are interleaved at a time
+AHEAD = 8  # words of k that are prefetched: a panel is a narrow piece of each row
 
 
 def interleave_function(
     a: Arithmetic, name: str, width: int, source: DType, *, flips: bool = False, sums: bool = False
-) -> Function:
+) -> IRFunction:
     """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
     return _Interleave(a, name, width, source, flips, sums).function()
 
@@ -31,7 +31,7 @@ def interleave_function(
 class _Interleave:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, flips: bool, sums: bool) -> None:
         self.a, self.width, self.source, self.flips, self.sums = a, width, source, flips, sums
-        self.f = Function(name, PACK)
+        self.f = IRFunction(name, PACK)
         self.deep, self.kind, self.size = a.deep, scalar_kind(source), f"[{source.itemsize} x i8]"
         self.cell = f"i{32 // a.deep}"
         even = width & -width
@@ -39,7 +39,7 @@ class _Interleave:
         self.square = min(even, SQUARE, a.lanes)
         self.inside: str | None = None  # the lanes that there are, at an edge
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         f = self.f
         self.whole = f.div("%kc", self.deep)  # words that are full
         self.words = self.a.emit_groups(f, "%kc")
@@ -112,20 +112,20 @@ class _Interleave:
             place = f.at("i32", self.head(panel), lane, i * count)
             f.store(kind, f.op(f"sub {kind} {self.number(0, count)}, {total}"), place, 4)
 
-    # ways to walk ---------------------------------------------------------------------------------------------
+    # loops ----------------------------------------------------------------------------------------------------
 
     def along_lanes(self) -> None:
-        """Lanes side by side: `deep` rows at a time, woven into words, panel by panel. At the edge: vectors as far as
-        they go, then the rest under a mask, or lane by lane to the end of a vector."""
+        """Lanes side by side: `deep` rows at a time, interleaved into words. At the edge: vectors as far as they
+        go, then the rest under a mask, or lane by lane to the end of a vector."""
         f, count = self.f, self.chunk
         whole = f.div("%lanes", self.width)
         with f.loop(0, whole) as p:
-            self.woven(p.index, "0", self.width // count)
+            self.interleaved(p.index, "0", self.width // count)
         with f.loop(whole, self.panels) as p:
             left = f.sub("%lanes", f.mul(whole, self.width))
             vectors = f.mul(f.div(left, count), count)
             with f.loop(0, vectors, count) as c:
-                self.woven(p.index, c.index, 1)
+                self.interleaved(p.index, c.index, 1)
             lanes = self.a.lanes
             end = f.lower(f.mul(f.div(f.add(left, lanes - 1), lanes), lanes), self.width)
             with f.when(f.test("slt", vectors, left)):
@@ -137,7 +137,7 @@ class _Interleave:
         if self.a.target.cheap_masks:
             with f.loop(vectors, end, count) as c:
                 self.inside = mask_below(f, f.sub(left, c.index), count)
-                self.woven(panel, c.index, 1)
+                self.interleaved(panel, c.index, 1)
             return
         if self.sums:
             self.one_by_one(panel, vectors, end)
@@ -147,10 +147,10 @@ class _Interleave:
         safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.deep)
         safe = f.select(f.test("sgt", "%step", 0), "i64", safe, 0)
         with f.loop(vectors, end, count) as c:
-            self.woven(panel, c.index, 1, safe)
+            self.interleaved(panel, c.index, 1, safe)
         self.one_by_one(panel, vectors, end, safe)
 
-    def woven(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
+    def interleaved(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
         """Some vectors of a panel, from a lane on; all words, or those before `stop`, which are full."""
         f, count = self.f, self.chunk
         first = f.add(f.mul(panel, self.width), lane)
@@ -159,7 +159,7 @@ class _Interleave:
             for row in rows:
                 ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.deep))
                 f.prefetch(ahead)
-            words = self.weave(rows, [""] * self.deep, panel, w.index, lane, vectors)
+            words = self.interleave(rows, [""] * self.deep, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         if stop is not None:
             return
@@ -172,11 +172,13 @@ class _Interleave:
             k, last = f.mul(w.index, self.deep), f.sub("%kc", 1)
             rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.deep)]
             there = [f.test("slt", d, self.left) for d in range(self.deep)]
-            words = self.weave(rows, there, panel, w.index, lane, vectors)
+            words = self.interleave(rows, there, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         self.keep_sums(w.values, panel, lane, count)
 
-    def weave(self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int) -> list[str]:
+    def interleave(
+        self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int
+    ) -> list[str]:
         """`deep` rows of vectors, element by element side by side. `there`: whether each row exists, or "" where that
         is known; a row that does not is zeros."""
         f, count = self.f, self.chunk
@@ -215,7 +217,7 @@ class _Interleave:
         return total
 
     def along_k(self) -> None:
-        """k side by side: a load is several words of a lane; squares of words are turned in registers."""
+        """k side by side: a load is several words of a lane; squares of words are transposed in registers."""
         f, side = self.f, self.square
         last, bulk = f.sub("%lanes", 1), f.mul(f.div(self.whole, side), side)
         with f.loop(0, self.panels) as p, f.loop(0, self.width, side) as r:
@@ -224,7 +226,7 @@ class _Interleave:
             with f.loop(0, bulk, side, self.start(side, 1)) as w:
                 loaded = [self.words_along_k(lane, w.index, side) for lane in lanes]
                 totals = list(w.values)
-                for i, words in enumerate(turned(f, "i32", loaded)):
+                for i, words in enumerate(transposed(f, "i32", loaded)):
                     self.store(words, f.at("i32", self.word_at(p.index, f.add(w.index, i)), r.index), side)
                     totals = self.add_up(totals, [words], side)
                 w.next = totals

@@ -30,12 +30,12 @@ def _compiled(m: DType, n: DType, result: DType) -> Callable[..., int]:
 class FewModulo:
     """M · N modulo p for small matrices that lie as these do, in the operands' common dtype."""
 
-    __slots__ = ("_dtypes", "_multiply", "_record", "_result", "_shape", "_words", "tick")
+    __slots__ = ("_dtypes", "_fields", "_multiply", "_record", "_result", "_shape", "tick")
 
     def __init__(self, M: Array, N: Array, p: int, result: np.dtype[Any]) -> None:
         strides = [stride // x.itemsize for x in (M, N) for stride in x.strides]
-        self._words = (ctypes.c_int64 * len(RECORD))(*M.shape, N.shape[1], *strides, p)
-        self._record, self._shape, self._result = ctypes.addressof(self._words), (M.shape[0], N.shape[1]), result
+        self._fields = (ctypes.c_int64 * len(RECORD))(*M.shape, N.shape[1], *strides, p)
+        self._record, self._shape, self._result = ctypes.addressof(self._fields), (M.shape[0], N.shape[1]), result
         self._multiply = _compiled(*map(dtype_of, (M.dtype, N.dtype, result)))
         self._dtypes = M.dtype, N.dtype  # a signature may know them by their addresses
 

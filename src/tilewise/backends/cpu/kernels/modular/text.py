@@ -5,9 +5,9 @@ their products stay below 2⁶⁴, and only those are divided again.
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 
-RECORD = ("m", "k", "n", "row_m", "col_m", "row_n", "col_n", "p")  # its words; strides in elements
+RECORD = ("m", "k", "n", "row_m", "col_m", "row_n", "col_n", "p")  # its fields; strides in elements
 LANES = 8
 FEW = 1024  # cells of an operand, rows of N filled up to whole vectors
 NARROW, SUMS = f"<{LANES} x i32>", f"<{LANES} x i64>"
@@ -15,34 +15,34 @@ NARROW, SUMS = f"<{LANES} x i32>", f"<{LANES} x i64>"
 
 def modular_module(m: DType, n: DType, result: DType, data_field: int) -> str:
     """`multiply(record, M, N, P)` of array objects; P lies in rows."""
-    f = Function("multiply", "ptr record, ptr M, ptr N, ptr P", public=True)
-    words = {name: f.load("i64", f.at("i64", "%record", at)) for at, name in enumerate(RECORD)}
+    f = IRFunction("multiply", "ptr record, ptr M, ptr N, ptr P", public=True)
+    fields = {name: f.load("i64", f.at("i64", "%record", at)) for at, name in enumerate(RECORD)}
     M, N, P = f.data_of(data_field, "M", "N", "P")
     right, sums = f.op(f"alloca i32, i64 {FEW}, align 64"), f.op(f"alloca i64, i64 {FEW}, align 64")
-    width = f.mul(f.div(f.add(words["n"], LANES - 1), LANES), LANES)
-    with f.loop(0, f.mul(words["k"], width), LANES) as v:
+    width = f.mul(f.div(f.add(fields["n"], LANES - 1), LANES), LANES)
+    with f.loop(0, f.mul(fields["k"], width), LANES) as v:
         f.store(NARROW, "zeroinitializer", f.at("i32", right, v.index), 4)
-    with f.loop(0, words["k"]) as r, f.loop(0, words["n"]) as j:
-        at = f.at(_kind(n), N, f.mul(r.index, words["row_n"]), f.mul(j.index, words["col_n"]))
-        left = f.op(f"trunc i64 {_remainder(f, at, n, words['p'])} to i32")
+    with f.loop(0, fields["k"]) as r, f.loop(0, fields["n"]) as j:
+        at = f.at(_kind(n), N, f.mul(r.index, fields["row_n"]), f.mul(j.index, fields["col_n"]))
+        left = f.op(f"trunc i64 {_remainder(f, at, n, fields['p'])} to i32")
         f.store("i32", left, f.at("i32", right, f.mul(r.index, width), j.index))
-    with f.loop(0, words["m"]) as i:
-        _row(f, f.at(_kind(m), M, f.mul(i.index, words["row_m"])), m, words, right, sums, width)
-        with f.loop(0, words["n"]) as j:
+    with f.loop(0, fields["m"]) as i:
+        _row(f, f.at(_kind(m), M, f.mul(i.index, fields["row_m"])), m, fields, right, sums, width)
+        with f.loop(0, fields["n"]) as j:
             total = f.load("i64", f.at("i64", sums, j.index))
-            rest = f.op(f"urem i64 {total}, {words['p']}")
+            rest = f.op(f"urem i64 {total}, {fields['p']}")
             kept = rest if _kind(result) == "i64" else f.op(f"trunc i64 {rest} to {_kind(result)}")
-            to = f.at(_kind(result), P, f.mul(i.index, words["n"]), j.index)
+            to = f.at(_kind(result), P, f.mul(i.index, fields["n"]), j.index)
             f.store(_kind(result), kept, to)
     return module([f])
 
 
-def _row(f: Function, M: str, dtype: DType, words: dict[str, str], right: str, sums: str, width: str) -> None:
+def _row(f: IRFunction, M: str, dtype: DType, fields: dict[str, str], right: str, sums: str, width: str) -> None:
     """One row of P before it is divided."""
     with f.loop(0, width, LANES) as v:
         f.store(SUMS, "zeroinitializer", f.at("i64", sums, v.index), 8)
-    with f.loop(0, words["k"]) as r:
-        x = _remainder(f, f.at(_kind(dtype), M, f.mul(r.index, words["col_m"])), dtype, words["p"])
+    with f.loop(0, fields["k"]) as r:
+        x = _remainder(f, f.at(_kind(dtype), M, f.mul(r.index, fields["col_m"])), dtype, fields["p"])
         all_x = f.splat("i64", x, LANES)
         row = f.at("i32", right, f.mul(r.index, width))
         with f.loop(0, width, LANES) as v:
@@ -57,7 +57,7 @@ def _kind(dtype: DType) -> str:
     return f"i{8 * dtype.itemsize}"
 
 
-def _remainder(f: Function, at: str, dtype: DType, p: str) -> str:
+def _remainder(f: IRFunction, at: str, dtype: DType, p: str) -> str:
     """What is left of an element, from 0 to p - 1, as i64."""
     x = f.load(_kind(dtype), at)
     signed = dtype.kind == "i"

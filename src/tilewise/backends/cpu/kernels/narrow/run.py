@@ -1,4 +1,4 @@
-"""float64 to float32 for few numbers: NumPy takes longer to be told not to warn of overflow than to convert them."""
+"""float64 to float32 for few numbers: switching NumPy's overflow warnings off takes longer than the conversion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
@@ -21,7 +21,7 @@ FEW = 4096  # numbers
 
 def narrowing_module(data_field: int) -> str:
     """`narrow(count, X, Y)` of array objects whose numbers lie side by side."""
-    f = Function("narrow", "i64 count, ptr X, ptr Y", public=True)
+    f = IRFunction("narrow", "i64 count, ptr X, ptr Y", public=True)
     X, Y = f.data_of(data_field, "X", "Y")
     with f.loop(0, "%count") as i:
         wide = f.load("double", f.at("double", X, i.index))

@@ -14,7 +14,7 @@ from tilewise.algebra.to_llvm import Value
 from tilewise.backends.cpu.kernels.packed.model import writes_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
@@ -36,8 +36,8 @@ def packed_module(a: Arithmetic) -> str:
     return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
 
 
-def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Function) -> str:
-    """The module with its own way to pack M and N, and from a task's block to P."""
+def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: IRFunction) -> str:
+    """The module with these functions to pack M and N, and to write a task's block to P."""
     rows, vectors = a.tile
     forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
     functions = [
@@ -55,10 +55,10 @@ def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Func
     return module(functions)
 
 
-def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
+def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
     """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group. `kc` counts rows
     of a panel, which may hold several k each."""
-    f = Function("block", BLOCK)
+    f = IRFunction("block", BLOCK)
     panel_m, rows_n = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
     with f.loop(0, "%nc", "%group") as g:
         stop = f.lower(f.add(g.index, "%group"), "%nc")
@@ -75,12 +75,12 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
     return f
 
 
-def plane_at(f: Function, a: Arithmetic, plane: str, at: str) -> str:
-    """The way from a cell to its arg (8 bytes each) grows with the cell's number, where cells are narrower."""
+def plane_at(f: IRFunction, a: Arithmetic, plane: str, at: str) -> str:
+    """The distance from a cell to its arg (8 bytes each) grows with the cell's number, where cells are narrower."""
     return f.add(plane, f.mul(at, 8 - a.bytes)) if a.tracks_arg and a.bytes < 8 else plane
 
 
-def _choose_width(f: Function, a: Arithmetic, forms: list[TileForm], place: tuple[str, ...]) -> None:
+def _choose_width(f: IRFunction, a: Arithmetic, forms: list[TileForm], place: tuple[str, ...]) -> None:
     """The narrowest tile that covers the columns left; the packed panel of N keeps its full width."""
     rows, cols, M, N, P, plane = place
     for form in reversed(forms):
@@ -98,12 +98,12 @@ def _choose_width(f: Function, a: Arithmetic, forms: list[TileForm], place: tupl
             f.do(call)
 
 
-def multiply_function(a: Arithmetic) -> Function:
+def multiply_function(a: Arithmetic) -> IRFunction:
     """One task's product: the loops over columns, k and rows, with packing where each strip begins."""
-    f = Function("multiply", MULTIPLY)
+    f = IRFunction("multiply", MULTIPLY)
     job = JobReader(f)
-    row_m, col_m, row_n, col_n = job.words("row_m", "col_m", "row_n", "col_n")
-    KC, MC, NC, group = job.words("KC", "MC", "NC", "group")
+    row_m, col_m, row_n, col_n = job.fields("row_m", "col_m", "row_n", "col_n")
+    KC, MC, NC, group = job.fields("KC", "MC", "NC", "group")
     size_m, size_n = (f"[{d.itemsize} x i8]" for d in (a.source_m, a.source_n))
     depth = a.emit_rows_n(f, a.emit_groups(f, f.lower(KC, "%k")))
     panels = f.mul(f.div(f.add(f.lower(NC, "%n"), a.NR - 1), a.NR), a.width * a.parts)
@@ -127,23 +127,23 @@ def multiply_function(a: Arithmetic) -> Function:
     return f
 
 
-def _against_strip(a: Arithmetic) -> Function:
+def _against_strip(a: Arithmetic) -> IRFunction:
     """`rows` of P against a strip of N that lies packed; their M is packed first."""
-    f = Function("against_strip", AGAINST_STRIP)
-    row_m, col_m, row_p, group = JobReader(f).words("row_m", "col_m", "row_p", "group")
+    f = IRFunction("against_strip", AGAINST_STRIP)
+    row_m, col_m, row_p, group = JobReader(f).fields("row_m", "col_m", "row_p", "group")
     f.invoke("pack_m", PACK, src="%M", lane=row_m, step=col_m, lanes="%rows", dst="%space")
     f.invoke("block", BLOCK, mc="%rows", nc="%cols", kc=a.emit_groups(f, "%kc"), M="%space", N="%panels",
         row_p=row_p, plane=0, k0=0, group=group)  # fmt: skip
     return f
 
 
-def run_function(a: Arithmetic) -> Function:
+def run_function(a: Arithmetic) -> IRFunction:
     """One task: find its member of the stack, its piece of P and its stretch of k, and multiply."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    tasks_m, tasks_n, tasks_k = job.words("tasks_m", "tasks_n", "tasks_k")
-    task_m, task_n, task_k = job.words("task_m", "task_n", "task_k")
-    m, k, n = job.words("m", "k", "n")
+    tasks_m, tasks_n, tasks_k = job.fields("tasks_m", "tasks_n", "tasks_k")
+    task_m, task_n, task_k = job.fields("task_m", "task_n", "task_k")
+    m, k, n = job.fields("m", "k", "n")
     stretch, rest = f.rem("%task", tasks_k), f.div("%task", tasks_k)
     i = f.mul(f.rem(rest, tasks_m), task_m)
     rest = f.div(rest, tasks_m)
@@ -153,12 +153,12 @@ def run_function(a: Arithmetic) -> Function:
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
-    row_m, col_m, row_n, col_n, row_p, col_p = job.words("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
+    row_m, col_m, row_n, col_n, row_p, col_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
     M = f.at(f"[{a.source_m.itemsize} x i8]", M, f.mul(i, row_m), f.mul(k0, col_m))
     N = f.at(f"[{a.source_n.itemsize} x i8]", N, f.mul(k0, row_n), f.mul(j, col_n))
     P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(i, row_p), f.mul(j, col_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    onto, sums = job.word("onto"), job.pointer("sums")
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
+    onto, sums = job.field("onto"), job.pointer("sums")
     fresh = f.test("eq", onto, 0)
 
     def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
@@ -193,7 +193,7 @@ def run_function(a: Arithmetic) -> Function:
     return f
 
 
-def _behind_block(f: Function, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
+def _behind_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
     """How far apart the planes of a block in the workspace are, and what is free behind it, on 64 bytes."""
     after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
     if a.tracks_arg:
@@ -203,17 +203,17 @@ def _behind_block(f: Function, a: Arithmetic, space: str, size: str) -> tuple[st
     return plane, f.op(f"inttoptr i64 {aligned} to ptr")
 
 
-def _place_of_arg(f: Function, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
+def _place_of_arg(f: IRFunction, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
     """Where the k that won cell (i, j) goes, and the strides from there."""
-    arg, row_a, col_a = job.words("arg", "row_a", "col_a")
+    arg, row_a, col_a = job.fields("arg", "row_a", "col_a")
     at = f.load("i64", f.at("i64", job.pointer("at_a"), member)) if a.tracks_arg else "0"
     place = f.op(f"inttoptr i64 {arg} to ptr")
     return f.at("i64", place, at, f.mul(i, row_a), f.mul(j, col_a)), row_a, col_a
 
 
-def write_function(a: Arithmetic) -> Function:
-    """From a row-major block of `partial` to P: any strides, P's dtype, onto what is there if asked; and the args."""
-    f = Function("write", WRITE)
+def write_function(a: Arithmetic) -> IRFunction:
+    """From a row-major block of `partial` to P: any strides, P's dtype, added to P with `onto`; and the args."""
+    f = IRFunction("write", WRITE)
     element = f"[{a.result.itemsize} x i8]"
 
     def cells(row: str, start: str, stop: str, lanes: int) -> None:
@@ -264,18 +264,18 @@ def write_function(a: Arithmetic) -> Function:
     return f
 
 
-def write_rows(f: Function, block: str, row_b: str, P: str, row_p: str, rows: str, cols: str, onto: str) -> None:
+def write_rows(f: IRFunction, block: str, row_b: str, P: str, row_p: str, rows: str, cols: str, onto: str) -> None:
     """Call `write` for rows of P whose cells lie side by side, without args."""
     f.invoke("write", WRITE, block=block, row_b=row_b, plane=0, P=P, row_p=row_p, col_p=1, arg="null", row_a=0, col_a=0,
              rows=rows, cols=cols, onto=onto)  # fmt: skip
 
 
-def reduce_function(a: Arithmetic) -> Function:
+def reduce_function(a: Arithmetic) -> IRFunction:
     """Task `row`: one row of P from the sums that stretches of k left apart, added in the order of k: a group of them
     at a time, and then the groups, which is rounded less often than one long chain."""
-    f = Function("reduce", TASK_PARAMS, public=True)
+    f = IRFunction("reduce", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, n, tasks_k = job.words("m", "n", "tasks_k")
+    m, n, tasks_k = job.fields("m", "n", "tasks_k")
     row, member = f.rem("%task", m), f.div("%task", m)
     size = f.mul(m, n)
     whole = f.mul(size, a.parts)
@@ -302,7 +302,7 @@ def reduce_function(a: Arithmetic) -> Function:
     cells("0", bulk, a.lanes)
     cells(bulk, n, 1)
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
-    row_p, col_p, onto = job.words("row_p", "col_p", "onto")
+    row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
     P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(row, row_p))
     f.invoke("write", WRITE, block=base, row_b=n, plane=size, P=P, row_p=row_p, col_p=col_p, arg="null", row_a=0,
         col_a=0, rows=1, cols=n, onto=onto)  # fmt: skip

@@ -5,7 +5,7 @@ tile along the group, so that P is walked along its rows and M's few lie in the 
 rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
 for too many groups.
 
-Half precision is widened on the way: N as it is packed, as deep as the second cache holds it, M a few rows at a time,
+Half precision is widened: N as it is packed, as deep as the second cache holds it, M a few rows at a time,
 into a buffer of their own. Where one strip is all of k, tiles round their sums and write P themselves; else sums are
 made in a block apart and rounded once, at the end.
 """
@@ -19,7 +19,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params, rounds_of_k
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
@@ -51,10 +51,10 @@ def packed_n_module(a: Arithmetic) -> str:
     return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
 
 
-def group_function(a: Arithmetic, form: ExactForm) -> Function:
+def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:
     """All rows of a task against one group of columns, which lies packed, and one strip of k."""
     element_m = a.element_m if form.widens else a.kind
-    f = Function("group", GROUP + more_params(form))
+    f = IRFunction("group", GROUP + more_params(form))
     parts = split_evenly(f, "%rows", tallest(a, form))
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
@@ -67,10 +67,10 @@ def group_function(a: Arithmetic, form: ExactForm) -> Function:
 
         fetching = ""
         if form.fetches:  # the first few tiles of a panel share its rows among them
-            asks = f.test("slt", i.index, rounds_of_k(a))
+            shares = f.test("slt", i.index, rounds_of_k(a))
             later = f.at(a.kind, "%later", f.mul(i.index, "%step_later"))
-            later = f.select(asks, "ptr", later, "%panels")
-            step = f.select(asks, "i64", f.mul("%step_later", rounds_of_k(a)), 0)
+            later = f.select(shares, "ptr", later, "%panels")
+            step = f.select(shares, "i64", f.mul("%step_later", rounds_of_k(a)), 0)
             fetching = f", ptr {later}, i64 {step}"
 
         def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
@@ -91,21 +91,21 @@ def group_function(a: Arithmetic, form: ExactForm) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, KC, group = job.words("m", "k", "n", "KC", "group")
-    tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
-    row_m, row_n, row_p = job.words("row_m", "row_n", "row_p")
+    m, k, n, KC, group = job.fields("m", "k", "n", "KC", "group")
+    tasks_m, tasks_n, task_m, task_n = job.fields("tasks_m", "tasks_n", "task_m", "task_n")
+    row_m, row_n, row_p = job.fields("row_m", "row_n", "row_p")
     rest = f.div("%task", tasks_m)
     i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
     rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
     M = f.at(a.kind, job.member_of_stack("M", "at_m", member, a.bytes), f.mul(i0, row_m))
     N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
     P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    fresh = f.test("eq", job.word("onto"), 0)
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
+    fresh = f.test("eq", job.field("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
         first = f.both(fresh, f.test("eq", p.index, 0))
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
@@ -127,10 +127,10 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def widen_function(a: Arithmetic) -> Function:
+def widen_function(a: Arithmetic) -> IRFunction:
     """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before. `axpy`
     has it widen rows of N, whose dtype is the same."""
-    f = Function("widen", WIDEN)
+    f = IRFunction("widen", WIDEN)
     last = f.sub("%kc", a.lanes)
     bulk = f.mul(f.div("%kc", WIDENED * a.lanes), WIDENED * a.lanes)
 
@@ -156,7 +156,7 @@ def widen_function(a: Arithmetic) -> Function:
     return f
 
 
-def _chunk(f: Function, rows: str) -> str:
+def _chunk(f: IRFunction, rows: str) -> str:
     """Rows of M that are widened at a time: CHUNK, or one or two fewer, so that the last of them is not alone
     (`tasks.no_row_alone`)."""
     chunk = str(CHUNK - 2)
@@ -165,21 +165,21 @@ def _chunk(f: Function, rows: str) -> str:
     return chunk
 
 
-def _run_apart(a: Arithmetic) -> Function:
+def _run_apart(a: Arithmetic) -> IRFunction:
     """One task of half precision: a piece of one member's P. Its workspace is a block of sums, CHUNK rows of M, and N
     packed as deep as the second cache holds it (`task_k`); where that is all of k, the block has CHUNK rows as well."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, deep = job.words("m", "k", "n", "task_k")
-    tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
-    row_m, row_n, row_p = job.words("row_m", "row_n", "row_p")
+    m, k, n, deep = job.fields("m", "k", "n", "task_k")
+    tasks_m, tasks_n, task_m, task_n = job.fields("tasks_m", "tasks_n", "task_m", "task_n")
+    row_m, row_n, row_p = job.fields("row_m", "row_n", "row_p")
     rest = f.div("%task", tasks_m)
     i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
     rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
     M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
-    wide = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    wide = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     panels = f.at(a.kind, wide, f.mul(CHUNK, deep))
     block = f.at(a.kind, panels, f.mul(task_n, deep))
     chunk = _chunk(f, rows)
@@ -196,10 +196,10 @@ def _run_apart(a: Arithmetic) -> Function:
     return f
 
 
-def _pack_strips(a: Arithmetic) -> Function:
+def _pack_strips(a: Arithmetic) -> IRFunction:
     """`depth` rows of N, packed in strips of KC one behind the other."""
-    f = Function("pack_strips", PACK_STRIPS)
-    KC, task_n = JobReader(f).words("KC", "task_n")
+    f = IRFunction("pack_strips", PACK_STRIPS)
+    KC, task_n = JobReader(f).fields("KC", "task_n")
     with f.loop(0, "%depth", KC) as q:
         kc = f.lower(f.sub("%depth", q.index), KC)
         source, to = f.at(a.element_n, "%N", f.mul(q.index, "%row_n")), f.at(a.kind, "%to", f.mul(q.index, task_n))
@@ -207,17 +207,17 @@ def _pack_strips(a: Arithmetic) -> Function:
     return f
 
 
-def _rows(a: Arithmetic) -> Function:
+def _rows(a: Arithmetic) -> IRFunction:
     """Some rows of a task, no more than CHUNK: widened, multiplied with what is packed of N, and rounded at the end
     of k; a few panels at a time, so that their sums stay in the first cache."""
-    f = Function("rows", ROWS)
+    f = IRFunction("rows", ROWS)
     job = JobReader(f)
-    k, KC, deep, task_n, row_m, row_p, onto = job.words("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
+    k, KC, deep, task_n, row_m, row_p, onto = job.fields("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
     with f.loop(0, "%depth", KC) as q:
         kc = f.lower(f.sub("%depth", q.index), KC)
         source, to = f.at(a.element_m, "%M", q.index), f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
-        lines, length = _joined(f, "%rows", kc, row_m, kc)
-        f.invoke("widen", WIDEN, M=source, row_m=row_m, rows=lines, kc=length, to=to, row=kc)
+        count, length = _joined(f, "%rows", kc, row_m, kc)
+        f.invoke("widen", WIDEN, M=source, row_m=row_m, rows=count, kc=length, to=to, row=kc)
     alone, few = f.test("sle", k, deep), f.lower(task_n, ROUNDED * a.NR)
     row_s = f.select(alone, "i64", few, task_n)
     whole = f.both(f.test("sle", k, KC), f.test("eq", onto, 0))
@@ -240,17 +240,17 @@ def _rows(a: Arithmetic) -> Function:
     return f
 
 
-def _joined(f: Function, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
+def _joined(f: IRFunction, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
     """Rows and their length; one long row where there is nothing between them here nor there."""
     whole = f.both(f.test("eq", row, length), f.test("eq", other, length))
-    lines = f.select(whole, "i64", 1, rows)
-    return lines, f.select(whole, "i64", f.mul(rows, length), length)
+    count = f.select(whole, "i64", 1, rows)
+    return count, f.select(whole, "i64", f.mul(rows, length), length)
 
 
-def _against_strip(a: Arithmetic) -> Function:
+def _against_strip(a: Arithmetic) -> IRFunction:
     """`rows` of P against a strip of N that lies packed, group by group."""
-    f = Function("against_strip", AGAINST_STRIP)
-    row_m, row_p, group = JobReader(f).words("row_m", "row_p", "group")
+    f = IRFunction("against_strip", AGAINST_STRIP)
+    row_m, row_p, group = JobReader(f).fields("row_m", "row_p", "group")
     with f.loop(0, "%cols", group) as g:
         f.do(
             f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "

@@ -25,7 +25,7 @@ def _compiled(tracks: bool) -> int:
 def search_from(
     starts: Array, columns: Array, weights: Array, sources: Array, tracks: bool
 ) -> tuple[Array, Array | None]:
-    """A row of lengths for each source, ∞ where there is no way, and the node before each target, −1 for none.
+    """A row of lengths for each source, ∞ where there is no path, and the node before each target, −1 for none.
 
     Rows of stored cells: `starts` has one more than there are nodes; weights are not below 0.
     """

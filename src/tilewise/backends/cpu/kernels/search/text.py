@@ -7,7 +7,7 @@ length on, so places need no first value. Entries behind the end are infinite: t
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.job import WORDS
+from tilewise.backends.cpu.kernels.shared.job import JOB_FIELDS
 
 ENTRY = "{ double, i64 }"  # of the heap: a length, and the node that it leads to
 
@@ -119,7 +119,7 @@ done:
 def search_module(tracks: bool) -> str:
     """`search`, a task; `tracks`: the node before each target is kept too.
 
-    Words of the job: M the rows' starts, N the columns (int32), P the weights, at_m the sources, arg the lengths, at_a
+    Fields of the job: M the rows' starts, N the columns (int32), P the weights, at_m the sources, arg the lengths, at_a
     the nodes before, n the nodes; a worker's workspace has its heap, all infinite, and from `sums_at` on the places.
     """
     forget = keep = ""
@@ -130,14 +130,15 @@ def search_module(tracks: bool) -> str:
 
 
 def _cleared(forget: str) -> str:
-    """The job's words, and a row of lengths that are all infinite."""
-    words = "\n".join(
-        f"  %{name}.at = getelementptr i64, ptr %job, i64 {WORDS.index(name)}\n  %{name} = load i64, ptr %{name}.at"
+    """The job's fields, and a row of lengths that are all infinite."""
+    fields = "\n".join(
+        f"  %{name}.at = getelementptr i64, ptr %job, i64 {JOB_FIELDS.index(name)}\n"
+        f"  %{name} = load i64, ptr %{name}.at"
         for name in ("M", "N", "P", "n", "at_m", "arg", "at_a", "workspace", "workspace_bytes", "sums_at")
     )
     pointers = "\n".join(
-        f"  %{name} = inttoptr i64 %{word} to ptr"
-        for name, word in (
+        f"  %{name} = inttoptr i64 %{field} to ptr"
+        for name, field in (
             ("starts", "M"), ("columns", "N"), ("weights", "P"), ("sources", "at_m"), ("lengths", "arg"),
             ("befores", "at_a"),
         )
@@ -145,7 +146,7 @@ def _cleared(forget: str) -> str:
     return f"""
 define void @search(ptr %job, i64 %task, i64 %worker) {{
 entry:
-{words}
+{fields}
 {pointers}
   %own = mul i64 %worker, %workspace_bytes
   %heap.at = add i64 %workspace, %own
@@ -189,7 +190,7 @@ top:
 
 
 def _walked(keep: str) -> str:
-    """The edges of the node at hand, and what they make better."""
+    """The edges of the current node, and the lengths that they improve."""
     return f"""walk:
   %start.at = getelementptr i64, ptr %starts, i64 %u
   %start = load i64, ptr %start.at

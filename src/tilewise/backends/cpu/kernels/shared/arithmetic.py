@@ -20,7 +20,7 @@ from tilewise.algebra.to_llvm import (
     scalar_kind,
     vector,
 )
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.blocking import is_heavy, is_plain, register_tile
 
@@ -116,10 +116,10 @@ class Arithmetic:
         """Rows of a packed panel of N for so many k; the first may be what sums start from."""
         return self.groups(k) + self.flips
 
-    def emit_groups(self, f: Function, k: str) -> str:
+    def emit_groups(self, f: IRFunction, k: str) -> str:
         return k if self.deep == 1 else f.div(f.add(k, self.deep - 1), self.deep)
 
-    def emit_rows_n(self, f: Function, groups: str) -> str:
+    def emit_rows_n(self, f: IRFunction, groups: str) -> str:
         return f.add(groups, 1) if self.flips else groups
 
     @cached_property
@@ -168,12 +168,12 @@ class Arithmetic:
         has_one = self.target.min_number or self.target.ranges
         return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
 
-    def quiet(self, f: Function, register: str, lanes: int) -> str:
+    def quiet(self, f: IRFunction, register: str, lanes: int) -> str:
         kind = vector(self.kind, lanes)
         suffix = ("" if lanes == 1 else f"v{lanes}") + f"f{8 * self.bytes}"
         return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
 
-    def renderer(self, f: Function, lanes: int, quiet: bool = False) -> Renderer:
+    def renderer(self, f: IRFunction, lanes: int, quiet: bool = False) -> Renderer:
         """`quiet`: what it multiplies holds no signalling NaN."""
         return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
 
@@ -183,10 +183,10 @@ class Arithmetic:
         loop's own instructions would take their ports; elsewhere LLVM spills even so."""
         plain = any(is_plain(self.mul, op) for op in ("add", "min", "max"))
         selects = is_plain(self.add, "min") or is_plain(self.add, "max")
-        word = self.partial.kind in "iu" and self.bytes == 4 and self.target.vector_bytes == 32
-        return word and selects and plain and not (self.tracks_arg or self.bits)
+        narrow = self.partial.kind in "iu" and self.bytes == 4 and self.target.vector_bytes == 32
+        return narrow and selects and plain and not (self.tracks_arg or self.bits)
 
-    def kept_in_order(self, f: Function, registers: list[str]) -> list[str]:
+    def kept_in_order(self, f: IRFunction, registers: list[str]) -> list[str]:
         """The registers as they are, by no instruction: LLVM adds up chains of integers in another order, and loads
         what the next k needs ahead of this one's sums; both cost more registers than there are."""
         any_register = "w" if self.target.by_lane else "v" if self.target.registers >= 32 else "x"
@@ -196,7 +196,7 @@ class Arithmetic:
     def zeros(self, lanes: int) -> Value:
         return constant(self.zero, self.partial, lanes)
 
-    def better(self, f: Function, new: str, old: str, lanes: int) -> str:
+    def better(self, f: IRFunction, new: str, old: str, lanes: int) -> str:
         """Which lanes of `new` win over `old` in a min or max; a tie and a NaN lose."""
         assert isinstance(self.add, Apply)
         less = self.add.op == "min"

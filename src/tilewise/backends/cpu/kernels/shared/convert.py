@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_llvm import Renderer, Value, constant, part, scalar_kind, vector
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.target import Target
 
 HALVES = ("float16", "bfloat16")
 
 
-def load(f: Function, target: Target, source: DType, partial: DType, address: str, lanes: int) -> Value:
+def load(f: IRFunction, target: Target, source: DType, partial: DType, address: str, lanes: int) -> Value:
     """`lanes` neighbours of dtype `source`, as `partial`."""
     kind, align = scalar_kind(source), part(source).itemsize
     if source.kind == "c":
@@ -26,7 +26,7 @@ def load(f: Function, target: Target, source: DType, partial: DType, address: st
     return widen(f, target, source, partial, raw, lanes)
 
 
-def _every_other(f: Function, both: str, kind: str, lanes: int, start: int) -> str:
+def _every_other(f: IRFunction, both: str, kind: str, lanes: int, start: int) -> str:
     pair = vector(kind, 2 * lanes)
     if lanes == 1:
         return f.op(f"extractelement {pair} {both}, i32 {start}")
@@ -38,8 +38,8 @@ def alternating(lanes: int) -> list[int]:
     return [number for lane in range(lanes) for number in (lane, lane + lanes)]
 
 
-def widen(f: Function, target: Target, source: DType, partial: DType, raw: str, lanes: int) -> Value:
-    """A register of `source` as `partial`: NumPy's conversions, and only those that promotion asks for."""
+def widen(f: IRFunction, target: Target, source: DType, partial: DType, raw: str, lanes: int) -> Value:
+    """A register of `source` as `partial`: NumPy's conversions, and only those that promotion needs."""
     if source == partial and source.kind != "b":
         return (raw,)
     kind, inner = vector(scalar_kind(source), lanes), part(partial)
@@ -63,7 +63,7 @@ def widen(f: Function, target: Target, source: DType, partial: DType, raw: str, 
     return (real, constant(0, inner, lanes)[0]) if partial.kind == "c" else (real,)
 
 
-def as_number(f: Function, truth: str, dtype: DType, lanes: int) -> Value:
+def as_number(f: IRFunction, truth: str, dtype: DType, lanes: int) -> Value:
     """A mask as 0 or 1 of a dtype."""
     mask, inner = vector("i1", lanes), part(dtype)
     how = "uitofp" if inner.kind == "f" else "zext"
@@ -71,7 +71,7 @@ def as_number(f: Function, truth: str, dtype: DType, lanes: int) -> Value:
     return (real, constant(0, inner, lanes)[0]) if dtype.kind == "c" else (real,)
 
 
-def store(f: Function, target: Target, partial: DType, result: DType, value: Value, address: str, lanes: int) -> None:
+def store(f: IRFunction, target: Target, partial: DType, result: DType, value: Value, address: str, lanes: int) -> None:
     """Registers of `partial`, written as `lanes` neighbours of dtype `result`."""
     kind, align = scalar_kind(result), part(result).itemsize
     if result.kind == "c":
@@ -88,7 +88,7 @@ def store(f: Function, target: Target, partial: DType, result: DType, value: Val
 
 
 def narrow(
-    f: Function, target: Target, partial: DType, result: DType, raw: str, lanes: int, *, clear: bool = False
+    f: IRFunction, target: Target, partial: DType, result: DType, raw: str, lanes: int, *, clear: bool = False
 ) -> str:
     """A register of `partial` as elements of `result`, which is not complex. `clear`: a NaN has nothing in the bits
     that are rounded away (as what comes of widened operands by sums and products), so rounding leaves it a NaN."""
@@ -97,7 +97,7 @@ def narrow(
     return _float_to_half(f, target, result, raw, lanes, clear) if result.name in HALVES else raw
 
 
-def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: int) -> str:
+def _half_to_float(f: IRFunction, target: Target, source: DType, raw: str, lanes: int) -> str:
     i16, i32, f32 = (vector(kind, lanes) for kind in ("i16", "i32", "float"))
 
     def number(value: int) -> str:
@@ -125,7 +125,7 @@ def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: 
     return f.op(f"bitcast {i32} {f.op(f'or {i32} {bits}, {sign}')} to {f32}")
 
 
-def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: int, clear: bool) -> str:
+def _float_to_half(f: IRFunction, target: Target, result: DType, raw: str, lanes: int, clear: bool) -> str:
     """To nearest, ties to even; NaN stays NaN."""
     i1, i16, i32, f32 = (vector(kind, lanes) for kind in ("i1", "i16", "i32", "float"))
 
@@ -156,8 +156,8 @@ def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: 
     odd = f.op(f"and {i32} {f.op(f'lshr {i32} {magnitude}, {number(13)}')}, {number(1)}")
     biased = f.op(f"add {i32} {magnitude}, {f.op(f'add {i32} {odd}, {number(0x0FFF - (112 << 23))}')}")
     normal = f.op(f"lshr {i32} {biased}, {number(13)}")
-    half_way = constant(0.5, DTYPES["float32"], lanes)[0]
-    tiny = f.op(f"fadd {f32} {f.op(f'bitcast {i32} {magnitude} to {f32}')}, {half_way}")
+    one_half = constant(0.5, DTYPES["float32"], lanes)[0]
+    tiny = f.op(f"fadd {f32} {f.op(f'bitcast {i32} {magnitude} to {f32}')}, {one_half}")
     subnormal = f.op(f"sub {i32} {f.op(f'bitcast {f32} {tiny} to {i32}')}, {number(0x3F000000)}")
     is_small = f.op(f"icmp ult {i32} {magnitude}, {number(113 << 23)}")
     body = f.op(f"select {i1} {is_small}, {i32} {subnormal}, {i32} {normal}")

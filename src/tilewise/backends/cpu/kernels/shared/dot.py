@@ -8,7 +8,7 @@ wanted that is all the same; where both are signed, M comes packed 128 higher (`
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 
 
 def one_instruction(a: Arithmetic) -> bool:
@@ -16,7 +16,7 @@ def one_instruction(a: Arithmetic) -> bool:
     return a.deep > 1 and a.target.byte_dots
 
 
-def dot(f: Function, a: Arithmetic, total: str, m: str, n: str) -> str:
+def dot(f: IRFunction, a: Arithmetic, total: str, m: str, n: str) -> str:
     """The sums, with what every lane of m and n makes."""
     if a.target.by_lane:
         sign = "u" if a.source_m.kind == a.source_n.kind == "u" else "s"

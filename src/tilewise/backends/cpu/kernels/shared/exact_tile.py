@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import (
     load_lanes,
     mask_below,
@@ -28,12 +28,12 @@ PARAMS = (
 )
 # of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
 ROUNDING = "ptr out, i64 row_out, i1 whole"
-# of a form that `fetches`: what of N will be packed next, and elements from what one round of a tile's loop asks for to
-# what the next one does
+# of a form that `fetches`: what of N will be packed next, and elements from what one round of a tile's loop prefetches
+# to what the next one does
 FETCHING = "ptr later, i64 step_later"
 SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
-AHEAD = 4  # vectors of a row of N that are asked for before they are read
+AHEAD = 4  # vectors of a row of N that are prefetched
 # rows of an N that is not packed, by bytes of a vector: it may come from far, a line of each row at a time. 32 took
 # AVX-512 an eighth longer where N is near
 BELOW = {16: 16, 32: 32, 64: 16}
@@ -43,9 +43,9 @@ BELOW = {16: 16, 32: 32, 64: 16}
 class ExactForm:
     """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
     `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
-    `asks`: N comes from memory, and is asked for ahead. `ways`: sets of sums, each of every so many k. `rounds`: sums
+    `prefetches`: N comes from memory, and is prefetched. `sets`: sets of sums, each of every so many k. `rounds`: sums
     of all of k go straight to P, in its dtype. `widens`: M is widened by the tile, a vector of each row at a time; kc
-    is no shorter than one. `fetches`: a panel of N that will be packed next is asked for on the way, into the second
+    is no shorter than one. `fetches`: a panel of N that will be packed next is prefetched meanwhile, into the second
     cache: some lines of it by each tile."""
 
     rows: int
@@ -54,8 +54,8 @@ class ExactForm:
     panel_m: int = 0
     panel: int = 0
     along_k: bool = False
-    asks: bool = False
-    ways: int = 1
+    prefetches: bool = False
+    sets: int = 1
     rounds: bool = False
     widens: bool = False
     fetches: bool = False
@@ -82,14 +82,14 @@ def rounds_of_k(a: Arithmetic) -> int:
     return a.lanes if a.target.by_lane else 4
 
 
-def exact_tile_function(a: Arithmetic, form: ExactForm) -> Function:
+def exact_tile_function(a: Arithmetic, form: ExactForm) -> IRFunction:
     return _ExactTile(a, form).function()
 
 
 class _ExactTile:
     def __init__(self, a: Arithmetic, form: ExactForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, PARAMS + more_params(form))
+        self.f = IRFunction(form.name, PARAMS + more_params(form))
         self.quiets = a.quiets and a.target.min_number
         self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
         self.cells = form.rows * form.vectors
@@ -97,16 +97,16 @@ class _ExactTile:
         self.by_lane = by_lane(a, form)
         self.element_m = a.element_m if form.widens else a.kind
         self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
-        near = form.panel or form.asks or form.narrow or (form.along_k and not a.target.by_lane)
+        near = form.panel or form.prefetches or form.narrow or (form.along_k and not a.target.by_lane)
         self.falls = not near
-        self.ways = form.ways
+        self.sets = form.sets
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
         high = form.rows > a.MR // 2 if form.fetches else form.rows >= a.MR - 1
         large = form.panel and high and form.vectors == a.tile[1] and (a.fused or a.in_order)
-        self.unroll = max(self.ways, a.lanes if self.by_lane else rounds_of_k(a) if large else 1)
+        self.unroll = max(self.sets, a.lanes if self.by_lane else rounds_of_k(a) if large else 1)
         self.fetches = form.fetches and self.unroll == rounds_of_k(a) and form.vectors == a.tile[1]
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         a, f, form = self.a, self.f, self.form
         before = (form.vectors - 1) * a.lanes
         self.wide = f.op(f"alloca [{form.rows} x {a.vector}], align {a.target.vector_bytes}") if form.widens else ""
@@ -135,12 +135,12 @@ class _ExactTile:
         # a register each: left to itself, LLVM would go from row to row by additions in the loop
         self.rows = [f.op(f"freeze ptr {f.at(self.element_m, self.M, f.mul('%row_m', row))}") for row in rows]
         if form.rounds:
-            self.ask_for_P(self.out[0], "%row_out", a.result.itemsize)
+            self.prefetch_P(self.out[0], "%row_out", a.result.itemsize)
         elif form.panel:
-            self.ask_for_P(self.P)
+            self.prefetch_P(self.P)
         elif not form.panel_m:
             with f.when(f.test("sle", "%kc", SHALLOW)):
-                self.ask_for_P(f.at(a.kind, self.P, "%next_p"))
+                self.prefetch_P(f.at(a.kind, self.P, "%next_p"))
         sums = self.widened_sums() if form.widens else self.sums()
         if form.rounds:
             f.either("%whole", lambda: self.round(sums), lambda: self.write(sums))
@@ -149,7 +149,7 @@ class _ExactTile:
 
     def sums(self) -> list[str]:
         a, f = self.a, self.f
-        zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.ways)
+        zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.sets)
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
         later = [("ptr", self.later)] if self.fetches else []
         with f.loop(0, bulk, self.unroll, [*zeros, *later]) as loop:
@@ -163,7 +163,7 @@ class _ExactTile:
         return sums
 
     def fetch(self, place: str) -> str:
-        """A row of a panel of N that lies where it lies, asked for; and the next round's."""
+        """Prefetch a row of a panel of N that is not packed yet; returns the next round's."""
         a, f = self.a, self.f
         for byte in range(0, self.form.panel * a.bytes, 64):
             f.prefetch(f.at("i8", place, byte), 2)
@@ -175,16 +175,16 @@ class _ExactTile:
         a, f = self.a, self.f
         bulk = f.op(f"and i64 %kc, {-a.lanes}")
         # sums of one vector would wait for each other; by its width, which here is that of P and no choice
-        ways = 2 if self.form.vectors == 1 else 1
-        carry = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * ways)
+        sets = 2 if self.form.vectors == 1 else 1
+        carry = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * sets)
         with f.loop(0, bulk, a.lanes, carry) as loop:
             self.widen(loop.index)
             with f.loop(0, a.lanes, AT_ONCE, [(a.vector, value) for value in loop.values]) as inner:
                 values = list(inner.values)
                 for u in range(AT_ONCE):
                     self.inner = f.add(inner.index, u)
-                    way = slice(u % ways * self.cells, (u % ways + 1) * self.cells)
-                    values[way] = self.step(f.add(loop.index, self.inner), values[way], [])
+                    one_set = slice(u % sets * self.cells, (u % sets + 1) * self.cells)
+                    values[one_set] = self.step(f.add(loop.index, self.inner), values[one_set], [])
                 inner.next = values
             loop.next = list(inner.values)
         sums = self.together(loop.values)
@@ -204,7 +204,7 @@ class _ExactTile:
             value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, start, k), a.lanes)[0]
             f.store(a.vector, value, f.at(a.vector, self.wide, row), a.target.vector_bytes)
 
-    def ask_for_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
+    def prefetch_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
         """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
         f, a = self.f, self.a
         kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
@@ -216,17 +216,17 @@ class _ExactTile:
                 f.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
 
     def steps(self, k: str, values: list[str]) -> list[str]:
-        """`unroll` steps of k, each with its own of the `ways` sets of sums."""
+        """`unroll` steps of k, each with its own of the `sets` sets of sums."""
         f, a = self.f, self.a
         along: list[str] = []
         for u in range(self.unroll):
             at = k if u == 0 else f.add(k, u)
             if self.by_lane and u % a.lanes == 0:
                 along = [f.load(a.vector, f.at(a.kind, row, at), a.bytes) for row in self.rows]
-            way = slice(u % self.ways * self.cells, (u % self.ways + 1) * self.cells)
-            values[way] = self.step(at, values[way], [self.lane(x, u % a.lanes) for x in along])
+            one_set = slice(u % self.sets * self.cells, (u % self.sets + 1) * self.cells)
+            values[one_set] = self.step(at, values[one_set], [self.lane(x, u % a.lanes) for x in along])
             if a.in_order and u + 1 < self.unroll:
-                values[way] = a.kept_in_order(f, values[way])
+                values[one_set] = a.kept_in_order(f, values[one_set])
         return values
 
     def lane(self, x: str, number: int) -> str:
@@ -234,14 +234,14 @@ class _ExactTile:
 
     def together(self, values: list[str]) -> list[str]:
         """The sums of every other k, added up."""
-        a, ways = self.a, [values[i : i + self.cells] for i in range(0, len(values), self.cells)]
-        while len(ways) > 1:
-            half = len(ways) // 2
-            ways = [
+        a, sets = self.a, [values[i : i + self.cells] for i in range(0, len(values), self.cells)]
+        while len(sets) > 1:
+            half = len(sets) // 2
+            sets = [
                 [self.render.value(a.add, (x,), (y,))[0] for x, y in zip(low, high, strict=True)]
-                for low, high in zip(ways[:half], ways[half:], strict=True)
+                for low, high in zip(sets[:half], sets[half:], strict=True)
             ]
-        return ways[0]
+        return sets[0]
 
     def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
         """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
@@ -252,7 +252,7 @@ class _ExactTile:
         for v in range(form.vectors):
             place = f.at(self.element_n, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
             ns.append(self.load_N(place, v))
-            if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
+            if form.prefetches and (v * a.target.vector_bytes % 64 == 0 or not far):
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
                 f.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         if self.falls:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import PARAMS as TILE
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, by_lane, exact_tile_function
-from tilewise.backends.cpu.kernels.shared.ir import Function, Table
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction
 
-WIDEST = 6  # vectors of a tile: beyond, a row of N is as long as anybody could wish
+WIDEST = 6  # vectors of a tile: longer rows of N gain nothing
 
 GRID = (
     "i64 kc, ptr M, i64 row_m, i64 step_m, ptr N, i64 step_n, ptr P, i64 row_p, i64 rows, i64 cols, i1 first, i1 down"
@@ -32,38 +32,38 @@ def tallest(a: Arithmetic, form: ExactForm) -> int:
     return max(rows for rows in range(1, a.MR + 1) if widest(a, form, rows) >= min(WIDEST, a.tile[1]))
 
 
-def ways_of(a: Arithmetic, form: ExactForm, rows: int) -> int:
+def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
     """Sets of sums of a tile so high: several for one row, whose few sums would wait for each other. Never by its
     width, nor for more rows: how high and wide tiles are depends on the number of threads, and a cell's bits must not.
     No grid has a tile of one row beside others, and no task a last row alone (`tasks.no_row_alone`)."""
-    ways = 1
-    while rows == 1 and tallest(a, form) > 2 and 2 * ways * widest(a, form, 1) <= a.target.registers * 3 // 4:
-        ways *= 2
-    return ways
+    sets = 1
+    while rows == 1 and tallest(a, form) > 2 and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4:
+        sets *= 2
+    return sets
 
 
-def grid_functions(a: Arithmetic, form: ExactForm) -> list[Function | Table]:
+def grid_functions(a: Arithmetic, form: ExactForm) -> list[IRFunction | FunctionTable]:
     """The grid of a form, and the tiles it is made of: the form with every height and width."""
     return [*tile_functions(a, form, grid_name(form), WIDEST), _grid(a, form)]
 
 
-def tile_functions(a: Arithmetic, form: ExactForm, name: str, most: int) -> list[Function | Table]:
+def tile_functions(a: Arithmetic, form: ExactForm, name: str, most: int) -> list[IRFunction | FunctionTable]:
     """The form with every height, and widths to `most`, and a table of them; without cheap masks narrow ones too."""
     heights = range(1, tallest(a, form) + 1)
     forms = [
-        replace(form, rows=r, vectors=min(v, widest(a, form, r)), ways=ways_of(a, form, r))
+        replace(form, rows=r, vectors=min(v, widest(a, form, r)), sets=sum_sets(a, form, r))
         for r in heights
         for v in range(1, most + 1)
     ]
-    parts: list[Function | Table] = [Table(f"{name}_tiles", [x.name for x in forms])]
+    parts: list[IRFunction | FunctionTable] = [FunctionTable(f"{name}_tiles", [x.name for x in forms])]
     if not a.target.cheap_masks:
-        slim = [replace(form, rows=r, vectors=1, narrow=True, ways=ways_of(a, form, r)) for r in heights]
-        parts.append(Table(f"{name}_slim", [x.name for x in slim]))
+        slim = [replace(form, rows=r, vectors=1, narrow=True, sets=sum_sets(a, form, r)) for r in heights]
+        parts.append(FunctionTable(f"{name}_slim", [x.name for x in slim]))
         forms += slim
     return [*parts, *(exact_tile_function(a, x) for x in dict.fromkeys(forms))]
 
 
-def tile_of(f: Function, a: Arithmetic, name: str, most: int, rows: str, vectors: str, cols: str) -> str:
+def tile_of(f: IRFunction, a: Arithmetic, name: str, most: int, rows: str, vectors: str, cols: str) -> str:
     """The tile so high and so wide, from the tables."""
     place = f.at("ptr", f"@{name}_tiles", f.add(f.mul(f.sub(rows, 1), most), f.sub(vectors, 1)))
     if not a.target.cheap_masks:
@@ -76,8 +76,8 @@ def grid_name(form: ExactForm) -> str:
     return "grid_k" if form.along_k else "grid"
 
 
-def _grid(a: Arithmetic, form: ExactForm) -> Function:
-    f = Function(grid_name(form), GRID)
+def _grid(a: Arithmetic, form: ExactForm) -> IRFunction:
+    f = IRFunction(grid_name(form), GRID)
     tiles = Tiles(f, a, form, grid_name(form), WIDEST)
     rows, most = split_evenly(f, "%rows", tallest(a, form)), str(widest(a, form, 1))
     for height in range(2, tallest(a, form) + 1):
@@ -109,7 +109,7 @@ def _grid(a: Arithmetic, form: ExactForm) -> Function:
     return f
 
 
-def _columns(f: Function, a: Arithmetic, vectors: Parts, block: str) -> tuple[str, str, str]:
+def _columns(f: IRFunction, a: Arithmetic, vectors: Parts, block: str) -> tuple[str, str, str]:
     """A block's first column, its vectors and its columns; the narrower blocks come first."""
     less = f.sub(vectors.count, vectors.larger_ones)
     before = f.mul(f.sub(vectors.larger, 1), f.lower(block, less))
@@ -120,7 +120,7 @@ def _columns(f: Function, a: Arithmetic, vectors: Parts, block: str) -> tuple[st
     return column, width, f.lower(f.sub("%cols", column), f.mul(width, a.lanes))
 
 
-def _heights(f: Function, rows: Parts) -> list[tuple[str, str, str]]:
+def _heights(f: IRFunction, rows: Parts) -> list[tuple[str, str, str]]:
     """Height, first row and number of the higher tiles, and of those with one row less."""
     lower = f.sub(rows.larger, 1)
     after = f.mul(rows.larger, rows.larger_ones)
@@ -130,7 +130,7 @@ def _heights(f: Function, rows: Parts) -> list[tuple[str, str, str]]:
 class Tiles:
     """Calls of tiles, in a function with the parameters of a grid."""
 
-    def __init__(self, f: Function, a: Arithmetic, form: ExactForm, name: str, most: int) -> None:
+    def __init__(self, f: IRFunction, a: Arithmetic, form: ExactForm, name: str, most: int) -> None:
         self.f, self.a, self.form, self.name, self.most = f, a, form, name, most
 
     def down(self, rows: str, vectors: str, place: tuple[str, str], cols: str, count: str) -> None:
@@ -164,7 +164,7 @@ class Parts:
     larger_ones: str
 
 
-def split_evenly(f: Function, extent: str, most: int | str) -> Parts:
+def split_evenly(f: IRFunction, extent: str, most: int | str) -> Parts:
     """In as few parts of at most `most` as can be, alike."""
     count = f.div(f.add(extent, f.sub(most, 1)), most)
     larger = f.div(f.add(extent, f.sub(count, 1)), count)

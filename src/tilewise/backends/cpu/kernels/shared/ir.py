@@ -17,7 +17,7 @@ def parameters(signature: str) -> list[tuple[str, str]]:
     return [(kind, name) for kind, _, name in (one.strip().partition(" ") for one in signature.split(",") if one)]
 
 
-class Loop:
+class IRLoop:
     """A loop while it is written: its counter, the values it carries, and what they become in the next round."""
 
     def __init__(self, index: str, values: list[str]) -> None:
@@ -26,7 +26,7 @@ class Loop:
         self.next: list[str] = list(values)
 
 
-class Function:
+class IRFunction:
     """One function: `op` emits an instruction that yields a value, `do` one that does not."""
 
     def __init__(self, name: str, signature: str, *, public: bool = False, result: str = "void"):
@@ -53,7 +53,7 @@ class Function:
         self.lines.append(f"  {text}")
 
     def call(self, result: str, name: str, args: Sequence[tuple[str, Operand]]) -> str:
-        """Call an intrinsic or an outside function, declared in the module on the way."""
+        """Call an intrinsic or an outside function, which the module declares."""
         self.declarations.add(f"declare {result} @{name}({', '.join(kind for kind, _ in args)})")
         text = f"call {result} @{name}({', '.join(f'{kind} {value}' for kind, value in args)})"
         if result != "void":
@@ -158,7 +158,7 @@ class Function:
     @contextmanager
     def loop(
         self, start: Operand, stop: Operand, step: Operand = 1, carry: Sequence[tuple[str, str]] = ()
-    ) -> Iterator[Loop]:
+    ) -> Iterator[IRLoop]:
         """for index in range(start, stop, step), carrying (type, first value) pairs; `loop.next` sets the next ones."""
         head, body, done = self.label("head"), self.label("body"), self.label("done")
         before = self._block
@@ -167,7 +167,7 @@ class Function:
         index, after = self.fresh(), self.fresh()
         values = [self.fresh() for _ in carry]
         phis = len(self.lines)
-        loop = Loop(index, values)
+        loop = IRLoop(index, values)
         self.lines.extend([""] * (1 + len(carry)))
         inside = self.op(f"icmp slt i64 {index}, {stop}")
         self.branch(inside, body, done)
@@ -181,12 +181,13 @@ class Function:
         self.start(done)
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        """if condition: …"""
+    def when(self, condition: str, *, returns: bool = False) -> Iterator[None]:
+        """if condition: …; `returns`: its last instruction is a `ret`."""
         yes, done = self.label("yes"), self.label("done")
         self.branch(condition, yes, done)
         yield
-        self.goto(done)
+        if not returns:
+            self.goto(done)
         self.start(done)
 
     def either(self, condition: str, yes: Callable[[], None], no: Callable[[], None]) -> None:
@@ -208,7 +209,7 @@ class Function:
         return f"{head} {{\nentry:\n{body}{ret}\n}}\n"
 
 
-class Table:
+class FunctionTable:
     """Functions of a module by number."""
 
     def __init__(self, name: str, functions: Sequence[str]) -> None:
@@ -220,7 +221,7 @@ class Table:
 
 
 class Numbers:
-    """So many 64-bit numbers that a module keeps from call to call, 0 at first: for hints, whoever writes them last."""
+    """64-bit numbers that a module keeps from call to call, 0 at first: hints, which threads write without locks."""
 
     def __init__(self, name: str, count: int) -> None:
         self.name, self.count = name, count
@@ -229,9 +230,9 @@ class Numbers:
         return f"@{self.name} = internal global [{self.count} x i64] zeroinitializer\n"
 
 
-def module(parts: Sequence[Function | Table | Numbers]) -> str:
+def module(parts: Sequence[IRFunction | FunctionTable | Numbers]) -> str:
     """A whole module: every function, table and number, and a declaration for whatever they call outside it."""
-    functions = [part for part in parts if isinstance(part, Function)]
+    functions = [part for part in parts if isinstance(part, IRFunction)]
     declared = sorted(set().union(*(f.declarations for f in functions)))
     own = {f"@{f.name}(" for f in functions}
     outside = [d for d in declared if not any(name in d for name in own)]

@@ -8,10 +8,10 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import narrow, widen
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 
 
-def along(f: Function, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:
+def along(f: IRFunction, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:
     """body(index, lanes, mask) for elements from 0 to `count`: masked vectors, or bare vectors and then single ones."""
     if a.target.masks:
         with f.loop(0, count, a.lanes) as i:
@@ -24,33 +24,33 @@ def along(f: Function, a: Arithmetic, count: str, body: Callable[[str, int, str 
         body(i.index, 1, None)
 
 
-def load_lanes(f: Function, a: Arithmetic, place: str, lanes: int, mask: str | None) -> str:
+def load_lanes(f: IRFunction, a: Arithmetic, place: str, lanes: int, mask: str | None) -> str:
     if mask is not None:
         return masked_load(f, a, place, mask)
     return f.load(vector(a.kind, lanes), place, a.bytes)
 
 
-def store_lanes(f: Function, a: Arithmetic, value: str, place: str, lanes: int, mask: str | None) -> None:
+def store_lanes(f: IRFunction, a: Arithmetic, value: str, place: str, lanes: int, mask: str | None) -> None:
     if mask is not None:
         masked_store(f, a, value, place, mask)
     else:
         f.store(vector(a.kind, lanes), value, place, a.bytes)
 
 
-def mask_below(f: Function, count: str, lanes: int) -> str:
+def mask_below(f: IRFunction, count: str, lanes: int) -> str:
     """Which lanes are below `count`."""
     limit = f.splat("i32", f.op(f"trunc i64 {count} to i32"), lanes)
     counting = ", ".join(f"i32 {lane}" for lane in range(lanes))
     return f.op(f"icmp slt {vector('i32', lanes)} <{counting}>, {limit}")
 
 
-def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:
+def masked_load(f: IRFunction, a: Arithmetic, place: str, mask: str) -> str:
     """The lanes under the mask; the others are 0 and their memory is not touched."""
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
     return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
 
 
-def masked_source(f: Function, a: Arithmetic, source: DType, place: str, mask: str) -> str:
+def masked_source(f: IRFunction, a: Arithmetic, source: DType, place: str, mask: str) -> str:
     """The same of elements as they lie, in what sums are kept in."""
     if source == a.partial:
         return masked_load(f, a, place, mask)
@@ -60,17 +60,17 @@ def masked_source(f: Function, a: Arithmetic, source: DType, place: str, mask: s
     return widen(f, a.target, source, a.partial, f.call(kind, name, [*to, (kind, "zeroinitializer")]), a.lanes)[0]
 
 
-def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+def masked_store(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str) -> None:
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
     f.call("void", f"llvm.masked.store.{vector_suffix(a)}.p0", [(a.vector, value), *to])
 
 
-def masked_result(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+def masked_result(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str) -> None:
     """The lanes under the mask, as P's elements."""
     store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes), place, mask)
 
 
-def store_rounded(f: Function, a: Arithmetic, raw: str, place: str, mask: str) -> None:
+def store_rounded(f: IRFunction, a: Arithmetic, raw: str, place: str, mask: str) -> None:
     """The lanes under the mask, which are P's elements already."""
     kind = vector(a.element_p, a.lanes)
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.result.itemsize), (vector("i1", a.lanes), mask)]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
 
 PARAMS = "ptr sums, ptr counts, i64 width, i64 size, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 
 
-def merge_function(a: Arithmetic) -> Function:
+def merge_function(a: Arithmetic) -> IRFunction:
     return _with_args(a) if a.tracks_arg else _masked(a)
 
 
-def _masked(a: Arithmetic) -> Function:
+def _masked(a: Arithmetic) -> IRFunction:
     """Row by row, a vector at a time; lanes past P's edge are neither read nor written."""
-    f = Function("merge", PARAMS)
+    f = IRFunction("merge", PARAMS)
     with f.loop(0, "%rows") as row:
         line, cells = f.at(a.kind, "%P", f.mul(row.index, "%row_p")), f.mul(row.index, "%width")
 
@@ -46,9 +46,9 @@ def _masked(a: Arithmetic) -> Function:
     return f
 
 
-def _with_args(a: Arithmetic) -> Function:
+def _with_args(a: Arithmetic) -> IRFunction:
     """Cell by cell: the new sum wins if it is better than what earlier strips of k left; then its k is the arg."""
-    f = Function("merge", PARAMS)
+    f = IRFunction("merge", PARAMS)
     zero, none = a.zeros(1)[0], constant(-1, DTYPES["int64"], 1)[0]
     args = f.op("getelementptr i8, ptr %P, i64 %plane")
     with f.loop(0, "%rows") as row, f.loop(0, "%cols") as col:

@@ -10,22 +10,22 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 
 PACK = "ptr src, i64 lane, i64 step, i64 lanes, i64 kc, ptr dst"
 SQUARE = 8  # the side of the squares that are transposed in registers
-# k of a panel that are copied at a time on NEON, whole lines of it, and how far ahead their rows are asked for: a
+# k of a panel that are copied at a time on NEON, whole lines of it, and how far ahead their rows are prefetched: a
 # panel's row is less than a line there, and panels fall onto the same sets (1000 columns of float32 0.50 ns each; 0.27)
 TOGETHER, AHEAD = 4, 8
 
 
-def pack_function(a: Arithmetic, name: str, width: int, source: DType) -> Function:
+def pack_function(a: Arithmetic, name: str, width: int, source: DType) -> IRFunction:
     """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
     return _Pack(a, name, width, source).function()
 
 
-def pack_m_function(a: Arithmetic, width: int) -> Function:
+def pack_m_function(a: Arithmetic, width: int) -> IRFunction:
     """Panels of M, whose elements may be repeated: over 32 bits, or once a lane of the tile's vectors."""
     return _Pack(a, "pack_m", width, a.source_m, a.spread, a.repeats).function()
 
@@ -33,7 +33,7 @@ def pack_m_function(a: Arithmetic, width: int) -> Function:
 class _Pack:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1) -> None:
         self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
-        self.f = Function(name, PACK)
+        self.f = IRFunction(name, PACK)
         self.kind = "i32" if spread > 1 else a.kind
         self.place = vector(self.kind, repeats)  # what an element takes in the panel
         self.bytes = 4 if spread > 1 else a.bytes
@@ -46,7 +46,7 @@ class _Pack:
         self.reaches = plain and a.target.by_lane  # the last vector of a row reaches back into the one before
         self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         f = self.f
         lane_by_lane, k_by_k = f.test("eq", "%lane", 1), f.test("eq", "%step", 1)
         whole = f.div("%lanes", self.width)
@@ -59,11 +59,11 @@ class _Pack:
             if not self.reaches:
                 self.copy_edge(whole, panels)
 
-        def turned() -> None:
-            turn = self.repeat if self.repeats > 1 else self.transpose
-            f.either(k_by_k, lambda: turn(panels), lambda: self.one_by_one("0", panels))
+        def not_copied() -> None:
+            pack = self.repeat if self.repeats > 1 else self.transpose
+            f.either(k_by_k, lambda: pack(panels), lambda: self.one_by_one("0", panels))
 
-        f.either(lane_by_lane, copied, turned)
+        f.either(lane_by_lane, copied, not_copied)
         return f
 
     def fetch(self, address: str, lanes: int) -> Value:
@@ -169,7 +169,7 @@ class _Pack:
                         self.keep(self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1), to_edge, 1)
 
     def transpose(self, panels: str) -> None:
-        """k side by side: squares are loaded along k and turned in registers."""
+        """k side by side: squares are loaded along k and transposed in registers."""
         f, side = self.f, self.square
         last = f.sub("%lanes", 1)
         with f.loop(0, panels) as p:
@@ -184,8 +184,8 @@ class _Pack:
                 ahead = f.mul("%lane", self.width)
                 with f.loop(0, bulk, side) as k:
                     places = [f.at(self.size(), row, k.index) for row in rows]
-                    # the next panel's rows: each is read for too short a way to be foreseen; NEON's first caches have
-                    # too few ways for both (128 rows 256 KB apart: 0.93 ns an element, 0.65 without)
+                    # the next panel's rows: each stretch is too short for the hardware prefetcher; NEON's first caches
+                    # are too small for both (128 rows 256 KB apart: 0.93 ns an element, 0.65 without)
                     for place in places if not self.a.target.by_lane else []:
                         f.prefetch(f.at(self.size(), place, ahead))
                     place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
@@ -227,7 +227,7 @@ class _Pack:
         """A square of elements, loaded along k and stored along its lanes."""
         loaded = [self.fetch(place, self.square) for place in places]
         for number in range(self.a.parts):
-            columns = turned(self.f, self.kind, [value[number] for value in loaded])
+            columns = transposed(self.f, self.kind, [value[number] for value in loaded])
             for i, column in enumerate(columns):
                 place = self.f.at(self.place, to, i * self.row + number * self.width)
                 self.keep((column,), place, self.square)
@@ -263,7 +263,7 @@ class _Pack:
                     self.keep(value, f.at(self.place, place, lane.index), 1)
 
 
-def turned(f: Function, element: str, rows: list[str]) -> list[str]:
+def transposed(f: IRFunction, element: str, rows: list[str]) -> list[str]:
     """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""
     side = len(rows)
     kind = vector(element, side)

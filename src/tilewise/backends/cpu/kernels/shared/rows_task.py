@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.job import JobReader
 
 
@@ -27,10 +27,10 @@ class RowsTask(NamedTuple):
     onto: str
 
 
-def rows_task(f: Function, a: Arithmetic, task: str = "%task") -> RowsTask:
+def rows_task(f: IRFunction, a: Arithmetic, task: str = "%task") -> RowsTask:
     job = JobReader(f)
-    m, k, n, tasks_m, task_m = job.words("m", "k", "n", "tasks_m", "task_m")
-    row_m, row_n, col_n, row_p, col_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
+    m, k, n, tasks_m, task_m = job.fields("m", "k", "n", "tasks_m", "task_m")
+    row_m, row_n, col_n, row_p, col_p, onto = job.fields("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
     i0, member = f.mul(f.rem(task, tasks_m), task_m), f.div(task, tasks_m)
     rows = f.lower(f.sub(m, i0), task_m)
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
@@ -40,5 +40,5 @@ def rows_task(f: Function, a: Arithmetic, task: str = "%task") -> RowsTask:
         f.at(f"[{dtype.itemsize} x i8]", x, f.mul(i0, row))
         for x, dtype, row in ((M, a.source_m, row_m), (P, a.result, row_p))
     )
-    workspace = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    workspace = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     return RowsTask(rows, k, n, M, N, P, workspace, row_m, row_n, col_n, row_p, col_p, onto)

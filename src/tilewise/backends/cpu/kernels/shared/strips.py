@@ -1,14 +1,14 @@
 """Several threads on one product: every strip of N is packed once, by all of them, and then read by all of them.
 
-Tasks are dealt out in one order: the first strip is packed; then, for each strip, half of P's rows are multiplied, the
-next strip is packed into the other of two places, and the other half is multiplied. A task waits only for tasks that
-were dealt out before it, so nobody waits for himself, and with half a strip in between hardly anybody waits at all.
+Tasks are taken in one order: the first strip is packed; then, for each strip, half of P's rows are multiplied, the
+next strip is packed into the other of two buffers, and the other half is multiplied. A task waits only for tasks with
+lower numbers, so there is no deadlock, and with half a strip in between threads hardly wait at all.
 """
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.job import COUNTERS, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.runtime.systems import system_of
@@ -25,20 +25,20 @@ def count_tasks(pieces_n: int, pieces_m: int, strips: int) -> int:
     return pieces_n + strips * (pieces_n + pieces_m)
 
 
-def count_words(pieces_m: int) -> int:
-    """How many words such a job has, counters included."""
+def job_size(pieces_m: int) -> int:
+    """Fields of such a job, counters included."""
     return ROWS + pieces_m
 
 
-def strip_functions(a: Arithmetic) -> list[Function]:
+def strip_functions(a: Arithmetic) -> list[IRFunction]:
     """For a module that has `pack_n`, and `against_strip` for some rows of P."""
     return [pause_function(a.target), _wait(), _pack_piece(a), _multiply_piece(a), _run(a)]
 
 
-def _run(a: Arithmetic) -> Function:
-    f = Function("run_strips", TASK_PARAMS, public=True)
+def _run(a: Arithmetic) -> IRFunction:
+    f = IRFunction("run_strips", TASK_PARAMS, public=True)
     job = JobReader(f)
-    pieces_n, pieces_m = job.words("tasks_n", "tasks_m")
+    pieces_n, pieces_m = job.fields("tasks_n", "tasks_m")
 
     def pack(strip: str, piece: str) -> None:
         f.invoke("pack_piece", PACK_PIECE, strip=strip, piece=piece)
@@ -63,42 +63,42 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _wait() -> Function:
+def _wait() -> IRFunction:
     """Until a counter of the job has reached `count`."""
-    f = Function("wait", WAIT)
+    f = IRFunction("wait", WAIT)
     place = f.at("i64", "%job", "%counter")
-    again, breath, done = f.label("again"), f.label("breath"), f.label("done")
+    again, pause, done = f.label("again"), f.label("pause"), f.label("done")
     f.goto(again)
     f.start(again)
     with f.loop(0, 1000):
         now = f.op(f"load atomic i64, ptr {place} seq_cst, align 8")
-        f.branch(f.test("sge", now, "%count"), done, breath, then=breath)
+        f.branch(f.test("sge", now, "%count"), done, pause, then=pause)
         f.do("call void @pause()")
-    system_of().give_way(f)  # the one that is waited for may want this very core
+    system_of().yield_core(f)  # the other thread may need this core
     f.goto(again)
     f.start(done)
     return f
 
 
-def _where(f: Function, job: JobReader) -> tuple[str, str, str]:
+def _where(f: IRFunction, job: JobReader) -> tuple[str, str, str]:
     """A strip's first column, its first k, and how deep it is."""
-    k, KC, NC = job.words("k", "KC", "NC")
+    k, KC, NC = job.fields("k", "KC", "NC")
     strips_k = f.div(f.add(k, f.sub(KC, 1)), KC)
     first = f.mul(f.rem("%strip", strips_k), KC)
     return f.mul(f.div("%strip", strips_k), NC), first, f.lower(KC, f.sub(k, first))
 
 
-def _packed_strip(f: Function, a: Arithmetic, job: JobReader) -> str:
+def _packed_strip(f: IRFunction, a: Arithmetic, job: JobReader) -> str:
     """Where a strip lies packed: they alternate between two places."""
-    return f.at(a.kind, job.pointer("sums"), f.mul(f.rem("%strip", 2), job.word("strip")))
+    return f.at(a.kind, job.pointer("sums"), f.mul(f.rem("%strip", 2), job.field("strip")))
 
 
-def _pack_piece(a: Arithmetic) -> Function:
-    """`task_n` columns of a strip of N, packed to where everybody finds them, once nobody reads there any more."""
-    f = Function("pack_piece", PACK_PIECE)
+def _pack_piece(a: Arithmetic) -> IRFunction:
+    """`task_n` columns of a strip of N, packed to the shared buffer, once no thread reads it any more."""
+    f = IRFunction("pack_piece", PACK_PIECE)
     job = JobReader(f)
-    n, NC, task_n, pieces_n, pieces_m = job.words("n", "NC", "task_n", "tasks_n", "tasks_m")
-    row_n, col_n = job.words("row_n", "col_n")
+    n, NC, task_n, pieces_n, pieces_m = job.fields("n", "NC", "task_n", "tasks_n", "tasks_m")
+    row_n, col_n = job.fields("row_n", "col_n")
     strip_j, strip_k, kc = _where(f, job)
     with f.when(f.test("slt", strip_j, n)):  # there is no strip after the last
         f.invoke("wait", WAIT, counter=PACKED, count=f.mul("%strip", pieces_n))
@@ -116,19 +116,19 @@ def _pack_piece(a: Arithmetic) -> Function:
     return f
 
 
-def _multiply_piece(a: Arithmetic) -> Function:
+def _multiply_piece(a: Arithmetic) -> IRFunction:
     """`task_m` rows of P, against a strip that lies packed, once they have been through the strips before."""
-    f = Function("multiply_piece", f"{PACK_PIECE}, i64 worker")
+    f = IRFunction("multiply_piece", f"{PACK_PIECE}, i64 worker")
     job = JobReader(f)
-    m, n, NC, task_m, pieces_n = job.words("m", "n", "NC", "task_m", "tasks_n")
-    row_m, col_m, row_p = job.words("row_m", "col_m", "row_p")
+    m, n, NC, task_m, pieces_n = job.fields("m", "n", "NC", "task_m", "tasks_n")
+    row_m, col_m, row_p = job.fields("row_m", "col_m", "row_p")
     strip_j, strip_k, kc = _where(f, job)
     i = f.mul("%piece", task_m)
     rows, cols = f.lower(task_m, f.sub(m, i)), f.lower(NC, f.sub(n, strip_j))
-    fresh = f.test("eq", f.add(job.word("onto"), strip_k), 0)
+    fresh = f.test("eq", f.add(job.field("onto"), strip_k), 0)
     M = f.at(f"[{a.source_m.itemsize} x i8]", job.pointer("M"), f.mul(i, row_m), f.mul(strip_k, col_m))
     P = f.at(a.kind, job.pointer("P"), f.mul(i, row_p), strip_j)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     f.invoke("wait", WAIT, counter=PACKED, count=f.mul(f.add("%strip", 1), pieces_n))
     f.invoke("wait", WAIT, counter=f.add("%piece", ROWS), count="%strip")
     f.invoke("against_strip", AGAINST_STRIP, rows=rows, cols=cols, kc=kc, M=M, panels=_packed_strip(f, a, job),

@@ -24,7 +24,7 @@ SHORT_STRETCH, SHORT_STRETCHES = 2**16, 64
 
 @dataclass(frozen=True)
 class Extents:
-    """The product as its kernel sees it, and how many threads may work on it."""
+    """The product as its kernel computes it, and how many threads may work on it."""
 
     m: int
     k: int
@@ -70,7 +70,7 @@ def share(extent: int, workers: int, unit: int, each: int = 2) -> int:
 
 def no_row_alone(m: int, task_m: int, unit: int) -> int:
     """Rows of a task, by units more until the last one has not a single row: tiles of one row add up in another order
-    (`grid.ways_of`), and no bit of P may depend on how many threads there are."""
+    (`grid.sum_sets`), and no bit of P may depend on how many threads there are."""
     while task_m < m and m % task_m == 1:
         task_m += unit
     return task_m
@@ -82,7 +82,7 @@ def pages(size: int) -> int:
 
 def columns_apart(a: Arithmetic, x: Extents, packed: int, each: int, stretches: int = 1) -> Tasks:
     """Every task a range of P's columns, whole cache lines wide, `each` to a worker: one where memory counts most, for
-    long lines of N; `packed` bytes for each worker. `stretches` of k have their own workers."""
+    long rows of N; `packed` bytes for each worker. `stretches` of k have their own workers."""
     task_n = share(x.n, -(-x.workers_a_member // stretches), 64 // a.bytes, each)
     tasks_n = -(-x.n // task_n)
     return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))

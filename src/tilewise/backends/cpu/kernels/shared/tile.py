@@ -2,7 +2,7 @@
 
 A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
 come from packed panels (from where they lie: `exact_tile`). Afterwards the sums are written to P, or added onto what
-earlier strips of k left there (a min or a max may begin with that instead); an edge goes by way of the stack.
+earlier strips of k left there (a min or a max may begin with that instead); an edge goes through the stack.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
-from tilewise.backends.cpu.kernels.shared.ir import Function, Loop
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, IRLoop
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
 TILE = "i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
@@ -31,8 +31,8 @@ class TileForm:
         return f"tile_packed_packed_{self.rows}x{self.vectors}"
 
 
-def tile_function(a: Arithmetic, form: TileForm) -> Function:
-    return _Tile(a, form).function()
+def tile_function(a: Arithmetic, form: TileForm) -> IRFunction:
+    return _PackedTile(a, form).function()
 
 
 def index_kind(a: Arithmetic) -> str:
@@ -40,10 +40,10 @@ def index_kind(a: Arithmetic) -> str:
     return f"i{8 * a.bytes}"
 
 
-class _Tile:
+class _PackedTile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, TILE)
+        self.f = IRFunction(form.name, TILE)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
         if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
@@ -53,14 +53,14 @@ class _Tile:
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         a, f, form = self.a, self.f, self.form
         cells = form.rows * form.vectors
         self.stack = f.op(f"alloca [{form.rows * self.width * a.parts} x {a.kind}], align 64")
         self.counts = f.op(f"alloca [{form.rows * self.width} x {index_kind(a)}], align 64") if a.tracks_arg else "null"
         if not a.tracks_arg:
             full = f.both(f.test("eq", "%rows", form.rows), f.test("eq", "%cols", self.width))
-        self.ask_for_P()
+        self.prefetch_P()
         if a.resumes:
             carry = [(a.vector, z) for z in self.resumed(full, cells)]
         else:
@@ -106,8 +106,8 @@ class _Tile:
     def number(self, value: int) -> str:
         return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
 
-    def ask_for_P(self) -> None:
-        """Bring the lines of P near while the sums are made: of this tile, or of the second after it where sums begin
+    def prefetch_P(self) -> None:
+        """Prefetch cells of P while the sums are made: of this tile, or of the second after it where sums begin
         with them."""
         f, a = self.f, self.a
         per_line = max(1, 64 // (a.lanes * a.bytes))
@@ -131,7 +131,7 @@ class _Tile:
             loop.next = values
         return loop.values
 
-    def step(self, loop: Loop, u: int, values: list[str]) -> list[str]:
+    def step(self, loop: IRLoop, u: int, values: list[str]) -> list[str]:
         a, f, form = self.a, self.f, self.form
         k = loop.index if u == 0 else f.add(loop.index, u)
         row_n = f.at(a.kind, "%N", f.mul(a.emit_rows_n(f, k), form.panel * a.parts))

@@ -14,13 +14,13 @@ HIGH = 4  # rows from which copying N's columns is little beside the rest
 
 
 def elements(vector_bytes: int, deep: int) -> int:
-    """k that a vector of words holds."""
+    """k that a vector of depth holds."""
     return deep * vector_bytes // 4
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    words = deep(problem, tile)
-    return words > 1 and view.m_along_k and view.k >= elements(tile.vector_bytes, words)
+    depth = deep(problem, tile)
+    return depth > 1 and view.m_along_k and view.k >= elements(tile.vector_bytes, depth)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
-from tilewise.backends.cpu.kernels.dots.text import ROWS, TURNED, across, keep, rows_function, widest
+from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, across, keep, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
-from tilewise.backends.cpu.kernels.shared.ir import Function, Operand, Table, module
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, Operand, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
 
@@ -24,29 +24,36 @@ COPY, ROWS_OF = "ptr N, i64 row_n, i64 k, ptr to", f"{PARAMS}, i64 rows, i64 col
 def short_dots_module(a: Arithmetic) -> str:
     dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in range(1, widest(a) + 1)]
     return module(
-        [*dots, Table("dots", [x.name for x in dots]), _copied(a), _less(a), rows_function(a, PARAMS, "i32"), _run(a)]
+        [
+            *dots,
+            FunctionTable("dots", [x.name for x in dots]),
+            _copied(a),
+            _less(a),
+            rows_function(a, PARAMS, "i32"),
+            _run(a),
+        ]
     )
 
 
-def cells(f: Function, a: Arithmetic, source: DType, place: str, count: int) -> str:
-    """Elements as words hold them: bytes as they are, or 16 bits each."""
+def cells(f: IRFunction, a: Arithmetic, source: DType, place: str, count: int) -> str:
+    """Elements as 32-bit words hold them: bytes as they are, or 16 bits each."""
     kind, cell = vector(scalar_kind(source), count), vector(f"i{32 // a.deep}", count)
     raw = f.load(kind, place, source.itemsize)
     return raw if kind == cell else f.op(f"{'sext' if source.kind == 'i' else 'zext'} {kind} {raw} to {cell}")
 
 
-def raised(f: Function, a: Arithmetic, found: str, count: int) -> str:
+def raised(f: IRFunction, a: Arithmetic, found: str, count: int) -> str:
     """As unsigned bytes, 128 higher, where the instruction wants that."""
     return f.op(f"xor {vector('i8', count)} {found}, {HIGH_BITS}") if a.flips else found
 
 
-def as_words(f: Function, a: Arithmetic, found: str) -> str:
+def as_words(f: IRFunction, a: Arithmetic, found: str) -> str:
     return f.op(f"bitcast {vector(f'i{32 // a.deep}', a.deep * a.lanes)} {found} to {a.vector}")
 
 
-def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
+def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
     """rows × columns dot products of length k; copied columns are `column` words apart."""
-    f = Function(f"dot{rows}x{columns}", PARAMS)
+    f = IRFunction(f"dot{rows}x{columns}", PARAMS)
     places = [(row, col) for row in range(rows) for col in range(columns)]
     unroll, each = 2 if len(places) < 8 else 1, a.deep * a.lanes
     ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
@@ -82,9 +89,9 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     return f
 
 
-def _copied(a: Arithmetic) -> Function:
+def _copied(a: Arithmetic) -> IRFunction:
     """One column of N, side by side, in words; the last vector, if it is not full, begins with zeros."""
-    f = Function("copied", COPY)
+    f = IRFunction("copied", COPY)
     each, cell = a.deep * a.lanes, f"i{32 // a.deep}"
     whole = f.mul(f.div("%k", each), each)
     shift = f.sub(each, f.sub("%k", whole))  # how far behind its place an element of the last vector lies
@@ -101,16 +108,16 @@ def _copied(a: Arithmetic) -> Function:
             found = as_words(f, a, cells(f, a, a.source_n, f.at(a.element_n, "%N", i.index), each))
             f.store(a.vector, found, f.at(cell, "%to", i.index), 4)
 
-    f.either(f.test("eq", "%row_n", 1), side_by_side, lambda: one_by_one("0", whole, "0", TURNED))
+    f.either(f.test("eq", "%row_n", 1), side_by_side, lambda: one_by_one("0", whole, "0", COPIED))
     with f.when(f.test("slt", whole, "%k")):
         f.store(a.vector, "zeroinitializer", f.at(cell, "%to", whole), 4)
         one_by_one(whole, "%k", shift, 1)
     return f
 
 
-def _less(a: Arithmetic) -> Function:
+def _less(a: Arithmetic) -> IRFunction:
     """128 times the sum of a copied column: what an M that is 128 higher makes too much."""
-    f = Function("less", "ptr column, i64 words", result="i32")
+    f = IRFunction("less", "ptr column, i64 words", result="i32")
     if not a.flips:
         f.do("ret i32 0")
         return f
@@ -122,9 +129,9 @@ def _less(a: Arithmetic) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of rows."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
     each = a.deep * a.lanes
     column = f.mul(f.div(f.add(k, each - 1), each), a.lanes)

@@ -9,14 +9,14 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, sh
 from tilewise.core.blocking import FEW, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-IDEA = "a few rows of short integers; N is read where it lies, and woven in registers"
+IDEA = "a few rows of short integers; N is read where it lies, and interleaved in registers"
 MOST = 2 * FEW  # rows
 NEAR = 2**18  # bytes of N that come from a cache anyway
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    words = deep(problem, tile)
-    wide = words > 1 and view.n >= words * tile.vector_bytes // 4
+    depth = deep(problem, tile)
+    wide = depth > 1 and view.n >= depth * tile.vector_bytes // 4
     return wide and view.m <= MOST and view.n_along_n and view.p_along_n
 
 
@@ -40,5 +40,5 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     task_n = share(x.n, x.workers_a_member, block, 1 if x.m <= 2 else 2)
     tasks_n = -(-x.n // task_n)
     groups = a.groups(min(cut.KC, x.k))
-    packed = high * (groups + 1) * 4 + groups * block * 4  # and what is woven
+    packed = high * (groups + 1) * 4 + groups * block * 4  # and what is interleaved
     return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed + x.m * (task_n + block) * 4))

@@ -1,9 +1,9 @@
 """`short_rows`: a few rows of integers of one or two bytes, so N is read once, where it lies.
 
-As many rows of N as a word has elements are woven in registers, by instructions that stay within 128 bits; so the sums
-of a block of columns lie out of order until the last strip of k, and are put right then. The last block of a row may
-reach back into the one before; what it makes twice is written once. Where there are more rows than a tile has, the
-first tile leaves what it has woven for those below it.
+As many rows of N as a word has elements are interleaved in registers, by instructions that stay within 128 bits; so the
+sums of a block of columns are out of order until the last strip of k, and are reordered then. The last block of a row
+may reach back into the one before; what it makes twice is written once. Where there are more rows than a tile has, the
+first tile leaves what it has interleaved for those below it.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
 from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
-from tilewise.backends.cpu.kernels.shared.ir import Function, Table, module
+from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
 
 QUARTER = 4  # words in 128 bits
-PARAMS = "i64 kc, ptr M, ptr N, i64 row_n, ptr sums, i64 row_s, i1 first, ptr woven"
+PARAMS = "i64 kc, ptr M, ptr N, i64 row_n, ptr sums, i64 row_s, i1 first, ptr interleaved"
 
 STRIP, STRAIGHTEN = f"i64 rows, i64 cols, {PARAMS}", "ptr sums, i64 blocks"
 
 
 def short_rows_module(a: Arithmetic) -> str:
     most = tile_rows(a)
-    tiles = [_Tile(a, rows, way).function() for way in ("alone", "below") for rows in range(1, most + 1)]
-    tiles.append(_Tile(a, most, "above").function())
-    table = Table("tiles", [tile.name for tile in tiles])
+    tiles = [_InterleavedTile(a, rows, role).function() for role in ("alone", "below") for rows in range(1, most + 1)]
+    tiles.append(_InterleavedTile(a, most, "above").function())
+    table = FunctionTable("tiles", [tile.name for tile in tiles])
     pack_m = interleave_function(a, "pack_m", most, a.source_m, sums=a.flips)
     return module([pack_m, *tiles, table, write_function(a), _straighten(a), _strip(a), _run(a)])
 
 
-class _Tile:
-    """Some rows against a block of columns, `kc` of k: alone, or above others, for which it keeps what it weaves."""
+class _InterleavedTile:
+    """Some rows against a block of columns, `kc` of k: alone, or above others, which read what it interleaves."""
 
-    def __init__(self, a: Arithmetic, rows: int, way: str) -> None:
-        self.a, self.rows, self.way, self.block = a, rows, way, a.deep * a.lanes
-        self.f = Function(f"{way}{rows}", PARAMS)
+    def __init__(self, a: Arithmetic, rows: int, role: str) -> None:
+        self.a, self.rows, self.role, self.block = a, rows, role, a.deep * a.lanes
+        self.f = IRFunction(f"{role}{rows}", PARAMS)
 
-    def function(self) -> Function:
+    def function(self) -> IRFunction:
         a, f = self.a, self.f
         self.words = f.at("i32", "%M", tile_rows(a) if a.flips else 0)  # behind what sums start from
         whole, places = f.div("%kc", a.deep), self.places()
         with f.loop(0, whole, 1, [("ptr", "%N"), *((a.vector, x) for x in self.start(places))]) as g:
-            lines = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.deep)]
+            rows_n = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.deep)]
             after = f.at(a.element_n, g.values[0], f.mul("%row_n", a.deep))
-            g.next = [after, *self.step(g.index, lines, g.values[1:])]
+            g.next = [after, *self.step(g.index, rows_n, g.values[1:])]
         last = [("ptr", g.values[0]), *((a.vector, x) for x in g.values[1:])]
         with f.loop(f.mul(whole, a.deep), "%kc", a.deep, last) as t:  # M is 0 where there is no k
             left = f.sub(f.sub("%kc", t.index), 1)
-            lines = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.deep)]
-            t.next = [t.values[0], *self.step(whole, lines, t.values[1:])]
+            rows_n = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.deep)]
+            t.next = [t.values[0], *self.step(whole, rows_n, t.values[1:])]
         for total, place in zip(t.values[1:], places, strict=True):
             f.store(a.vector, total, place, 4)
         return f
@@ -75,33 +75,33 @@ class _Tile:
             result.append(value)
         return result
 
-    def step(self, group: str, lines: list[str], sums: list[str]) -> list[str]:
+    def step(self, group: str, rows_n: list[str], sums: list[str]) -> list[str]:
         """One word of k more."""
         a, f = self.a, self.f
-        woven = self.woven(group, lines)
+        interleaved = self.interleaved(group, rows_n)
         result = []
         for row in range(self.rows):
             word = f.load("i32", f.at("i32", self.words, f.mul(group, tile_rows(a)), row), 4)
             m = f.splat(a.kind, word, a.lanes)
-            for v, n in enumerate(woven):
+            for v, n in enumerate(interleaved):
                 pair = (n, m) if a.flips else (m, n)  # it is N that is 128 higher here
                 result.append(dot(f, a, sums[row * a.deep + v], *pair))
         return result
 
-    def woven(self, group: str, lines: list[str]) -> list[str]:
+    def interleaved(self, group: str, rows_n: list[str]) -> list[str]:
         a, f = self.a, self.f
-        kept = [f.at("i32", "%woven", f.mul(group, self.block), v * a.lanes) for v in range(a.deep)]
-        if self.way == "below":
+        kept = [f.at("i32", "%interleaved", f.mul(group, self.block), v * a.lanes) for v in range(a.deep)]
+        if self.role == "below":
             return [f.load(a.vector, place, 4) for place in kept]
-        found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in lines]
-        words = [as_words(f, a, x) for x in weave(f, a, found)]
-        if self.way == "above":
+        found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in rows_n]
+        words = [as_words(f, a, x) for x in interleave(f, a, found)]
+        if self.role == "above":
             for x, place in zip(words, kept, strict=True):
                 f.store(a.vector, x, place, 4)
         return words
 
 
-def weave(f: Function, a: Arithmetic, rows: list[str]) -> list[str]:
+def interleave(f: IRFunction, a: Arithmetic, rows: list[str]) -> list[str]:
     """Rows of elements as vectors of words, each word the elements of one column. Vector v holds, of every 4 · deep
     columns, the v-th four."""
     bits, count = 32 // a.deep, a.deep * a.lanes
@@ -113,7 +113,7 @@ def weave(f: Function, a: Arithmetic, rows: list[str]) -> list[str]:
     return [f.op(f"bitcast <{count // 2} x i16> {x} to <{count} x i8>") for x in words]
 
 
-def _unpacked(f: Function, x: str, y: str, bits: int, count: int) -> list[str]:
+def _unpacked(f: IRFunction, x: str, y: str, bits: int, count: int) -> list[str]:
     """punpckl and punpckh (zip1, zip2): the lower and the upper halves of each 128 bits, alternating."""
     kind, each = vector(f"i{bits}", count), 128 // bits
     result = []
@@ -123,9 +123,9 @@ def _unpacked(f: Function, x: str, y: str, bits: int, count: int) -> list[str]:
     return result
 
 
-def _straighten(a: Arithmetic) -> Function:
+def _straighten(a: Arithmetic) -> IRFunction:
     """The sums of blocks of columns, put in their columns' order."""
-    f = Function("straighten", STRAIGHTEN)
+    f = IRFunction("straighten", STRAIGHTEN)
     kind = vector("i32", QUARTER)
     with f.loop(0, "%blocks") as b:
         base = f.at("i32", "%sums", f.mul(b.index, a.deep * a.lanes))
@@ -136,9 +136,9 @@ def _straighten(a: Arithmetic) -> Function:
     return f
 
 
-def _strip(a: Arithmetic) -> Function:
+def _strip(a: Arithmetic) -> IRFunction:
     """All rows against a strip of N, whose M lies packed: whole blocks, and one that ends with the last column."""
-    f = Function("strip", STRIP)
+    f = IRFunction("strip", STRIP)
     high, block = tile_rows(a), a.deep * a.lanes
     panel = f.mul(a.emit_rows_n(f, a.emit_groups(f, "%kc")), high)
     several = f.test("sgt", "%rows", high)
@@ -156,28 +156,28 @@ def _strip(a: Arithmetic) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of columns of one member's P, all of k, all rows."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, tasks_n, task_n, KC = job.words("m", "k", "n", "tasks_n", "task_n", "KC")
-    row_m, col_m, row_n, row_p, onto = job.words("row_m", "col_m", "row_n", "row_p", "onto")
+    m, k, n, tasks_n, task_n, KC = job.fields("m", "k", "n", "tasks_n", "task_n", "KC")
+    row_m, col_m, row_n, row_p, onto = job.fields("row_m", "col_m", "row_n", "row_p", "onto")
     j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
     cols, block = f.lower(f.sub(n, j0), task_n), a.deep * a.lanes
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     row_s = f.add(task_n, block)
-    woven = f.at("i32", space, f.mul(m, row_s))
-    packed = f.at("i32", woven, f.mul(a.emit_groups(f, f.lower(KC, k)), block))
+    interleaved = f.at("i32", space, f.mul(m, row_s))
+    packed = f.at("i32", interleaved, f.mul(a.emit_groups(f, f.lower(KC, k)), block))
     with f.loop(0, k, KC) as p:
         kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
         strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
         f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=packed)
         f.invoke("strip", STRIP, rows=m, cols=cols, kc=kc, M=packed, N=strip_n, row_n=row_n, sums=space,
-            row_s=row_s, first=first, woven=woven)  # fmt: skip
+            row_s=row_s, first=first, interleaved=interleaved)  # fmt: skip
     blocks = f.div(f.add(cols, block - 1), block)
     with f.loop(0, m) as i:
         f.invoke("straighten", STRAIGHTEN, sums=f.at("i32", space, f.mul(i.index, row_s)), blocks=blocks)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.backends.cpu.kernels.shared.job import job_of
-from tilewise.backends.cpu.kernels.structured.text import Cells, structured_module
+from tilewise.backends.cpu.kernels.structured.text import StructuredArithmetic, structured_module
 from tilewise.backends.cpu.runtime import compile, workspace
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
@@ -22,12 +22,12 @@ ROUNDS = 200_000  # 3 ms to 7 ms
 
 
 @lru_cache(maxsize=128)
-def _compiled(c: Cells) -> dict[str, int]:
+def _compiled(c: StructuredArithmetic) -> dict[str, int]:
     return compile.load(structured_module(c), c.target)
 
 
-def cells_of(algebra: StructuredAlgebra) -> Cells:
-    return Cells(algebra, host_target())
+def cells_of(algebra: StructuredAlgebra) -> StructuredArithmetic:
+    return StructuredArithmetic(algebra, host_target())
 
 
 def multiply(algebra: StructuredAlgebra, M: Sequence[Array], N: Sequence[Array], P: Sequence[Array]) -> None:

@@ -17,7 +17,7 @@ from tilewise.algebra.program import Program, run, step_of
 from tilewise.algebra.program_llvm import Registers
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_llvm import constant, scalar_kind, vector
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.runtime.target import Target
 
@@ -26,7 +26,7 @@ SIZES = (1, 2, 4, 8)  # of the elements that are packed
 
 
 @dataclass(frozen=True)
-class Cells:
+class StructuredArithmetic:
     """What a kernel computes: the algebra, on a machine."""
 
     algebra: StructuredAlgebra
@@ -72,17 +72,17 @@ class Cells:
         return [vector(kind, self.lanes) for kind in self.kinds]
 
 
-def structured_module(c: Cells) -> str:
+def structured_module(c: StructuredArithmetic) -> str:
     moving = [made(size) for size in sorted({d.itemsize for d in c.dtypes}) for made in (_pack, _unpack)]
     return module([_tile(c), _run(c), _limit(c), *moving])
 
 
-def _fields(c: Cells) -> str:
+def _fields(c: StructuredArithmetic) -> str:
     return ", ".join(f"ptr {operand}{i}" for operand in "MNP" for i in range(len(c.dtypes)))
 
 
-def _tile(c: Cells) -> Function:
-    f = Function("tile", f"i64 kc, i1 first, {_fields(c)}")
+def _tile(c: StructuredArithmetic) -> IRFunction:
+    f = IRFunction("tile", f"i64 kc, i1 first, {_fields(c)}")
     rows, vectors = c.tile
     places, carry = [], []
     for cell in range(rows * vectors):
@@ -100,7 +100,7 @@ def _tile(c: Cells) -> Function:
     return f
 
 
-def _steps(c: Cells, f: Function, k: str, values: list[str]) -> list[str]:
+def _steps(c: StructuredArithmetic, f: IRFunction, k: str, values: list[str]) -> list[str]:
     """All cells of the tile, one k further."""
     rows, vectors = c.tile
     fields, result = len(c.dtypes), list(values)
@@ -122,11 +122,11 @@ def _steps(c: Cells, f: Function, k: str, values: list[str]) -> list[str]:
     return result
 
 
-def _run(c: Cells) -> Function:
+def _run(c: StructuredArithmetic) -> IRFunction:
     """Task t: its panels of M (as many as `task_m`, of `m`), every panel of N (of `n`), all of k."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, task_m = job.words("m", "k", "n", "task_m")
+    m, k, n, task_m = job.fields("m", "k", "n", "task_m")
     start = f.mul("%task", task_m)
     stop = f.lower(f.add(start, task_m), m)
     bases = {}
@@ -148,11 +148,11 @@ def _run(c: Cells) -> Function:
     return f
 
 
-def _pack(size: int) -> Function:
-    """Task t: panel t of `width` (word n) lanes; strides in bytes from lane to lane and from k to k."""
-    f = Function(f"pack{size}", TASK_PARAMS, public=True)
+def _pack(size: int) -> IRFunction:
+    """Task t: panel t of `width` (field n) lanes; strides in bytes from lane to lane and from k to k."""
+    f = IRFunction(f"pack{size}", TASK_PARAMS, public=True)
     job = JobReader(f)
-    lanes, k, width, lane_bytes, k_bytes = job.words("m", "k", "n", "row_m", "col_m")
+    lanes, k, width, lane_bytes, k_bytes = job.fields("m", "k", "n", "row_m", "col_m")
     source, target = job.pointer("M"), job.pointer("P")
     first, last, kind = f.mul("%task", width), f.sub(lanes, 1), f"i{8 * size}"
     panel = f.at(kind, target, f.mul(first, k))
@@ -179,12 +179,12 @@ def _pack(size: int) -> Function:
     return f
 
 
-def _unpack(size: int) -> Function:
-    """Task t: rows t · MR … of P (m × n, strides in bytes), from tiles of MR × NR (words task_m, task_n)."""
-    f, kind = Function(f"unpack{size}", TASK_PARAMS, public=True), f"i{8 * size}"
+def _unpack(size: int) -> IRFunction:
+    """Task t: rows t · MR … of P (m × n, strides in bytes), from tiles of MR × NR (fields task_m, task_n)."""
+    f, kind = IRFunction(f"unpack{size}", TASK_PARAMS, public=True), f"i{8 * size}"
     job = JobReader(f)
-    m, n, MR, NR, row_bytes, col_bytes = job.words("m", "n", "task_m", "task_n", "row_p", "col_p")
-    source, target, panels = job.pointer("M"), job.pointer("P"), job.word("k")
+    m, n, MR, NR, row_bytes, col_bytes = job.fields("m", "n", "task_m", "task_n", "row_p", "col_p")
+    source, target, panels = job.pointer("M"), job.pointer("P"), job.field("k")
     top = f.mul("%task", MR)
     rows = f.lower(f.sub(m, top), MR)
     with f.loop(0, panels) as panel, f.loop(0, rows) as row:
@@ -198,14 +198,14 @@ def _unpack(size: int) -> Function:
     return f
 
 
-def _limit(c: Cells) -> Function:
+def _limit(c: StructuredArithmetic) -> IRFunction:
     """Every cell of a tile takes its neighbour's value in turn, `k` times: none can be left out or waits."""
-    f = Function("limit", TASK_PARAMS, public=True)
+    f = IRFunction("limit", TASK_PARAMS, public=True)
     job = JobReader(f)
     place, fields, cells = job.pointer("M"), len(c.dtypes), c.tile[0] * c.tile[1]
     x = [f.load(wide, place, 1) for wide in c.vectors]
     carry = list(zip(c.vectors, x, strict=True)) * cells
-    with f.loop(0, job.word("k"), 1, carry) as loop:
+    with f.loop(0, job.field("k"), 1, carry) as loop:
         values = list(loop.values)
         for cell in range(cells):
             mine, beside = (slice(i * fields, (i + 1) * fields) for i in (cell, (cell + 1) % cells))

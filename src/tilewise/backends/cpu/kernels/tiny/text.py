@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.runtime.address import data_field
@@ -18,11 +18,11 @@ def tiny_module(a: Arithmetic) -> str:
     return module([_member(a), _run(a), _enter(a, data_field())])
 
 
-def _member(a: Arithmetic) -> Function:
-    f = Function("member", ENTER)
+def _member(a: Arithmetic) -> IRFunction:
+    f = IRFunction("member", ENTER)
     job = JobReader(f)
-    m, k, n, onto = job.words("m", "k", "n", "onto")
-    row_m, col_m, row_n, col_n, row_p, col_p = job.words("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
+    m, k, n, onto = job.fields("m", "k", "n", "onto")
+    row_m, col_m, row_n, col_n, row_p, col_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
     fresh = f.test("eq", onto, 0)
     lined_up = f.both(f.test("eq", col_n, 1), f.test("eq", col_p, 1))
 
@@ -68,11 +68,11 @@ def _member(a: Arithmetic) -> Function:
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a run of members of the stack, `task_m` of them."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    each, members = job.words("task_m", "members")
+    each, members = job.fields("task_m", "members")
     start = f.mul("%task", each)
     with f.loop(start, f.lower(f.add(start, each), members)) as member:
         M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member.index, a.bytes) for name in ("M", "N", "P"))
@@ -80,9 +80,9 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _enter(a: Arithmetic, data_field: int) -> Function:
-    """The short way in: one product, whose operands come as array objects."""
-    f = Function("enter", ENTER, public=True)
+def _enter(a: Arithmetic, data_field: int) -> IRFunction:
+    """The entry for one product; its operands come as array objects."""
+    f = IRFunction("enter", ENTER, public=True)
     places = f.data_of(data_field, "M", "N", "P")
     f.invoke("member", ENTER, M=places[0], N=places[1], P=places[2])
     return f

@@ -37,8 +37,10 @@ class Look:
         size = edges.dtype.itemsize
         counts = [x.size if x.itemsize == size else 0 for x in (M, N)]  # what a narrower dtype holds is a weight
         natural = 2 ** (8 * size)
-        self.words = (ctypes.c_uint64 * len(RECORD))(*counts, edges.lightest % natural, edges.heaviest - edges.lightest)
-        self.record = ctypes.addressof(self.words)
+        self.fields = (ctypes.c_uint64 * len(RECORD))(
+            *counts, edges.lightest % natural, edges.heaviest - edges.lightest
+        )
+        self.record = ctypes.addressof(self.fields)
         self.function = _compiled(size)["within"]
         self._called = _called(size, sum(counts) <= FEW) if data_field() else None
 

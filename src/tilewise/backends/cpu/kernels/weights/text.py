@@ -6,9 +6,9 @@ side by side, in whatever order.
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import Function, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 
-RECORD = ("count_m", "count_n", "lightest", "most")  # its words: elements of each operand, and the range
+RECORD = ("count_m", "count_n", "lightest", "most")  # its fields: elements of each operand, and the range
 VECTOR = 64  # bytes that are looked at together
 
 
@@ -23,9 +23,9 @@ class _Look:
     def __init__(self, kind: str, lanes: int) -> None:
         self.kind, self.lanes, self.vector = kind, lanes, f"<{lanes} x {kind}>"
 
-    def farthest(self) -> Function:
+    def farthest(self) -> IRFunction:
         """How far above the lightest the farthest of `count` elements is."""
-        f = Function("farthest", "ptr X, i64 count, i64 lightest", result="i64")
+        f = IRFunction("farthest", "ptr X, i64 count, i64 lightest", result="i64")
         kind, vector = self.kind, self.vector
         lightest = "%lightest" if kind == "i64" else f.op(f"trunc i64 %lightest to {kind}")
         all_lightest = f.splat(kind, lightest, self.lanes)
@@ -40,13 +40,13 @@ class _Look:
         f.do(f"ret i64 {s.values[0] if kind == 'i64' else f.op(f'zext {kind} {s.values[0]} to i64')}")
         return f
 
-    def _higher(self, f: Function, kind: str, x: str, y: str) -> str:
+    def _higher(self, f: IRFunction, kind: str, x: str, y: str) -> str:
         shape = f"v{self.lanes}{self.kind}" if kind == self.vector else self.kind
         return f.call(kind, f"llvm.umax.{shape}", [(kind, x), (kind, y)])
 
 
-def _within() -> Function:
-    f = Function("within", "ptr record, ptr M, ptr N", public=True, result="i64")
+def _within() -> IRFunction:
+    f = IRFunction("within", "ptr record, ptr M, ptr N", public=True, result="i64")
     count_m, count_n, lightest, most = (f.load("i64", f.at("i64", "%record", number)) for number in range(len(RECORD)))
     sides = []
     for name, count in (("M", count_m), ("N", count_n)):
@@ -57,8 +57,8 @@ def _within() -> Function:
     return f
 
 
-def _within_arrays(data_field: int) -> Function:
-    f = Function("within_arrays", "ptr record, ptr M, ptr N", public=True, result="i64")
+def _within_arrays(data_field: int) -> IRFunction:
+    f = IRFunction("within_arrays", "ptr record, ptr M, ptr N", public=True, result="i64")
     M, N = f.data_of(data_field, "M", "N")
     f.do(f"ret i64 {f.op(f'call i64 @within(ptr %record, ptr {M}, ptr {N})')}")
     return f

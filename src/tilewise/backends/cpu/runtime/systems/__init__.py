@@ -1,6 +1,6 @@
-"""What an operating system is asked for: threads and cores. One file a system, all with the same names.
+"""Threads and cores of an operating system: one file a system, all with the same methods.
 
-What concerns threads writes calls of the system into a function's IR; `cores` is asked from Python.
+Methods for threads write calls of the system into a function's IR; `cores` is called from Python.
 """
 
 from __future__ import annotations
@@ -8,36 +8,51 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+
+
+class CoresOfThreads(Protocol):
+    """Calls of the system, written into a function's IR, for where threads run."""
+
+    def core(self, f: IRFunction) -> str:
+        """The core that this thread is on, as an i64."""
+
+    def thread(self, f: IRFunction) -> str:
+        """This thread's handle, for the two that follow, as an i64."""
+
+    def affinity(self, f: IRFunction, thread: str, mask: str) -> str:
+        """Writes a bit for each core that a thread may use; whether the call succeeded, as an i1."""
+
+    def set_affinity(self, f: IRFunction, thread: str, mask: str) -> None:
+        """The thread may use only these cores."""
 
 
 class System(Protocol):
-    """`lock`, `sleepers` and `thread` are addresses of words of the pool, large enough for any system's own."""
+    """`lock`, `condition` and `thread` are addresses in the pool, with room for any system's objects."""
 
     @property
     def cores_of_threads(self) -> CoresOfThreads | None:
-        """None where nobody tells: then no thread is sent anywhere."""
+        """None where the system has no such calls: then no affinity is changed."""
 
-    def prepare(self, f: Function, lock: str, sleepers: str) -> None:
-        """Make a lock, and a place to sleep under it."""
+    def prepare(self, f: IRFunction, lock: str, condition: str) -> None:
+        """Initialise a lock and a condition variable."""
 
-    def acquire(self, f: Function, lock: str) -> None: ...
+    def acquire(self, f: IRFunction, lock: str) -> None: ...
 
-    def release(self, f: Function, lock: str) -> None: ...
+    def release(self, f: IRFunction, lock: str) -> None: ...
 
-    def sleep(self, f: Function, sleepers: str, lock: str) -> None:
-        """Let go of the lock, sleep until woken (or for no reason), take the lock again."""
+    def sleep(self, f: IRFunction, condition: str, lock: str) -> None:
+        """Release the lock, sleep until woken (or spuriously), acquire the lock again."""
 
-    def wake_all(self, f: Function, sleepers: str) -> None: ...
+    def wake_all(self, f: IRFunction, condition: str) -> None: ...
 
-    def give_way(self, f: Function) -> None:
+    def yield_core(self, f: IRFunction) -> None:
         """Let another thread have this core."""
 
-    def start(self, f: Function, thread: str, function: str, argument: str) -> str:
-        """A new thread, whose handle goes to the word at `thread`; whether there is one, as an i1."""
+    def start(self, f: IRFunction, thread: str, function: str, argument: str) -> str:
+        """Start a thread and store its handle at `thread`; whether that succeeded, as an i1."""
 
-    def join(self, f: Function, handle: str) -> None:
+    def join(self, f: IRFunction, handle: str) -> None:
         """Wait for a thread's end; `handle` is what `start` left."""
 
     def cores(self) -> int:
@@ -49,10 +64,10 @@ def system_of(platform: str = sys.platform) -> System:
         from tilewise.backends.cpu.runtime.systems.windows import Windows
 
         return Windows()
-    if platform == "darwin":
-        from tilewise.backends.cpu.runtime.systems.macos import MacOS
+    if platform == "darwin":  # it has no affinity; slow cores count too, and take fewer tasks
+        from tilewise.backends.cpu.runtime.systems.posix import Posix
 
-        return MacOS()
+        return Posix()
     from tilewise.backends.cpu.runtime.systems.linux import Linux
 
     return Linux()

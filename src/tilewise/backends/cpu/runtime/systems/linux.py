@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tilewise.backends.cpu.kernels.shared.ir import Function
-from tilewise.backends.cpu.runtime.pool_words import MASK_WORDS
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.backends.cpu.runtime.pool_layout import MASK_SIZE
 from tilewise.backends.cpu.runtime.systems.posix import Posix
 
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 class LinuxCores:
-    def core(self, f: Function) -> str:
+    def core(self, f: IRFunction) -> str:
         return f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64")
 
-    def itself(self, f: Function) -> str:
+    def thread(self, f: IRFunction) -> str:
         return f.call("i64", "pthread_self", [])
 
-    def ask(self, f: Function, thread: str, mask: str) -> str:
-        answer = f.call("i32", "pthread_getaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+    def affinity(self, f: IRFunction, thread: str, mask: str) -> str:
+        answer = f.call("i32", "pthread_getaffinity_np", [("i64", thread), ("i64", 8 * MASK_SIZE), ("ptr", mask)])
         return f.op(f"icmp eq i32 {answer}, 0")
 
-    def allow(self, f: Function, thread: str, mask: str) -> None:
-        f.call("i32", "pthread_setaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+    def set_affinity(self, f: IRFunction, thread: str, mask: str) -> None:
+        f.call("i32", "pthread_setaffinity_np", [("i64", thread), ("i64", 8 * MASK_SIZE), ("ptr", mask)])
 
 
 class Linux(Posix):

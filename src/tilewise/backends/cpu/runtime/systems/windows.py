@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import Function
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 
 FOREVER = -1
 
@@ -21,26 +21,26 @@ class Windows:
     def kernel32(self) -> Any:
         return self._kernel32 or ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
 
-    def prepare(self, f: Function, lock: str, sleepers: str) -> None:
+    def prepare(self, f: IRFunction, lock: str, condition: str) -> None:
         f.call("void", "InitializeSRWLock", [("ptr", lock)])
-        f.call("void", "InitializeConditionVariable", [("ptr", sleepers)])
+        f.call("void", "InitializeConditionVariable", [("ptr", condition)])
 
-    def acquire(self, f: Function, lock: str) -> None:
+    def acquire(self, f: IRFunction, lock: str) -> None:
         f.call("void", "AcquireSRWLockExclusive", [("ptr", lock)])
 
-    def release(self, f: Function, lock: str) -> None:
+    def release(self, f: IRFunction, lock: str) -> None:
         f.call("void", "ReleaseSRWLockExclusive", [("ptr", lock)])
 
-    def sleep(self, f: Function, sleepers: str, lock: str) -> None:
-        f.call("i32", "SleepConditionVariableSRW", [("ptr", sleepers), ("ptr", lock), ("i32", FOREVER), ("i32", 0)])
+    def sleep(self, f: IRFunction, condition: str, lock: str) -> None:
+        f.call("i32", "SleepConditionVariableSRW", [("ptr", condition), ("ptr", lock), ("i32", FOREVER), ("i32", 0)])
 
-    def wake_all(self, f: Function, sleepers: str) -> None:
-        f.call("void", "WakeAllConditionVariable", [("ptr", sleepers)])
+    def wake_all(self, f: IRFunction, condition: str) -> None:
+        f.call("void", "WakeAllConditionVariable", [("ptr", condition)])
 
-    def give_way(self, f: Function) -> None:
+    def yield_core(self, f: IRFunction) -> None:
         f.call("i32", "SwitchToThread", [])
 
-    def start(self, f: Function, thread: str, function: str, argument: str) -> str:
+    def start(self, f: IRFunction, thread: str, function: str, argument: str) -> str:
         plain: list[tuple[str, str | int]] = [("ptr", "null"), ("i64", 0)]
         handle = f.call(
             "ptr", "CreateThread", [*plain, ("ptr", function), ("ptr", argument), ("i32", 0), ("ptr", "null")]
@@ -48,7 +48,7 @@ class Windows:
         f.store("ptr", handle, thread)
         return f.op(f"icmp ne ptr {handle}, null")
 
-    def join(self, f: Function, handle: str) -> None:
+    def join(self, f: IRFunction, handle: str) -> None:
         thread = f.op(f"inttoptr i64 {handle} to ptr")
         f.call("i32", "WaitForSingleObject", [("ptr", thread), ("i32", FOREVER)])
         f.call("i32", "CloseHandle", [("ptr", thread)])

@@ -1,4 +1,4 @@
-"""`little`: rows of N and of P side by side, M with any strides; for what lies in the caches, or has few rows."""
+"""`unpacked`: rows of N and of P side by side, M with any strides; for what lies in the caches, or has few rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDEA = "everything lies in the caches; M and N are read where they lie"
 STEPS = 2**23  # times bytes, up to which packing costs more than it brings: 128³ in float32
 PANELS = 6  # of M's rows, up to which a packed N is read too seldom
 SECOND_CACHE = 2**20  # bytes that it holds of each operand
-FAR_N = 2**20  # bytes of N that a few rows wait for, where it is not asked for ahead; one tile of rows waits for more
+FAR_N = 2**20  # bytes of N that a few rows wait for, where it is not prefetched; one tile of rows waits for more
 DEPTH = 512  # of a strip of k
 P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
 N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
@@ -66,21 +66,21 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""
     far = view.k * n > (FAR_N if view.m > tile.MR else FAR_N * 5 // 4)
     if 3 < view.m <= FEW and far and view.n >= 4 * tile.NR and not tile.neon:
-        return ""  # `few_rows` asks for N ahead
+        return ""  # `few_rows` prefetches N
     few = view.m <= PANELS * tile.MR
     return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether P is small and k long, so that M and N are read once and nothing is left to be packed for. One row of a
-    few columns goes by `few_rows` on NEON, which asks for rows of N ahead (1x10^5x16 of float32 2.7 times as fast)."""
+    few columns goes by `few_rows` on NEON, which prefetches rows of N (1x10^5x16 of float32 2.7 times as fast)."""
     one_row = tile.neon and view.m == 1 and view.n > 3 and problem.dtype.kind == "f" and multiplies(problem)
     return view.k >= TALL_K and view.m <= FEW and view.n * problem.dtype.itemsize <= THIN_N and not one_row
 
 
 def _writes_more_than_it_reads(view: View, n: int) -> bool:
-    """On NEON, of `n` bytes a row of P: whether P is the cost and large, so that `packed_n`'s tiles, each of which asks
-    for its cells of P before it makes them, are the faster (155x10x1243 of float32 1.17 times, 987x14x2174 of float64
+    """On NEON, of `n` bytes a row of P: whether P is the cost and large, so that `packed_n`'s tiles, each of which
+    prefetches its cells of P, are the faster (155x10x1243 of float32 1.17 times, 987x14x2174 of float64
     1.44 times; 73x14x161 0.96 times)."""
     wide = view.m * n >= WIDE_P and n >= WIDE_ROW
     shallow = 1 < view.k <= SHALLOWEST or (wide and view.k <= SHALLOW)

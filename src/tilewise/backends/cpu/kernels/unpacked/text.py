@@ -1,4 +1,4 @@
-"""`little`: everything lies in the caches, so packing would cost more than it brings.
+"""`unpacked`: everything lies in the caches, so packing would cost more than it brings.
 
 Tiles take M and N where they lie, and are as high and as wide as rows and columns divide evenly. A strip of KC rows of
 N is walked along its columns; the tiles below each other find the same piece of it in the first cache. It is touched
@@ -8,13 +8,13 @@ into stretches, whose sums `reduce` adds up.
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.little.model import N_NEAR, P_NEAR
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
-from tilewise.backends.cpu.kernels.shared.ir import Function, Numbers, module
+from tilewise.backends.cpu.kernels.shared.ir import IRFunction, Numbers, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.unpacked.model import N_NEAR, P_NEAR
 from tilewise.backends.cpu.runtime.address import data_field
 
 LINE = 64  # bytes
@@ -25,7 +25,7 @@ PIECE = "ptr job, ptr M, ptr N, ptr P, i64 i0, i64 j0, i64 begin, i64 end, i64 r
 TOUCH = "ptr N, i64 row_n, i64 cols, i64 kc"
 
 
-def little_module(a: Arithmetic) -> str:
+def unpacked_module(a: Arithmetic) -> str:
     grids = (part for form in forms(a) for part in grid_functions(a, form))
     places = Numbers("places", PLACES)
     sums = [write_function(a), reduce_function(a)]
@@ -37,9 +37,9 @@ def forms(a: Arithmetic) -> list[ExactForm]:
     return [ExactForm(1, 1), ExactForm(1, 1, along_k=True)] if a.target.by_lane and a.fused else [ExactForm(1, 1)]
 
 
-def _is_new() -> Function:
+def _is_new() -> IRFunction:
     """Whether an N was not among the last few: then it may lie in no cache. It is remembered from here on."""
-    f = Function("is_new", "ptr N", result="i1")
+    f = IRFunction("is_new", "ptr N", result="i1")
     key = f.op("ptrtoint ptr %N to i64")
     spread = f.op(f"mul i64 {key}, {SPREAD}")
     place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - PLACES.bit_length()}"))
@@ -49,37 +49,37 @@ def _is_new() -> Function:
     return f
 
 
-def _touch(a: Arithmetic) -> Function:
+def _touch(a: Arithmetic) -> IRFunction:
     """A byte of every line of a strip of N, along its rows: what comes from memory comes in one stream, which a machine
     foresees, where tiles take a piece of each row. Neoverse-N1 drops prefetches that wait for memory, so these are
     loads. Rows that follow each other are one."""
-    f = Function("touch", TOUCH)
+    f = IRFunction("touch", TOUCH)
     joined = f.test("eq", "%row_n", "%cols")
     rows = f.select(joined, "i64", 1, "%kc")
     length = f.mul(f.select(joined, "i64", f.mul("%cols", "%kc"), "%cols"), a.bytes)
     bulk = f.op(f"and i64 {length}, {-4 * LINE}")
     with f.loop(0, rows) as row:
         line = f.at(a.kind, "%N", f.mul(row.index, "%row_n"))
-        for start, stop, lines in (("0", bulk, 4), (bulk, length, 1)):
-            with f.loop(start, stop, lines * LINE) as at:
-                for u in range(lines):
+        for start, stop, count in (("0", bulk, 4), (bulk, length, 1)):
+            with f.loop(start, stop, count * LINE) as at:
+                for u in range(count):
                     f.op(f"load volatile i8, ptr {f.at('i8', line, f.add(at.index, u * LINE))}")
     return f
 
 
-def _run(a: Arithmetic) -> Function:
+def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P, or all of it and a stretch of k, whose sums are left apart."""
-    f = Function("run", TASK_PARAMS, public=True)
+    f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    tasks_m, tasks_n, tasks_k, task_k = job.words("tasks_m", "tasks_n", "tasks_k", "task_k")
+    tasks_m, tasks_n, tasks_k, task_k = job.fields("tasks_m", "tasks_n", "tasks_k", "task_k")
     stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
     rest = f.div(task, tasks_m)
     member = f.div(rest, tasks_n)
     M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member, a.bytes) for name in ("M", "N", "P"))
-    i0 = f.mul(f.rem(task, tasks_m), job.word("task_m"))
-    j0 = f.mul(f.rem(rest, tasks_n), job.word("task_n"))
-    k, n, row_p, onto = job.words("k", "n", "row_p", "onto")
-    size = f.mul(job.word("m"), n)
+    i0 = f.mul(f.rem(task, tasks_m), job.field("task_m"))
+    j0 = f.mul(f.rem(rest, tasks_n), job.field("task_n"))
+    k, n, row_p, onto = job.fields("k", "n", "row_p", "onto")
+    size = f.mul(job.field("m"), n)
     apart = f.at(a.kind, job.pointer("sums"), f.mul(f.add(f.mul(member, tasks_k), stretch), size))
     shared, begin = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
     first, end, row_p, onto = (
@@ -91,21 +91,21 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _enter(data_field: int) -> Function:
-    """The short way in: a product that is one task, whose operands come as array objects."""
-    f = Function("enter", ENTER, public=True)
+def _enter(data_field: int) -> IRFunction:
+    """The entry for a product that is one task; its operands come as array objects."""
+    f = IRFunction("enter", ENTER, public=True)
     M, N, P = f.data_of(data_field, "M", "N", "P")
-    k, row_p, onto = JobReader(f).words("k", "row_p", "onto")
+    k, row_p, onto = JobReader(f).fields("k", "row_p", "onto")
     f.invoke("piece", PIECE, M=M, N=N, P=P, i0=0, j0=0, begin=0, end=k, row_p=row_p, onto=onto)
     return f
 
 
-def _piece(a: Arithmetic) -> Function:
+def _piece(a: Arithmetic) -> IRFunction:
     """task_m rows of P from i0, task_n columns from j0: k from `begin` to `end`."""
-    f = Function("piece", PIECE)
+    f = IRFunction("piece", PIECE)
     job = JobReader(f)
-    m, k, n, task_m, task_n, KC = job.words("m", "k", "n", "task_m", "task_n", "KC")
-    row_m, col_m, row_n = job.words("row_m", "col_m", "row_n")
+    m, k, n, task_m, task_n, KC = job.fields("m", "k", "n", "task_m", "task_n", "KC")
+    row_m, col_m, row_n = job.fields("row_m", "col_m", "row_n")
     fresh = f.test("eq", "%onto", 0)
     rows, cols = f.lower(f.sub(m, "%i0"), task_m), f.lower(f.sub(n, "%j0"), task_n)
     M, N = f.at(a.kind, "%M", f.mul("%i0", row_m)), f.at(a.kind, "%N", "%j0")

@@ -1,0 +1,6 @@
+"""Products that lie in the caches whole."""
+
+from tilewise.backends.cpu.family import family
+from tilewise.backends.cpu.kernels.unpacked import model, text
+
+UNPACKED = family("unpacked", model, text.unpacked_module, KC=model.KC)
