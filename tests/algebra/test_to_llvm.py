@@ -13,10 +13,10 @@ from tilewise.algebra.expression import Expression, trace
 from tilewise.algebra.to_llvm import Renderer, commutes, exchanged, scalar_kind, vector
 from tilewise.algebra.to_numpy import numpy_function
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import Target, executable, host_target, plain_target, probed
 from tilewise.errors import DtypeError
+from tilewise.system.llvm_text import IRFunction, module
 
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 2.5, -3.25, 1e-30, 1e30, np.inf, -np.inf, np.nan]
 

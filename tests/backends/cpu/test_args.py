@@ -36,7 +36,7 @@ def test_the_lowest_k_wins_a_tie(shape: tuple[int, int, int], dtype: str, ring: 
     assert arg.dtype == np.int64
 
 
-def test_no_way_at_all_has_no_k() -> None:
+def test_no_config_has_no_k() -> None:
     W = np.full((5, 5), np.inf)
     P, arg = tw.matmul(W, W, semiring="min_plus", return_arg=True)
     assert np.isinf(P).all()
@@ -56,7 +56,7 @@ def test_stacks_and_vectors_have_args_too() -> None:
     assert P.shape == arg.shape == (10,)
 
 
-def test_what_cannot_have_an_arg_says_so() -> None:
+def test_a_product_without_an_arg_is_refused() -> None:
     M = np.ones((3, 3))
     with pytest.raises(UsageError, match="picks none"):
         tw.matmul(M, M, return_arg=True)

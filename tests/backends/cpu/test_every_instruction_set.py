@@ -143,13 +143,13 @@ def test_another_machines_instruction_set_is_refused_in_a_sentence(name: str) ->
 
 
 @pytest.fixture
-def asked_anew() -> None:
+def probed_again() -> None:
     host_target.cache_clear()
     yield
     host_target.cache_clear()
 
 
-@pytest.mark.usefixtures("asked_anew")
+@pytest.mark.usefixtures("probed_again")
 def test_avx512_is_refused_where_the_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     haswell = targets.Cpu("haswell", dict.fromkeys(("avx2", "fma", "f16c"), True), arm=False)
     monkeypatch.setattr(targets, "probed", lambda: haswell)
@@ -160,9 +160,9 @@ def test_avx512_is_refused_where_the_cpu_has_none(monkeypatch: pytest.MonkeyPatc
     assert (host_target().name, host_target().cpu) == ("avx2", "haswell")
 
 
-@pytest.mark.usefixtures("asked_anew")
+@pytest.mark.usefixtures("probed_again")
 @pytest.mark.parametrize(("arm", "best"), [(True, "neon"), (False, "generic")])
-def test_where_llvm_cannot_tell_the_features(arm: bool, best: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_llvm_cannot_detect_the_features(arm: bool, best: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import llvmlite.binding as llvm
 
     def refuses() -> dict[str, bool]:
@@ -221,15 +221,15 @@ if not is_arm():
 @pytest.mark.emulated
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_other_architectures_products_are_right(name: str, tmp_path: Path) -> None:
-    said = emulated(name, tmp_path, *SAMPLE)
-    assert "; 0 kernels compiled here" in said
-    print(f"seed {SEED}, emulated {said}")
+    output = emulated(name, tmp_path, *SAMPLE)
+    assert "; 0 kernels compiled here" in output
+    print(f"seed {SEED}, emulated {output}")
 
 
 @pytest.mark.emulated
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_two_thousand_of_the_other_architectures_products_are_right(name: str, tmp_path: Path) -> None:
-    said = emulated(name, tmp_path, "--random", "2000", "--sweep", "60", "--share", "0.3")
-    assert "; 0 kernels compiled here" in said
-    print(f"seed {SEED}, emulated {said}")
+    output = emulated(name, tmp_path, "--random", "2000", "--sweep", "60", "--share", "0.3")
+    assert "; 0 kernels compiled here" in output
+    print(f"seed {SEED}, emulated {output}")

@@ -57,7 +57,7 @@ def test_a_new_family_is_planned_printed_and_run(toy: CpuFamily) -> None:
         tw.plan(np.ones((6, 6)), np.ones((6, 6)), kernel="toy")
 
 
-def test_any_kernel_that_takes_a_product_can_be_asked_for() -> None:
+def test_any_kernel_that_takes_a_product_can_be_requested() -> None:
     rng = np.random.default_rng(1)
     M, N = rng.integers(-9, 9, (14, 40)).astype(np.float64), rng.integers(-9, 9, (40, 3)).astype(np.float64)
     for kernel in ("tiny", "dots", "unpacked", "few_rows", "few_columns", "packed_n", "packed"):

@@ -134,7 +134,7 @@ def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2", "neon"])
-def test_x86_asks_for_the_columns_it_packs_next(target: str, dtype: str) -> None:
+def test_x86_prefetches_the_columns_it_packs_next(target: str, dtype: str) -> None:
     """A row of a panel each time round, into the second cache; a Neoverse-N1 would multiply no more meanwhile."""
     a = of(target, "plus_times", dtype)
     for rows in range(a.MR // 2 + 1, a.MR):

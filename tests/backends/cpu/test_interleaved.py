@@ -95,8 +95,8 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
             except UsageError:
                 continue  # no instruction makes that, or it is not the kernel's shape
             right = (M.astype(np.int64) @ N.astype(np.int64) + 77 * onto).astype(problem.result.numpy)
-            told = f"{kernel} {name} {m}x{k}x{n} {types} {wanted} {ways}, seed {SEED}"
-            np.testing.assert_array_equal(P, right, told)
+            case = f"{kernel} {name} {m}x{k}x{n} {types} {wanted} {ways}, seed {SEED}"
+            np.testing.assert_array_equal(P, right, case)
             ran += 1
     assert ran or is_arm()
 

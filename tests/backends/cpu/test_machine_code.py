@@ -21,7 +21,6 @@ from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module
 from tilewise.backends.cpu.kernels.packed.text import packed_module
 from tilewise.backends.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import Numbers, module
 from tilewise.backends.cpu.kernels.unpacked.text import PLACES, _is_new, unpacked_module
 from tilewise.backends.cpu.run import run
 from tilewise.backends.cpu.runtime import compile
@@ -38,6 +37,7 @@ from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.problem import problem_of_shape
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning.choose import make_plan
+from tilewise.system.llvm_text import Numbers, module
 
 CASES = [("plus_times", "float32"), ("plus_times", "float64"), ("min_plus", "float32"), ("max_min", "float64"),
          ("min_plus", "int16"), ("plus_times", "int8"), ("plus_times", "float16"), ("plus_times", "bfloat16"),
@@ -83,12 +83,12 @@ def test_neon_compiles(ring: str, dtype: str) -> None:
         assert "store i64" in pack_bits_function(a).text()
 
 
-def test_an_instruction_set_nobody_knows() -> None:
+def test_an_unknown_instruction_set() -> None:
     with pytest.raises(UsageError, match=", ".join(INSTRUCTION_SETS)):
         known_target("sse9")
 
 
-def test_ir_that_llvm_refuses_says_so() -> None:
+def test_ir_that_llvm_refuses_is_an_error() -> None:
     with pytest.raises(EngineError, match="LLVM refused"):
         compile.object_code("define void @f() { no such thing }", host_target())
 
@@ -163,9 +163,9 @@ def test_a_kernel_compiles_quickly_and_loads_at_once(tmp_path: Path, monkeypatch
 
 def test_an_n_is_new_until_it_was_among_the_last_ones() -> None:
     """What `unpacked` asks before it touches N; one that falls onto the same place takes it."""
-    asked = _is_new()
-    asked.public = True
-    found = compile.load(module([Numbers("places", PLACES), asked]), host_target(), ("is_new",))
+    function = _is_new()
+    function.public = True
+    found = compile.load(module([Numbers("places", PLACES), function]), host_target(), ("is_new",))
     is_new = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(found["is_new"])
     places = [2**32 + 64 * i for i in range(1, 200)]
     first = places[0]

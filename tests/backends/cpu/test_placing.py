@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.runtime import compile, pool
 from tilewise.backends.cpu.runtime.placing import come_back, send_elsewhere
 from tilewise.backends.cpu.runtime.pool_layout import BEFORE, CORE, HOME, SELF, SENT, SLOT_SIZE
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
+from tilewise.system.llvm_text import IRFunction, module
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir() or pool.available_cores() < 2, reason="needs two cores and a system that tells"
@@ -35,12 +35,12 @@ def sleeper() -> Iterator[threading.Thread]:
 
 
 def native(name: str) -> object:
-    """What the one that wakes does with a bed, and what the worker does when it is up, if it is the one that calls."""
-    f = IRFunction(name, "ptr pool, ptr bed", public=True)
+    """What the one that wakes does with a slot, and what the worker does when it is up, if it is the one that calls."""
+    f = IRFunction(name, "ptr pool, ptr slot", public=True)
     if name == "send":
-        send_elsewhere(f, system_of().cores_of_threads, "%bed", always=True)
+        send_elsewhere(f, system_of().cores_of_threads, "%slot", always=True)
     else:
-        come_back(f, system_of().cores_of_threads, "%bed")
+        come_back(f, system_of().cores_of_threads, "%slot")
     return builtin(compile.load(module([f]), host_target(), (name,))[name], "ww", answers=False)
 
 
@@ -49,23 +49,23 @@ def test_a_worker_is_sent_off_the_callers_core_wherever_it_parked(sleeper: threa
     """Linux wakes it beside the one that wakes it, too: two threads took as long as one, for milliseconds."""
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
-    words, bed = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
-    words[HOME], words[BEFORE] = home + 1, other + 1
-    bed[CORE], bed[SELF] = (home if met else other) + 1, sleeper.ident
-    native("send")(words.ctypes.data, bed.ctypes.data)
-    assert bed[SENT] == 1
+    memory, slot = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
+    memory[HOME], memory[BEFORE] = home + 1, other + 1
+    slot[CORE], slot[SELF] = (home if met else other) + 1, sleeper.ident
+    native("send")(memory.ctypes.data, slot.ctypes.data)
+    assert slot[SENT] == 1
     assert os.sched_getaffinity(sleeper.native_id) == ({other} if met else cores - {home})
 
 
 def test_a_worker_that_is_up_may_be_anywhere_again() -> None:
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
-    words, bed = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
-    words[HOME], bed[CORE], bed[SELF] = home + 1, other + 1, threading.get_ident()
+    memory, slot = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
+    memory[HOME], slot[CORE], slot[SELF] = home + 1, other + 1, threading.get_ident()
     try:
-        native("send")(words.ctypes.data, bed.ctypes.data)
+        native("send")(memory.ctypes.data, slot.ctypes.data)
         assert os.sched_getaffinity(0) == cores - {home}
-        native("back")(words.ctypes.data, bed.ctypes.data)
+        native("back")(memory.ctypes.data, slot.ctypes.data)
         assert os.sched_getaffinity(0) == cores
     finally:
         os.sched_setaffinity(0, cores)

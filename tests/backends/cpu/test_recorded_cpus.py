@@ -16,7 +16,6 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.dots.one import one_function
 from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import module
 from tilewise.backends.cpu.kernels.short_dots import text as short_dots
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime import target as targets
@@ -29,6 +28,7 @@ from tilewise.backends.cpu.runtime.target import (
     plain_target,
     sets_of,
 )
+from tilewise.system.llvm_text import module
 
 CPUS = recorded()
 # instruction sets, the best first; and which of them multiply bytes and add them up by fours
@@ -124,7 +124,7 @@ def test_an_instruction_that_the_cpu_lacks_is_found() -> None:
     }
 
 
-def test_the_words_of_cpuinfo_are_read_as_llvms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_of_cpuinfo_are_read_as_llvms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets.platform, "system", lambda: "Linux")
     for name, (_, flags) in ARM.items():
         (tmp_path / "cpuinfo").write_text(f"processor : 0\nFeatures\t: {flags}\n" * 4)

@@ -80,12 +80,12 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
         llvm.add_symbol(name, place)
     found = compile.load(pool_module(host_target(), 16, Windows()), host_target(), ("run", "start", "stop"))
     task = compile.load(TASK, host_target(), ("task",))["task"]
-    pointer, word = ctypes.c_void_p, ctypes.c_int64
-    start = ctypes.CFUNCTYPE(word, pointer, word)(found["start"])
-    stop = ctypes.CFUNCTYPE(None, pointer, word)(found["stop"])
-    run = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word)(found["run"])
-    words = (ctypes.c_int64 * (pool_size(3) + 8))()
-    pool = (ctypes.addressof(words) + 63) // 64 * 64
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    start = ctypes.CFUNCTYPE(number, pointer, number)(found["start"])
+    stop = ctypes.CFUNCTYPE(None, pointer, number)(found["stop"])
+    run = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, number, number)(found["run"])
+    memory = (ctypes.c_int64 * (pool_size(3) + 8))()
+    pool = (ctypes.addressof(memory) + 63) // 64 * 64
     assert start(pool, 3) == 3
     took_part: set[int] = set()
     until, turn = time.monotonic() + 30, 0

@@ -18,12 +18,12 @@ import tilewise as tw
 from seeds import next_seed
 from tilewise.backends.cpu.kernels.dots.text import FAR as FAR_M
 from tilewise.backends.cpu.kernels.few_rows.one_row import FAR
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.runtime import compile, pool
 from tilewise.backends.cpu.runtime.pool_layout import ANY_ORDER
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.errors import UsageError
+from tilewise.system.llvm_text import IRFunction, module
 
 TASKS = Path("/proc/self/task")
 
@@ -34,13 +34,13 @@ def as_many_threads_as_before() -> Iterator[None]:
     tw.set_num_threads(None)
 
 
-def same_bits_by_any_threads(M: np.ndarray, N: np.ndarray, said: str = "") -> None:
+def same_bits_by_any_threads(M: np.ndarray, N: np.ndarray, output: str = "") -> None:
     made = []
     for count in (1, 2, 3, 7):
         tw.set_num_threads(count)
         made.append(tw.matmul(M, N))
     for other in made[1:]:
-        np.testing.assert_array_equal(made[0], other, said)
+        np.testing.assert_array_equal(made[0], other, output)
 
 
 @pytest.mark.drawn(6)
@@ -236,9 +236,9 @@ def test_every_task_runs_once_whoever_it_was_dealt_to(order: int) -> None:
     assert workers is not None
     for _ in range(300):
         count, limit = draw.choice((2, 3, 4, 7, draw.randint(1, 500))), draw.randint(1, 5)
-        words = np.zeros(count, np.int64)
-        pool.native()["run"](workers.address, task, words.ctypes.data, count, limit | order)
-        assert (words == 1).all(), (seed, count, limit)
+        counts = np.zeros(count, np.int64)
+        pool.native()["run"](workers.address, task, counts.ctypes.data, count, limit | order)
+        assert (counts == 1).all(), (seed, count, limit)
 
 
 def test_workers_park_when_no_product_follows() -> None:
@@ -254,7 +254,7 @@ def test_workers_park_when_no_product_follows() -> None:
 @pytest.mark.skipif(not TASKS.is_dir(), reason="nobody counts the switches of threads here")
 def test_only_as_many_are_woken_as_a_job_wants() -> None:
     """All others sleep on, however many such jobs there are; a long job that wants all of them wakes them."""
-    short, long, words = tally(), tally(100_000), np.zeros(64, np.int64)
+    short, long, counts = tally(), tally(100_000), np.zeros(64, np.int64)
     before = set(os.listdir(TASKS))
     tw.set_num_threads(9)
     workers = pool.current_pool()
@@ -263,21 +263,21 @@ def test_only_as_many_are_woken_as_a_job_wants() -> None:
     assert len(threads) == 8
 
     def switches() -> list[int]:
-        told = [(TASKS / thread / "status").read_text().splitlines() for thread in threads]
-        return [int(line.split()[1]) for lines in told for line in lines if line.startswith("voluntary")]
+        status = [(TASKS / thread / "status").read_text().splitlines() for thread in threads]
+        return [int(line.split()[1]) for lines in status for line in lines if line.startswith("voluntary")]
 
     def woken(task: int, count: int, limit: int) -> int:
         """Workers that woke in so many jobs, with time to fall asleep after each."""
         was = switches()
         for _ in range(count):
-            pool.native()["run"](workers.address, task, words.ctypes.data, len(words), limit)
+            pool.native()["run"](workers.address, task, counts.ctypes.data, len(counts), limit)
             time.sleep(0.02)
         return sum(now > then for now, then in zip(switches(), was, strict=True))
 
     assert woken(long, 5, 9) > 2
     time.sleep(0.2)
     assert woken(short, 20, 3) <= 2
-    assert words.sum() == (5 * 100_000 + 20) * len(words)
+    assert counts.sum() == (5 * 100_000 + 20) * len(counts)
 
 
 def whereabouts() -> int:
@@ -294,7 +294,7 @@ def whereabouts() -> int:
 @pytest.mark.skipif(not TASKS.is_dir() or pool.available_cores() < 2, reason="needs two cores and a system that tells")
 def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
     """It is sent elsewhere, and when it is up it may be anywhere again."""
-    task, words = whereabouts(), np.zeros(65, np.int64)
+    task, counts = whereabouts(), np.zeros(65, np.int64)
     before, cores = set(os.listdir(TASKS)), os.sched_getaffinity(0)
     tw.set_num_threads(2)
     workers = pool.current_pool()
@@ -302,8 +302,8 @@ def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
     (thread,) = set(os.listdir(TASKS)) - before
 
     def job() -> None:
-        words[:] = 0
-        pool.native()["run"](workers.address, task, words.ctypes.data, 64, 2)
+        counts[:] = 0
+        pool.native()["run"](workers.address, task, counts.ctypes.data, 64, 2)
         time.sleep(0.01)
 
     def met() -> tuple[int, int]:
@@ -315,8 +315,8 @@ def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
             job()
             os.sched_setaffinity(int(thread), cores)
             job()
-            here += (words[:64] == home + 1).any()
-            elsewhere += ((words[:64] > 0) & (words[:64] != home + 1)).any()
+            here += (counts[:64] == home + 1).any()
+            elsewhere += ((counts[:64] > 0) & (counts[:64] != home + 1)).any()
             until = time.monotonic() + 20
             while os.sched_getaffinity(int(thread)) != cores and time.monotonic() < until:
                 time.sleep(0.01)

@@ -49,9 +49,9 @@ def test_no_tile_spills_or_serialises(tmp_path, tile):
     path.write_text(render_bf16x6(tile))
     arch = "-gencode=arch=compute_90a,code=sm_90a"
     command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", str(path.with_suffix(".cubin")), str(path)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
-    assert "C75" not in said, "ptxas serialises wgmma"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert re.findall(r"(\d+) bytes spill", output) == ["0", "0"]
+    assert "C75" not in output, "ptxas serialises wgmma"
 
 
 def test_every_tile_fits_a_multiprocessor():
@@ -83,7 +83,7 @@ def test_small_and_thin_products_stay_on_plain_cores_and_say_why():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "semiring", "card", "precision", "says"),
+    ("dtype", "semiring", "card", "precision", "message"),
     [
         ("float64", "plus_times", "h200", "high", "multiplies float32, not float64"),
         ("float32", "min_plus", "h200", "high", "knows plus_times alone, not min_plus"),
@@ -91,9 +91,9 @@ def test_small_and_thin_products_stay_on_plain_cores_and_say_why():
         ("float32", "plus_times", "h200", "ieee", "adds in another order than precision='ieee' promises"),
     ],
 )
-def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, precision, says):
+def test_a_refused_request_names_the_reason(dtype, semiring, card, precision, message):
     problem = problem_of_shape(64, 64, 64, dtype, semiring, precision=precision)
-    with pytest.raises(tw.UsageError, match=says):
+    with pytest.raises(tw.UsageError, match=message):
         make_plan(problem, KNOWN_CARDS[card], "bf16x6")
 
 
@@ -110,7 +110,7 @@ def test_k_comes_in_slabs_where_planes_would_be_large(shape):
 
 
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
-def test_tiles_cover_P_whatever_the_way(shape):
+def test_tiles_cover_P_in_every_config(shape):
     m, k, n = shape
     for way in ways(problem_of_shape(*shape), H200):
         assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
@@ -124,12 +124,12 @@ def test_operands_whose_elements_lie_apart_are_packed():
     assert make_plan(problem, H200, "bf16x6").packs == ("M",)
 
 
-def test_planes_hold_three_times_two_bytes_of_whole_lines():
+def test_planes_hold_three_times_two_bytes_of_whole_rows():
     assert plane_bytes(64, 64) == 3 * 2 * 64 * 64
     assert plane_bytes(33, 1) == 3 * 2 * 64 * 32
 
 
-def test_the_fallback_asks_first_and_so_do_the_products():
+def test_the_fallback_and_the_products_check_first():
     """One word on the card says whose P is; every launch that would write it is told where that word lies."""
     p = problem_of_shape(300, 4096, 300)
     steps = [step for step in recipe_of(make_plan(p, H200, "bf16x6")).steps if step.name in ("plain", "combine")]

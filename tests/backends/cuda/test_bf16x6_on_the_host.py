@@ -57,15 +57,15 @@ def recipe_by(M, N, P, way, accumulate=False):
     return recipe_of(replace(make_plan(problem, H200, "bf16x6"), way=way, geometry=way.tile.geometry))
 
 
-def held_against_float64(rng, said, folder):
+def held_against_float64(rng, output, folder):
     M, N, P, around = drawn(rng)
     way, accumulate, before = WAYS[rng.integers(2)], bool(rng.integers(2)), around.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)
-    said = f"{said}: {M.shape} {M.strides} {N.shape} {N.strides} {P.strides} {way} {accumulate}"
+    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {P.strides} {way} {accumulate}"
     run_recipe(recipe_by(M, N, P, way, accumulate), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-    np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=said)
+    np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=output)
     P[...] = np.ndarray(P.shape, np.float32, before, P.ctypes.data - around.ctypes.data, P.strides)
-    np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{said}: beside P")
+    np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{output}: beside P")
 
 
 def test_a_random_stack_among_poison(tmp_path_factory):

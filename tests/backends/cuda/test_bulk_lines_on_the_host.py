@@ -42,7 +42,7 @@ def reach(x):
     return np.lib.array_utils.byte_bounds(x)
 
 
-def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, said, kept=lambda way: True):
+def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, output, kept=lambda way: True):
     M, _ = among_poison(rng, stack, m, k, dtype, turned[0], gaps)
     N, _ = among_poison(rng, stack, k, n, dtype, turned[1], gaps)
     P, around = among_poison(rng, stack, m, n, dtype, False, gaps)
@@ -51,13 +51,13 @@ def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, said, kep
     problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts, precision=precision)
     able = [way for way in ways(problem) if kept(way)] or ways(problem)
     way = able[int(rng.integers(len(able)))]
-    said = f"{said}: {stack} of {problem.shape} {dtype} {way.spec()} {turned} {layouts}"
+    output = f"{output}: {stack} of {problem.shape} {dtype} {way.spec()} {turned} {layouts}"
     recipe = recipe_of(BulkLines().pinned(problem, H200, way))
     run_recipe(recipe, folder, (reach(M), reach(N)), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
-    np.testing.assert_array_equal(P, wanted, err_msg=said)
+    np.testing.assert_array_equal(P, wanted, err_msg=output)
     P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
-    np.testing.assert_array_equal(around.view(np.uint8), before.view(np.uint8), err_msg=f"{said}: beside P")
+    np.testing.assert_array_equal(around.view(np.uint8), before.view(np.uint8), err_msg=f"{output}: beside P")
 
 
 KINDS = [(BF16, "high"), (F16, "high"), (F32, "tf32")]

@@ -77,7 +77,7 @@ def test_the_rendered_text_is_self_contained():
     assert text.count('extern "C" __global__') == 1
 
 
-def test_a_text_that_does_not_compile_says_what_nvrtc_said(cache):
+def test_an_error_of_nvrtc_is_reported(cache):
     with pytest.raises(tw.EngineError, match="NVRTC refused the kernel for sm_80"):
         compile_source('extern "C" __global__ void f() { nothing(); }', "sm_80", cache)
 

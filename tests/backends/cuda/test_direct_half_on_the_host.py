@@ -57,12 +57,12 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype):
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts)
         plan = DirectHalf().pinned(problem, H200, tile)
-        said = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
+        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
-        np.testing.assert_array_equal(P, wanted, err_msg=said)
+        np.testing.assert_array_equal(P, wanted, err_msg=case)
         P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
-        np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{said}: beside P")
+        np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{case}: beside P")
 
 
 @pytest.mark.drawn(1)
@@ -80,7 +80,7 @@ def test_every_thread_of_every_tile_loads_as_much_as_every_other():
         assert tile.rows // tile.warps_m % 16 == 0 == tile.cols // tile.warps_n % 16
 
 
-def test_what_it_does_not_take_is_said():
+def test_a_refusal_names_the_reason():
     with pytest.raises(tw.TilewiseError, match="bfloat16 and float16"):
         make_plan(problem_of_shape(40, 40, 40), H200, "direct_half")
     with pytest.raises(tw.TilewiseError, match="plus_times alone"):

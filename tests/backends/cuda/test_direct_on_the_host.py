@@ -59,7 +59,7 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
-def test_strips_and_sums_fit_a_block_without_asking(size):
+def test_strips_and_sums_fit_a_block_without_an_attribute(size):
     made = every_way(size, (1, 2, 4, 8))
     assert {way.tile for way in made} == set(TILES), "every tile can be had"
     for way in made:

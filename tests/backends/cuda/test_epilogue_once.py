@@ -25,8 +25,8 @@ KERNELS = [None, "mma_sync", "wgmma_half", "k_major", "plain", "bf16x6", "direct
 def applied(step):
     """Whether a launch's text does more than store sums."""
     return any(
-        re.search(rf"#define {word} [1-9]", words(getattr(step, "source", "")))
-        for word in ("ACTIVATION", "ALPHA", "BIAS")
+        re.search(rf"#define {name} [1-9]", words(getattr(step, "source", "")))
+        for name in ("ACTIVATION", "ALPHA", "BIAS")
     )
 
 

@@ -136,7 +136,7 @@ def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
     check(rng, rows, k, n, groups, number, ring, None, tmp_path_factory.getbasetemp(), f"seed {seed}")
 
 
-def check(rng, rows, k, n, groups, number, ring, choose, folder, words, turned=None):
+def check(rng, rows, k, n, groups, number, ring, choose, folder, case, turned=None):
     """A product of random groups by the kernel for any of them, or by any way of the family that `choose` names."""
     by_k, extra = groups.along == "k", int(rng.choice([0, 3]))
     extra = extra if choose is None or rng.random() < 0.5 else -k % 8
@@ -157,15 +157,15 @@ def check(rng, rows, k, n, groups, number, ring, choose, folder, words, turned=N
         plan = family_of(choose).pinned(problem, H200, options[int(rng.integers(len(options)))])
     memory = P.base
     before = memory.copy()
-    words = f"{words}: {plan} {plan.way} ends {ends.tolist()}"
+    case = f"{case}: {plan} {plan.way} ends {ends.tolist()}"
     run(plan, M, w, P, offsets, folder)
     wanted = expected(M, w, ends.tolist(), ring, by_k)
-    np.testing.assert_allclose(P.astype(np.float64), wanted.astype(np.float64), rtol=8e-3, err_msg=words)
+    np.testing.assert_allclose(P.astype(np.float64), wanted.astype(np.float64), rtol=8e-3, err_msg=case)
     P[...] = 0
     after = memory.copy()
     memory[...] = before
     P[...] = 0
-    assert after.tobytes() == memory.tobytes(), f"{words}: something was written beside P"
+    assert after.tobytes() == memory.tobytes(), f"{case}: something was written beside P"
 
 
 @pytest.mark.drawn(1)
@@ -182,7 +182,7 @@ def test_groups_on_tensor_cores(tmp_path_factory, along):
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [ml_dtypes.bfloat16, np.float16])
-def test_groups_of_lines_that_start_anywhere(tmp_path_factory, number):
+def test_groups_of_misaligned_rows(tmp_path_factory, number):
     seed = int(time.time())
     rng, folder = np.random.default_rng(seed), tmp_path_factory.getbasetemp()
     groups = Groups(int(rng.integers(1, 7)), "rows", bool(rng.random() < 0.5))
@@ -190,7 +190,7 @@ def test_groups_of_lines_that_start_anywhere(tmp_path_factory, number):
     check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], "direct_half", folder, f"seed {seed}")
 
 
-def test_groups_begin_at_any_row_of_lines_along_columns(tmp_path_factory):
+def test_groups_begin_at_any_row_of_column_major_operands(tmp_path_factory):
     """Words are loaded from 16-byte boundaries wherever a group begins: others end the card's whole context."""
     rng, groups = np.random.default_rng(5), Groups(5, "rows")
     folder, ring = tmp_path_factory.getbasetemp(), tw.semirings["plus_times"]
@@ -283,7 +283,7 @@ def test_rows_are_added_up_in_order(tmp_path_factory, dtype, weight, n):
     np.testing.assert_array_equal(P, wanted, err_msg=f"seed {seed}")
 
 
-def test_tiles_of_little_more_than_a_round_count_as_two():
+def test_tiles_of_just_over_a_wave_count_as_two():
     """8 groups of 199 rows on an H200: 176 tiles of 128x128 on 132 multiprocessors took 41 us, 96 of 128x256 31; so did
     those of 128x192, of which 131 are expected."""
     half, ring = DTYPES["bfloat16"], tw.semirings["plus_times"]

@@ -66,14 +66,14 @@ def test_random_products_among_poison(tmp_path_factory, dtype):
         if not choice:
             continue  # fewer lines than this tile is for
         way, before = choice[int(rng.integers(len(choice)))], around.copy()
-        said = f"seed {seed}: {problem.shape} {dtype} {way} {problem}"
+        case = f"seed {seed}: {problem.shape} {dtype} {way} {problem}"
         with np.errstate(invalid="ignore"):
             wanted = (M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)).astype(dtype)
         plan = HalfDots().pinned(problem, H200, way)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        np.testing.assert_array_equal(P.astype(np.float64), wanted.astype(np.float64), err_msg=said)
+        np.testing.assert_array_equal(P.astype(np.float64), wanted.astype(np.float64), err_msg=case)
         P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
-        np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{said}: beside P")
+        np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{case}: beside P")
 
 
 def test_a_sample_compiles(tmp_path):

@@ -84,13 +84,13 @@ def test_a_sample_compiles(tmp_path, name):
     assert compile_source(SAMPLE[name](), "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
 
 
-def ptxas_says_nothing_bad(path, text):
+def ptxas_reports_nothing_bad(path, text):
     path.write_text(text)
     arch, target = "-gencode=arch=compute_90a,code=sm_90a", str(path.with_suffix(".cubin"))
     command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", target, str(path)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
-    assert "C75" not in said, "ptxas serialises wgmma"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert re.findall(r"(\d+) bytes spill", output) == ["0", "0"]
+    assert "C75" not in output, "ptxas serialises wgmma"
 
 
 needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
@@ -106,7 +106,7 @@ def named(tile):
 def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, (kinds, form) in enumerate(FORMS):
         if tile.takes(KINDS[kinds[0]]):  # else it is never planned
-            ptxas_says_nothing_bad(tmp_path / f"{number}.cu", render_k_major(kinds, tile, **form))
+            ptxas_reports_nothing_bad(tmp_path / f"{number}.cu", render_k_major(kinds, tile, **form))
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_no_form_spills_or_serialises(tmp_path, tile):
 @pytest.mark.parametrize("tile", ACROSS_TILES, ids=named)
 def test_no_form_from_registers_spills_or_serialises(tmp_path, tile):
     for number, form in enumerate(ACROSS_FORMS):
-        ptxas_says_nothing_bad(tmp_path / f"{number}.cu", render_k_across(tile, **form))
+        ptxas_reports_nothing_bad(tmp_path / f"{number}.cu", render_k_across(tile, **form))
 
 
 def test_every_tile_fits_a_multiprocessor():
@@ -156,25 +156,25 @@ def test_N_stays_as_it_lies_where_that_was_measured_sooner_done(size, routes):
 
 
 def test_plans_choose_it_on_hopper_alone():
-    for asked in (
+    for requested in (
         problem(4096, 4096, 4096, "float32", precision="tf32"),
         problem(4096, 4096, 4096, "int8"),
         problem(4096, 4096, 4096, "uint8", DTYPES["int8"], "int32"),
         problem(4096, 4096, 4096, E4M3),
         problem(4096, 4096, 4096, E4M3, E5M2, "bfloat16"),
     ):
-        plan = make_plan(asked, H200)
+        plan = make_plan(requested, H200)
         assert plan.kernel == "k_major"
         assert plan.packs == ()
         assert plan.predicted >= plan.floor
-        assert make_plan(asked, KNOWN_CARDS["a100"]).kernel != "k_major"
+        assert make_plan(requested, KNOWN_CARDS["a100"]).kernel != "k_major"
     assert make_plan(problem(4096, 4096, 4096, "int8", wanted="int64"), H200).kernel == "plain"
     assert make_plan(problem(4096, 4096, 4096, "int8", semiring="min_plus"), H200).kernel == "plain"
     assert make_plan(problem(4096, 4096, 4096, "float32"), H200).kernel == "bf16x6"
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("requested", "message"),
     [
         (problem(64, 64, 64, "float32"), "multiplies float32 as tf32: pass precision='tf32'"),
         (problem(64, 64, 64, "float64"), "not float64 by float64 into float64"),
@@ -182,9 +182,9 @@ def test_plans_choose_it_on_hopper_alone():
         (problem(64, 64, 64, "int8", semiring="max_plus"), "knows plus_times alone"),
     ],
 )
-def test_asked_for_where_it_cannot_be_it_says_why(asked, says):
-    with pytest.raises(tw.UsageError, match=says):
-        make_plan(asked, H200, "k_major")
+def test_a_refused_request_names_the_reason(requested, message):
+    with pytest.raises(tw.UsageError, match=message):
+        make_plan(requested, H200, "k_major")
 
 
 @pytest.mark.parametrize(
@@ -210,18 +210,18 @@ def test_the_route_follows_the_strides(strides, expected):
     "shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30), (40, 40, 255)]
 )
 @pytest.mark.parametrize(("kind", "wanted"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")])
-def test_the_tma_is_told_of_whole_16_bytes(shape, kind, wanted):
+def test_tensor_maps_are_multiples_of_16_bytes(shape, kind, wanted):
     """Addresses and strides of every tensor map, for every layout; the TMA refuses any others."""
     m, k, n = shape
-    told = 0
+    maps_seen = 0
     for extra, turned in itertools.product((0, 1, 16), (False, True)):
-        asked = problem(m, k, n, kind, wanted=wanted, precision="tf32")
+        requested = problem(m, k, n, kind, wanted=wanted, precision="tf32")
         layout_m = Layout(1, m + extra) if turned else Layout(k + extra, 1)
         layout_n = Layout(1, k + extra) if turned else Layout(n + extra, 1)
-        asked = replace(asked, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
-        for step in recipe_of(make_plan(asked, H200, "k_major")).steps:
+        requested = replace(requested, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
+        for step in recipe_of(make_plan(requested, H200, "k_major")).steps:
             for made in (made for argument in step.arguments for _, made in argument.maps):
-                size, told = {"uint8": 1, "uint16": 2}.get(made.kind, 4), told + 1
+                size, maps_seen = {"uint8": 1, "uint16": 2}.get(made.kind, 4), maps_seen + 1
                 assert made.address % 16 == made.lead % 16 == 0
                 assert made.lines >= 1
                 whole = made.length * size % 16 == 0
@@ -229,7 +229,7 @@ def test_the_tma_is_told_of_whole_16_bytes(shape, kind, wanted):
                 assert made.lead >= made.length * size or made.lines == 1
                 assert made.box * size == 128 if made.swizzled else made.box in (132, 136)
                 assert made.box_lines <= 256
-    assert told >= 12
+    assert maps_seen >= 12
 
 
 def test_how_P_is_stored_follows_its_rows():
@@ -245,7 +245,7 @@ def test_how_P_is_stored_follows_its_rows():
     assert not paired(Layout(65, 1), 32, 33, 4, 2)
 
 
-def test_tiles_cover_P_whatever_the_way():
+def test_tiles_cover_P_in_every_config():
     for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
         m, _, n = shape
         for way in ways(problem(*shape, "float32", precision="tf32"), H200):
@@ -287,7 +287,7 @@ def test_eight_bit_floats_are_multiplied_as_float32(name):
 
 
 @pytest.mark.parametrize(
-    ("scales", "error", "says"),
+    ("scales", "error", "message"),
     [
         (2.0, tw.UsageError, "scales must be a pair"),
         (
@@ -298,7 +298,7 @@ def test_eight_bit_floats_are_multiplied_as_float32(name):
         ((1, np.ones(6)), tw.DtypeError, "the scale of N has dtype float64: pass float32"),
     ],
 )
-def test_scales_that_do_not_fit_say_so(scales, error, says):
+def test_scales_that_do_not_fit_say_so(scales, error, message):
     M, N = np.ones((5, 7), ml_dtypes.float8_e4m3fn), np.ones((7, 6), ml_dtypes.float8_e4m3fn)
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         tw.matmul(M, N, scales=scales)

@@ -63,12 +63,12 @@ def product(x, w, ends):
     return made.astype(x.dtype)
 
 
-def check(way, problem, wanted, P, around, folder, words, **places):
+def check(way, problem, wanted, P, around, folder, case, **places):
     before, plan = around.copy(), family_of("wgmma_half").pinned(problem, H200, way)
     run_recipe(recipe_of(plan), folder, P=P.ctypes.data, **{name: place.ctypes.data for name, place in places.items()})
-    np.testing.assert_array_equal(P, wanted, err_msg=words)
+    np.testing.assert_array_equal(P, wanted, err_msg=case)
     P[...] = np.ndarray(P.shape, P.dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
-    np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{words}: beside P")
+    np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{case}: beside P")
 
 
 @needs_compiler
@@ -84,8 +84,8 @@ def test_random_groups_among_poison(number, tmp_path_factory):
     if rng.random() < 0.5:
         ends[-1] = rows
     way = lags.ways(problem)[number]
-    words = f"seed {seed}: {problem.shape} {dtype} {way.spec()} {ends}"
-    check(way, problem, product(x, w, ends), P, around, folder, words, M=x, N=w, offsets=ends)
+    case = f"seed {seed}: {problem.shape} {dtype} {way.spec()} {ends}"
+    check(way, problem, product(x, w, ends), P, around, folder, case, M=x, N=w, offsets=ends)
 
 
 @needs_compiler
@@ -102,7 +102,7 @@ def test_random_stacks_among_poison(number, tmp_path_factory):
     check(way, problem, wanted, P, around, folder, f"seed {seed}: {problem} {way.spec()}", M=x, N=w)
 
 
-def test_lines_that_start_on_boundaries_are_not_taken():
+def test_aligned_rows_are_not_taken():
     *_, problem = drawn(np.random.default_rng(0), BF16, 100, 130, 77, 3, Groups(3))
     assert lags.takes(problem)
     for row, stack, skew in ((80, 80 * 130, 0), (78, 78 * 130, 2), (77, 77 * 130 + 8, 0)):

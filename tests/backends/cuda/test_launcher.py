@@ -27,26 +27,26 @@ class Driver:
     """Records launches: grid, block, shared bytes, stream, function and the bytes of every parameter."""
 
     def __init__(self, sizes):
-        self.sizes, self.told, self.answers = sizes, [], []
+        self.sizes, self.calls, self.answers = sizes, [], []
         self._lock = threading.Lock()
-        word, number = ctypes.c_void_p, ctypes.c_int
+        pointer, number = ctypes.c_void_p, ctypes.c_int
         self._held = (
-            ctypes.CFUNCTYPE(number, word, word, word, word)(self._launch),
-            ctypes.CFUNCTYPE(number, word, ctypes.c_uint64)(self._replace),
+            ctypes.CFUNCTYPE(number, pointer, pointer, pointer, pointer)(self._launch),
+            ctypes.CFUNCTYPE(number, pointer, ctypes.c_uint64)(self._replace),
             ctypes.CFUNCTYPE(number, ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64)(self._memset),
         )
-        addresses = [ctypes.cast(f, word).value for f in self._held]
+        addresses = [ctypes.cast(f, pointer).value for f in self._held]
         self.functions = dict(zip(("launch", "replace", "memset"), addresses, strict=True))
 
     def _launch(self, config, function, params, extra):
-        words = (ctypes.c_uint * 7).from_address(config)
+        sizes_given = (ctypes.c_uint * 7).from_address(config)
         stream, attributes = (ctypes.c_uint64.from_address(config + at).value for at in (32, 40))
         overlap = ctypes.c_uint.from_address(config + 48).value
         assert not overlap or (ctypes.c_uint * 3).from_address(attributes)[:] == [6, 0, 1]
         pointers = (ctypes.c_uint64 * len(self.sizes[function])).from_address(params)
         given = [ctypes.string_at(at, size) for at, size in zip(pointers, self.sizes[function], strict=True)]
         with self._lock:
-            self.told.append((function, tuple(words), stream, bool(overlap), tuple(given)))
+            self.calls.append((function, tuple(sizes_given), stream, bool(overlap), tuple(given)))
             return self.answers.pop(0) if self.answers else 0
 
     def _replace(self, at, address):
@@ -56,7 +56,7 @@ class Driver:
 
     def _memset(self, at, value, count, stream):
         with self._lock:
-            self.told.append(("zero", at, value, count, stream))
+            self.calls.append(("zero", at, value, count, stream))
         return 0
 
 
@@ -97,15 +97,15 @@ def driver(request, monkeypatch):
 
 
 def expected(M, N, P, scratch, bias, stream):
-    def word(x):
+    def field(x):
         return x.to_bytes(8, "little")
 
-    pair = (5).to_bytes(4, "little") + bytes(4) + word(P - 16)
-    made = word(N + 64) + bytes([0xAB]) * 120
+    pair = (5).to_bytes(4, "little") + bytes(4) + field(P - 16)
+    made = field(N + 64) + bytes([0xAB]) * 120
     return [
         ("zero", scratch + 256, 0, 1, stream),
-        (11, (3, 2, 1, 128, 1, 1, 4096), stream, True, (word(M + 32), (7).to_bytes(4, "little"), pair, made)),
-        (22, (1, 1, 1, 32, 4, 1, 0), stream, False, (word(bias) + word(scratch), bytes(8))),
+        (11, (3, 2, 1, 128, 1, 1, 4096), stream, True, (field(M + 32), (7).to_bytes(4, "little"), pair, made)),
+        (22, (1, 1, 1, 32, 4, 1, 0), stream, False, (field(bias) + field(scratch), bytes(8))),
     ]
 
 
@@ -115,19 +115,19 @@ def test_every_hole_is_filled_at_any_address(driver):
     ready = launcher.Launcher(Recipe(STEPS, 512), "cuda:0")
     for _ in range(50):
         M, N, P, scratch, bias, stream = (rng.randrange(1 << 20, 1 << 47) & ~15 for _ in range(6))
-        driver.told.clear()
+        driver.calls.clear()
         assert ready(stream, M=M, N=N, P=P, scratch=scratch, bias=bias)
-        assert driver.told == expected(M, N, P, scratch, bias, stream), f"seed {seed}"
-        driver.told.clear()
+        assert driver.calls == expected(M, N, P, scratch, bias, stream), f"seed {seed}"
+        driver.calls.clear()
         assert ready.launch(ready.header, M, N, P, scratch, stream) == 0
-        assert driver.told == expected(M, N, P, scratch, 0, stream), f"seed {seed}"
+        assert driver.calls == expected(M, N, P, scratch, 0, stream), f"seed {seed}"
 
 
 def test_a_product_that_shares_memory_with_an_operand_is_not_launched(driver):
     ready = launcher.Launcher(Recipe(STEPS), "cuda:0", {"M": (0, 100), "N": (-50, 60), "P": (0, 10)})
     for P, queued in ((1000 + 99, False), (1000 + 100, True), (1000 - 9, False), (990, True), (5040, False)):
-        driver.told.clear()
-        assert ready(0, M=1000, N=5000, P=P) == queued == bool(driver.told)
+        driver.calls.clear()
+        assert ready(0, M=1000, N=5000, P=P) == queued == bool(driver.calls)
         assert (ready.launch(ready.header, 1000, 5000, P, 0, 0) == 0) == queued
 
 
@@ -136,7 +136,7 @@ def test_long_recipes_come_in_several_images(driver):
     assert len(ready._images) > 1
     assert ready.header == 0
     ready(9, M=16, N=32, P=48, scratch=64, bias=80)
-    assert driver.told == expected(16, 32, 48, 64, 80, 9) * 100
+    assert driver.calls == expected(16, 32, 48, 64, 80, 9) * 100
 
 
 def test_a_failed_launch_is_an_error_that_names_it(driver, monkeypatch):
@@ -169,7 +169,7 @@ def test_threads_share_a_launcher(driver):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     for number in range(8):
-        mine = [told for told in driver.told if told[4 if told[0] == "zero" else 2] == number]
+        mine = [call for call in driver.calls if call[4 if call[0] == "zero" else 2] == number]
         wanted = []
         for turn in range(100):
             base = (number + 1) << 40 | turn << 8
@@ -223,13 +223,13 @@ def test_a_launcher_keeps_its_kernels_however_many_come_after_them(loaded):
     assert loaded[0]() is None
 
 
-def test_threads_that_ask_at_once_share_a_kernel(loaded):
+def test_threads_that_load_at_once_share_a_kernel(loaded):
     with ThreadPoolExecutor(8) as pool:
         functions = list(pool.map(lambda _: loading.kernel_function("same", "k", "cuda:0"), range(64)))
     assert len({id(function) for function in functions}) == len(loaded) == 1
 
 
-def test_a_launch_says_what_is_special_about_it():
+def test_attributes_of_a_launch():
     """CUlaunchAttribute: a number, 4 bytes of padding, 64 of value."""
     alone, both = (Launch.of("", "k", (8,), (32,), (), 0, *how) for how in ((), (True, 4)))
     assert launcher.attributes_of(alone) == []
@@ -249,22 +249,22 @@ def test_numbers_of_tensor_maps_are_the_drivers():
         assert next(one.name for one in kind if not int(one)).endswith("NONE")
 
 
-def test_a_tensor_map_is_encoded_as_the_driver_is_told(monkeypatch):
-    told = []
+def test_a_tensor_map_is_encoded_by_the_driver(monkeypatch):
+    calls = []
 
     def encode(place, kind, rank, address, extents, strides, box, steps, *how):
         assert place % 64 == 0
         ctypes.memmove(place, bytes(range(128)), 128)
         wide = [list((ctypes.c_uint64 * n).from_address(at)) for at, n in ((extents, rank), (strides, rank - 1))]
         narrow = [list((ctypes.c_uint32 * rank).from_address(at)) for at in (box, steps)]
-        told.append((kind, rank, address, *wide, *narrow, *how))
+        calls.append((kind, rank, address, *wide, *narrow, *how))
         return 0
 
     monkeypatch.setattr(launcher, "encoder", lambda: encode)
     made = launcher.encoded(TensorMap(Address("M"), "uint16", 40, 30, 64, 32, 16, True, ((5, 4096), (7, 8192))))
     assert made == bytes(range(128))
     extents, strides = [30, 40, 5, 7], [64, 4096, 8192]
-    kind, rank, address, found, apart, box, steps, *how = told[0]
+    kind, rank, address, found, apart, box, steps, *how = calls[0]
     assert (kind, rank, address, found, apart, box, steps) == (
         1, 4, launcher.PLACEHOLDER, extents, strides, [32, 16, 1, 1], [1] * 4,
     )  # fmt: skip

@@ -71,7 +71,7 @@ def test_a_function_is_never_allowed_less_than_before(card, monkeypatch):
     assert allowed == {handle: 100_000}
 
 
-def test_nobody_waits_for_a_kernel_that_is_there(card, monkeypatch):
+def test_no_thread_waits_for_a_kernel_that_is_loaded(card, monkeypatch):
     loading.kernel_function(TEXTS[0], "k0", "cuda:0")
     reached, go_on = Event(), Event()
 

@@ -121,7 +121,7 @@ def test_the_blocks_of_a_cluster_cover_k_and_all_have_some():
     assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9, "float64"), A100)} == {1}
 
 
-def test_lines_of_sixteen_bytes_are_copied_so():
+def test_rows_of_sixteen_bytes_are_copied_so():
     assert copied(Layout(8, 1), 1, 8, 8) == VECTORS
     assert copied(Layout(9, 1), 1, 9, 8) == ALONG
     assert copied(Layout(8, 1, (), 8), 1, 8, 8) == ALONG, "a base on 8 bytes"

@@ -109,11 +109,11 @@ def test_nothing_spills(arch, name, tmp_path):
             str(path.with_suffix(".cubin")),
             str(path),
         ]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"], (tile, form)
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        assert re.findall(r"(\d+) bytes spill", output) == ["0", "0"], (tile, form)
 
 
-def test_plans_choose_it_where_it_is_the_way_to_the_tensor_cores():
+def test_plans_choose_it_where_it_reaches_the_tensor_cores():
     def kernel(shape, dtype, machine, **how):
         return make_plan(problem_of_shape(*shape, dtype, **how), machine).kernel
 
@@ -134,7 +134,7 @@ def test_plans_choose_it_where_it_is_the_way_to_the_tensor_cores():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "semiring", "card", "says"),
+    ("dtype", "semiring", "card", "message"),
     [
         ("float32", "plus_times", "a100", "pass precision='tf32'"),
         ("int16", "plus_times", "a100", "8-bit integers, not int16"),
@@ -142,12 +142,12 @@ def test_plans_choose_it_where_it_is_the_way_to_the_tensor_cores():
         ("float16", "plus_times", "t4", "needs a card from Ampere on"),
     ],
 )
-def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
-    with pytest.raises(tw.UsageError, match=says):
+def test_a_refused_request_names_the_reason(dtype, semiring, card, message):
+    with pytest.raises(tw.UsageError, match=message):
         make_plan(problem_of_shape(64, 64, 64, dtype, semiring), KNOWN_CARDS[card], "mma_sync")
 
 
-def test_a_plan_says_what_is_special():
+def test_a_plan_prints_what_is_special():
     notes = make_plan(problem_of_shape(4097, 4097, 4097, "float64"), H200).notes
     assert "M is realigned first, onto 128-byte lines" in notes
     assert any(note.startswith("thin edges (1 rows, 1 columns of P)") for note in notes)
@@ -160,7 +160,7 @@ def test_a_plan_says_what_is_special():
     assert tall.parts > 8
 
 
-def test_copies_are_as_wide_as_lines_allow():
+def test_copies_are_as_wide_as_rows_allow():
     assert line_bytes(Layout(64, 1), 9, 64, 2) == 16
     assert line_bytes(Layout(60, 1), 9, 60, 2) == 8
     assert line_bytes(Layout(1, 62), 62, 9, 2) == 4
@@ -173,7 +173,7 @@ def test_copies_are_as_wide_as_lines_allow():
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("machine", [H200, A100, RTX4090], ids=lambda m: m.arch)
-def test_every_way_has_a_text_and_room(name, machine):
+def test_every_config_has_a_text_and_room(name, machine):
     for extra, turned in ((0, False), (1, True), (2, False)):
         layout_m, layout_n = (
             (Layout(1, 300 + extra), Layout(1, 70 + extra))
@@ -194,7 +194,7 @@ def test_every_way_has_a_text_and_room(name, machine):
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("turned", [False, True])
-def test_realigned_lines_are_the_same_bytes_on_boundaries(name, turned):
+def test_realigned_rows_are_the_same_bytes_on_boundaries(name, turned):
     dtype = DTYPES[name]
     size, rows, cols, lead = dtype.itemsize, 37, 45, 51
     own = Layout(1, lead, (3000, 0)) if turned else Layout(lead, 1, (3000, 0))

@@ -42,11 +42,11 @@ def compiled(text, arch):
     """Registers and bytes spilled, as ptxas says."""
     from cuda.core import Program, ProgramOptions
 
-    said = io.StringIO()
+    output = io.StringIO()
     options = ProgramOptions(arch=arch, std="c++17", ptxas_options=["-v"])
-    assert bytes(Program(text, "c++", options).compile("cubin", logs=said).code)[:4] == b"\x7fELF"
-    registers = re.search(r"Used (\d+) registers", said.getvalue())
-    return int(registers.group(1)), sum(map(int, re.findall(r"(\d+) bytes spill", said.getvalue())))
+    assert bytes(Program(text, "c++", options).compile("cubin", logs=output).code)[:4] == b"\x7fELF"
+    registers = re.search(r"Used (\d+) registers", output.getvalue())
+    return int(registers.group(1)), sum(map(int, re.findall(r"(\d+) bytes spill", output.getvalue())))
 
 
 def forms(way):
@@ -120,7 +120,7 @@ def test_the_closures_kernels_compile(kernel, tmp_path):
             assert compile_source(render_closure(kernel, form), "sm_90a", cache)[:4] == b"\x7fELF"
 
 
-def test_ways_follow_the_trees_not_the_names():
+def test_configs_follow_the_trees_not_the_names():
     own = tw.Semiring("mine", add=tw.minimum, mul=lambda x, y: x + y, zero=tw.largest)
     for dtype in ("float32", "int32", "int16", "float16", "bool", "float64"):
         algebras = [ring.over(DTYPES[dtype]) for ring in (own, tw.semirings["min_plus"])]
@@ -148,7 +148,7 @@ def test_ways_follow_the_trees_not_the_names():
         ("max_min", "float64", H200, {"return_arg": True}, "where"),
     ],
 )
-def test_the_way_a_semiring_is_stepped(name, dtype, machine, how, way):
+def test_the_config_of_a_semiring_step(name, dtype, machine, how, way):
     assert way_of(tw.semirings[name].over(DTYPES[dtype]), machine, **how).name == way
 
 
@@ -230,7 +230,7 @@ def test_planes_of_sums_stay_small():
 
 
 @pytest.mark.parametrize(("card", "limit"), [("t4", 64), ("a100", 163), ("rtx4090", 99), ("h200", 227)])
-def test_no_tile_asks_for_more_shared_memory_than_a_block_may_have(card, limit):
+def test_no_tile_needs_more_shared_memory_than_a_block_may_have(card, limit):
     for name, dtype in ALL:
         for nonnegative in (False, True):
             problem = problem_of_shape(4096, 4096, 4096, dtype, name, nonnegative=nonnegative)

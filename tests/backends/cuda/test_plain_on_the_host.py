@@ -256,7 +256,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("odd", [None, -0.0, -1e6, np.nan, np.inf])
-def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, monkeypatch, name, odd):
+def test_operands_are_searched_for_what_the_faster_config_excludes(host, monkeypatch, name, odd):
     """The odd one stands in M, which is packed, and in N, which is not."""
     monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
     plain_tiles.choose.cache_clear()

@@ -32,7 +32,7 @@ def lying(rng, shape, dtype, turned):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("name", "dtype"), [("plus_times", "float32"), ("max_plus", "int32")])
-def test_random_stacks_by_random_ways(tmp_path_factory, name, dtype):
+def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     deepest, columns, onto = int(rng.choice([4, 8, 16, 32, 64])), int(rng.choice([1, 2, 4])), bool(rng.random() < 0.3)
@@ -49,10 +49,10 @@ def test_random_stacks_by_random_ways(tmp_path_factory, name, dtype):
         plan = RankK().pinned(problem, A100, options[int(rng.integers(len(options)))])
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
-        words = f"seed {seed}: {m}x{k}x{n} {plan.way.words()}"
-        np.testing.assert_array_equal(P, expected, err_msg=words)
+        case = f"seed {seed}: {m}x{k}x{n} {plan.way.words()}"
+        np.testing.assert_array_equal(P, expected, err_msg=case)
         P[...] = before
-        np.testing.assert_array_equal(P.base, around, err_msg=f"{words}: written beside P")
+        np.testing.assert_array_equal(P.base, around, err_msg=f"{case}: written beside P")
 
 
 def test_every_column_has_a_thread():

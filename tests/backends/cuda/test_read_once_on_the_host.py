@@ -57,16 +57,16 @@ def multiplied(M, N, P, way, precision, folder, accumulate=False, alone=False):
     run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
 
 
-def held_against_float64(rng, said, precision, folder):
+def held_against_float64(rng, output, precision, folder):
     M, N, way, accumulate = drawn(rng, precision)
     P, around = among_poison(rng, len(M), N.shape[1], False)
     before = around.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)
-    said = f"{said}: {M.shape} {M.strides} {N.shape} {N.strides} {precision} {way} {accumulate}"
+    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {precision} {way} {accumulate}"
     multiplied(M, N, P, way, precision, folder, accumulate, alone=True)
-    np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=said)
+    np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=output)
     P[...] = np.ndarray(P.shape, np.float32, before, P.ctypes.data - around.ctypes.data, P.strides)
-    np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{said}: beside P")
+    np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{output}: beside P")
 
 
 @pytest.mark.parametrize("precision", ["tf32", "high"])

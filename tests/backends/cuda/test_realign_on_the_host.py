@@ -68,7 +68,7 @@ def realign_with_edges(tmp_path_factory):
     }
 
 
-def lines_at(made, source, scratch):
+def rows_at(made, source, scratch):
     """What the kernel is told of a single matrix, its holes filled with these addresses."""
     bases = {"M": source, "scratch": -(-scratch.ctypes.data // 128) * 128}
     return Lines.from_buffer_copy(parameter(made.lines, bases)), bases["scratch"]
@@ -84,7 +84,7 @@ def bytes_at(address, count):
     ("rows", "cols", "extra", "offset", "turned"),
     [(37, 45, 6, 1, False), (300, 9, 1, 0, True), (17, 3030, 3, 3, False), (5, 2, 1, 1, False), (1, 700, 0, 5, False)],
 )
-def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
+def test_rows_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     dtype = DTYPES[name]
     size, (count, length) = dtype.itemsize, (cols, rows) if turned else (rows, cols)
     lead = length + extra
@@ -93,7 +93,7 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     source = Placed(Address("M", 0, start % 16), dtype, rows, cols, Layout(1, lead) if turned else Layout(lead, 1))
     scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
     made = Realigned(source, (), Address("scratch"))
-    job, target = lines_at(made, start, scratch)
+    job, target = rows_at(made, start, scratch)
     for along in {1, 2, math.ceil(job.length / SEGMENT)}:  # blocks that share a line
         scratch[:] = 0
         realign((math.ceil(job.lines / LINES), along, 1), (256,), (LinesOfStack(job, 1), LinesOfStack()))
@@ -109,7 +109,7 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     ("lines", "length", "extra", "offset"),
     [(70, 1100, 1, 3), (33, 512, 3, 0), (8, 1030, 0, 1), (100, 9, 8, 7), (2, 1, 5, 2)],
 )
-def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines, length, extra, offset, along_k):
+def test_rows_are_multiplied_with_an_edge_meanwhile(realign_with_edges, lines, length, extra, offset, along_k):
     random = np.random.default_rng(1)
     lead = length + extra
     memory = np.full(lines * lead + offset + 8, np.nan, BFLOAT16)  # what lies between the lines spoils every sum
@@ -120,7 +120,7 @@ def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines,
     source = Placed(Address("M", 0, cells.ctypes.data % 16), DTYPES["bfloat16"], lines, length, Layout(lead, 1))
     scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
     made = Realigned(source, (), Address("scratch"))
-    job, target = lines_at(made, cells.ctypes.data, scratch)
+    job, target = rows_at(made, cells.ctypes.data, scratch)
     count, pitch = planes_of(source, along_k)
     planes = np.full(count * pitch + 8, np.nan, np.float32)
     at = -(-planes.ctypes.data // 16) * 16
@@ -145,7 +145,7 @@ def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines,
     ("members", "rows", "cols", "extra", "apart"),
     [(3, 17, 33, 0, 5), (1, 5, 7, 1, 0), (4, 9, 256, 3, 1), (2, 300, 1, 0, 0)],
 )
-def test_short_lines_of_a_stack_arrive_whole(tmp_path_factory, members, rows, cols, extra, apart):
+def test_short_rows_of_a_stack_arrive_whole(tmp_path_factory, members, rows, cols, extra, apart):
     kernel = built(without_ptx(render_realign()), "realign_short", tmp_path_factory.mktemp("short"))
     lead, step = cols + extra, rows * (cols + extra) + apart
     memory = np.random.default_rng(0).integers(0, 2**16, members * step + 16, np.uint16)

@@ -61,13 +61,13 @@ def test_random_products_of_a_short_k(tmp_path_factory, dtype, precision):
         way = ShallowWay(cols, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
         recipe = recipe_of(Shallow().pinned(problem, A100, way))
         run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        said = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
         exact = (M.astype(np.float64) @ N.astype(np.float64)).astype(number)
-        np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=said)
+        np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=case)
         inside = np.zeros(around.shape, bool)
         row, at = divmod((P.ctypes.data - around.ctypes.data) // around.itemsize, around.shape[-1])
         inside[..., row : row + m, at : at + n] = True
-        np.testing.assert_array_equal(around[~inside], before[~inside], err_msg=f"written beside P, {said}")
+        np.testing.assert_array_equal(around[~inside], before[~inside], err_msg=f"written beside P, {case}")
 
 
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)

@@ -39,12 +39,12 @@ def among_poison(rng, stack, rows, cols, dtype, turned=False):
     return x, memory
 
 
-def check(problem, tile, folder, wanted, P, around, words, **places):
+def check(problem, tile, folder, wanted, P, around, case, **places):
     before = around.copy()
     run_recipe(recipe_of(ShiftedHalf().pinned(problem, H200, tile)), folder, P=P.ctypes.data, **places)
-    np.testing.assert_array_equal(P, wanted, err_msg=words)
+    np.testing.assert_array_equal(P, wanted, err_msg=case)
     P[...] = np.ndarray(P.shape, P.dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
-    np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{words}: beside P")
+    np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{case}: beside P")
 
 
 @needs_compiler
@@ -61,8 +61,8 @@ def test_random_stacks_among_poison(tmp_path_factory):
         kind = dtype_of(dtype)
         problem = Problem(m, k, n, (stack,), kind, kind, PLUS_TIMES, *map(layout_of, (M, N, P)))
         wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
-        said = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
-        check(problem, tile, folder, wanted, P, around, said, M=M.ctypes.data, N=N.ctypes.data)
+        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
+        check(problem, tile, folder, wanted, P, around, case, M=M.ctypes.data, N=N.ctypes.data)
 
 
 @needs_compiler
@@ -93,7 +93,7 @@ def test_every_tile_has_whole_stages_and_fits():
         assert 128 * (tile.loaders * loading + tile.rows // 64 * multiplying) <= 65536
 
 
-def test_what_it_does_not_take_is_said():
+def test_a_refusal_names_the_reason():
     with pytest.raises(tw.TilewiseError, match="bfloat16 and float16"):
         make_plan(problem_of_shape(40, 40, 40), H200, "shifted_half")
     with pytest.raises(tw.TilewiseError, match="plus_times alone"):

@@ -44,7 +44,7 @@ def lying(rng, shape, dtype, columns=True):
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
-def test_random_products_by_random_ways(tmp_path_factory, dtype, precision):
+def test_random_products_by_random_configs(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng, number = np.random.default_rng(seed), NUMBERS.get(dtype, dtype)
     for _ in range(6):
@@ -66,11 +66,11 @@ def test_random_products_by_random_ways(tmp_path_factory, dtype, precision):
         way = found[int(rng.integers(len(found)))]
         recipe = recipe_of(ShortK().pinned(problem, card, way))
         run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        said = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
         exact = (M.astype(np.float64) @ N.astype(np.float64)).astype(number)
-        np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=said)
+        np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=case)
         P[...] = np.nan
-        assert np.isnan(around.astype(np.float64)).all(), f"written beside P, {said}"
+        assert np.isnan(around.astype(np.float64)).all(), f"written beside P, {case}"
 
 
 def test_rows_of_a_class_start_equally_far_behind_a_boundary():
@@ -110,7 +110,7 @@ def test_it_compiles(arch, dtype):
     assert compile_source(render_short_k(DTYPES[dtype], held), arch)[:4] == b"\x7fELF"
 
 
-def test_a_plan_says_what_is_turned_first():
+def test_a_plan_prints_what_is_transposed_first():
     plan = make_plan(problem_of_shape(5256, 17, 13083, "float16"), H200)
     assert [step.name for step in recipe_of(plan).steps] == ["turn", "short_k"]
     assert [note[:1] for note in plan.notes if "turned first" in note] == ["M", "N"]

@@ -59,10 +59,10 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         way = fitting[rng.integers(len(fitting))]
         plan = SlicedK().pinned(problem, A100, way)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        said = f"seed {seed}: {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
-        np.testing.assert_array_equal(P, M @ N + (before if onto else 0), err_msg=said)
+        case = f"seed {seed}: {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        np.testing.assert_array_equal(P, M @ N + (before if onto else 0), err_msg=case)
         P[...] = before
-        np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {said}")
+        np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {case}")
 
 
 @pytest.mark.drawn(1)
@@ -89,7 +89,7 @@ def test_tiles_and_slices_cover_a_product(name):
     assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9, name), A100)} == {1}
 
 
-def test_lines_on_sixteen_bytes_are_read_so():
+def test_rows_on_sixteen_bytes_are_read_so():
     problem = problem_of_shape(8, 8, 8, "float64")
     assert [how for how, _ in read(problem)] == [3, 1], "pairs of k, at once where they lie along k"
     odd = replace(problem, layout_m=Layout(9, 1))

@@ -88,7 +88,7 @@ def test_every_pass_compiles(tmp_path):
         assert compile_source(render(), "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
 
 
-def said_of(text, path):
+def output_of(text, path):
     """What ptxas says about a kernel."""
     path.write_text(text)
     arch = "-gencode=arch=compute_90a,code=sm_90a"
@@ -102,7 +102,7 @@ def test_realigning_does_not_spill(tmp_path):
     forms = product(("bfloat16", "float16"), (False, True))
     texts = (render_realign(), *(render_realign_with_edges(*form) for form in forms))
     for number, text in enumerate(texts):
-        assert re.findall(r"(\d+) bytes spill", said_of(text, tmp_path / f"{number}.cu")) == ["0", "0"]
+        assert re.findall(r"(\d+) bytes spill", output_of(text, tmp_path / f"{number}.cu")) == ["0", "0"]
 
 
 @pytest.mark.slow
@@ -117,9 +117,9 @@ def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
         if epilogue and form["store"] == "partial":
             continue  # parts of k are finished by `gather`
         text = render_wgmma_half(("bfloat16", "float16")[number % 2], tile, **form, epilogue=epilogue)
-        said = said_of(text, tmp_path / f"{number}.cu")
-        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
-        assert "C75" not in said, "ptxas serialises wgmma"
+        output = output_of(text, tmp_path / f"{number}.cu")
+        assert re.findall(r"(\d+) bytes spill", output) == ["0", "0"]
+        assert "C75" not in output, "ptxas serialises wgmma"
         assert tile.shared_bytes(form["store"]) <= 227 * 1024
         assert tile.stages(form["store"]) >= 3
 
@@ -136,15 +136,15 @@ def test_plans_choose_it_for_halves_on_hopper_alone():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "semiring", "card", "says"),
+    ("dtype", "semiring", "card", "message"),
     [
         ("float32", "plus_times", "h200", "multiplies bfloat16 and float16, not float32"),
         ("bfloat16", "min_plus", "h200", "knows plus_times alone, not min_plus"),
         ("bfloat16", "plus_times", "a100", "made for Hopper"),
     ],
 )
-def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
-    with pytest.raises(tw.UsageError, match=says):
+def test_a_refused_request_names_the_reason(dtype, semiring, card, message):
+    with pytest.raises(tw.UsageError, match=message):
         make_plan(problem_of_shape(64, 64, 64, dtype, semiring), KNOWN_CARDS[card], "wgmma_half")
 
 
@@ -157,7 +157,7 @@ def test_a_few_hundred_rows_become_a_tiles_columns():
         assert not make_plan(problem, H200, "wgmma_half").way.turned
 
 
-def tensor_way(m, k, n, layouts="NN", lead=0):
+def tensor_config(m, k, n, layouts="NN", lead=0):
     """The way of a bfloat16 product on an H200; `lead` elements more than the lines need."""
     layout_m = Layout(k + lead, 1) if layouts[0] == "N" else Layout(1, m + lead)
     layout_n = Layout(n + lead, 1) if layouts[1] == "N" else Layout(1, k + lead)
@@ -165,7 +165,7 @@ def tensor_way(m, k, n, layouts="NN", lead=0):
     return make_plan(problem, H200, "wgmma_half").way
 
 
-def test_a_ragged_plan_says_what_is_special():
+def test_a_ragged_plan_prints_what_is_special():
     notes = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200).notes
     assert any(note.startswith("M is taken by 8 classes of rows") for note in notes)
     assert any(note.startswith("N is realigned first") for note in notes)
@@ -174,20 +174,20 @@ def test_a_ragged_plan_says_what_is_special():
     assert aligned.notes == ()
 
 
-def test_ways_follow_shape_and_layout():
-    assert tensor_way(4096, 4096, 4096).tile.cluster == 2  # blocks share their tiles of N
-    assert tensor_way(512, 512, 512).tile.cluster == 1  # and do not where it takes longer than it saves
-    assert tensor_way(128, 65536, 128).splits > 8  # a tall k is cut
-    assert tensor_way(4096, 4096, 4096).splits == 1
-    assert tensor_way(16, 8192, 8192).tile.cols == 16
-    assert tensor_way(4096, 50257, 4096).routes == ("by classes", "as it is")
-    assert tensor_way(4097, 4097, 4097, "NT").routes == ("realigned", "realigned")  # classes need k across N's lines
-    assert tensor_way(4096, 4096, 4096, lead=64).routes == ("as it is", "as it is")
-    assert "realigned" in tensor_way(8192, 8192, 8192, lead=8).routes  # lines that straddle 128 bytes cost twice
+def test_configs_follow_shape_and_layout():
+    assert tensor_config(4096, 4096, 4096).tile.cluster == 2  # blocks share their tiles of N
+    assert tensor_config(512, 512, 512).tile.cluster == 1  # and do not where it takes longer than it saves
+    assert tensor_config(128, 65536, 128).splits > 8  # a tall k is cut
+    assert tensor_config(4096, 4096, 4096).splits == 1
+    assert tensor_config(16, 8192, 8192).tile.cols == 16
+    assert tensor_config(4096, 50257, 4096).routes == ("by classes", "as it is")
+    assert tensor_config(4097, 4097, 4097, "NT").routes == ("realigned", "realigned")  # classes need k across N's lines
+    assert tensor_config(4096, 4096, 4096, lead=64).routes == ("as it is", "as it is")
+    assert "realigned" in tensor_config(8192, 8192, 8192, lead=8).routes  # lines that straddle 128 bytes cost twice
 
 
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (9, 100, 2049)])
-def test_tiles_cover_P_whatever_the_way(shape):
+def test_tiles_cover_P_in_every_config(shape):
     m, _, n = shape
     for way in ways(problem_of_shape(*shape, "bfloat16"), H200):
         tall, (long, few) = way.tile.rows * way.tile.cluster, (n, m) if way.turned else (m, n)
@@ -205,15 +205,15 @@ def test_few_rows_are_cut_over_clusters():
             if (
                 m < 32 or layouts[0] == "N"
             ):  # of 32 lines that k lies across, so many strips take as long as whole boxes
-                way = tensor_way(m, k, n, layouts)
+                way = tensor_config(m, k, n, layouts)
                 assert (way.inside, way.turned, way.tile.cols) == (True, True, m), (m, k, n, layouts)
                 assert 1 < way.splits <= 4
                 assert way.words()[-1] == f"k is cut over the {way.splits} blocks of a cluster, which add up in order"
             if m < 32 or layouts[1] == "T":
-                few = tensor_way(n, k, m, layouts)
+                few = tensor_config(n, k, m, layouts)
                 assert (few.inside, few.turned, few.tile.cols) == (True, False, m), (n, k, m, layouts)
-    assert not tensor_way(1, 4096, 4096).inside  # one row has no lines once it is turned
-    assert tensor_way(64, 4096, 4096).tile.cols >= 64  # which whole boxes fill
+    assert not tensor_config(1, 4096, 4096).inside  # one row has no lines once it is turned
+    assert tensor_config(64, 4096, 4096).tile.cols >= 64  # which whole boxes fill
 
 
 def test_thin_edges_are_planned_only_where_nothing_spills():
@@ -262,7 +262,7 @@ def test_the_route_follows_the_strides(view, expected):
     assert route(layout, *array.shape, DTYPES["int8"], BF16) == "packed"
 
 
-def test_lines_of_a_matrix():
+def test_rows_of_a_matrix():
     assert contiguous_lines(Layout(40, 1), 3, 5) == (3, 5, 40)
     assert contiguous_lines(Layout(1, 40), 3, 5) == (5, 3, 40)
     assert contiguous_lines(Layout(2, 40), 3, 5) is None
@@ -270,7 +270,7 @@ def test_lines_of_a_matrix():
     assert not along_columns(Layout(40, 1), 3, 5)
 
 
-def test_every_map_has_lines_sixteen_bytes_apart():
+def test_every_map_has_rows_sixteen_bytes_apart():
     """The copy engine takes no others; one line of a matrix, turned, is as many lines of one element."""
     rng, family, shapes = random.Random(next_seed()), family_named("wgmma_half"), [1, 2, 3, 8, 30, 40, 100, 700]
     for m, k, n in [(5, 1, 700), (100, 1, 40), *(tuple(rng.choices(shapes, k=3)) for _ in range(30))]:
@@ -281,18 +281,18 @@ def test_every_map_has_lines_sixteen_bytes_apart():
                 assert all(lead % 16 == 0 for lead in leads), f"{m}x{k}x{n} {way.spec()}: {leads}"
 
 
-def said_by_ptxas(text):
-    core, said = pytest.importorskip("cuda.core"), io.StringIO()
+def ptxas_output(text):
+    core, output = pytest.importorskip("cuda.core"), io.StringIO()
     options = core.ProgramOptions(arch="sm_90a", std="c++17", ptxas_options=["-v"])
-    core.Program(text, "c++", options).compile("cubin", logs=said)
-    return said.getvalue()
+    core.Program(text, "c++", options).compile("cubin", logs=output)
+    return output.getvalue()
 
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("store", CUTS)
 @pytest.mark.parametrize("tile", INSIDE, ids=lambda tile: f"{tile.rows}x{tile.cols}")
 def test_wgmma_of_cut_tiles_is_not_serialised(tile, store):
-    said = said_by_ptxas(render_wgmma_half("bfloat16", tile, m_along_k=True, n_along_k=False, store=store))
-    assert "registers" in said, said
-    assert "C75" not in said, said
-    assert not re.search(r"[1-9]\d* bytes spill", said), said
+    output = ptxas_output(render_wgmma_half("bfloat16", tile, m_along_k=True, n_along_k=False, store=store))
+    assert "registers" in output, output
+    assert "C75" not in output, output
+    assert not re.search(r"[1-9]\d* bytes spill", output), output

@@ -78,19 +78,19 @@ def problem_of(M, N, P, accumulate=False):
     )  # fmt: skip
 
 
-def check(M, N, P, way, folder, words, accumulate=False):
+def check(M, N, P, way, folder, case, accumulate=False):
     """The product by one way: right everywhere, and nothing beside P touched."""
     memory = owner_of(P)
     before = memory.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + (P.astype(np.float64) if accumulate else 0)
     multiplied(M, N, PLUS_TIMES, H200, P, folder, kernel="wgmma_half", way=way, accumulate=accumulate)
     found = P.astype(np.float64)
-    np.testing.assert_allclose(found, wanted.astype(P.dtype).astype(np.float64), rtol=8e-3, atol=0.5, err_msg=words)
+    np.testing.assert_allclose(found, wanted.astype(P.dtype).astype(np.float64), rtol=8e-3, atol=0.5, err_msg=case)
     P[...] = 0
     after = memory.copy()
     memory[...] = before
     P[...] = 0
-    assert after.tobytes() == memory.tobytes(), f"{words}: something was written beside P"
+    assert after.tobytes() == memory.tobytes(), f"{case}: something was written beside P"
 
 
 def runnable(problem):

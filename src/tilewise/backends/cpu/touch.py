@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
 from tilewise.backends.cpu.runtime.target import Target, host_target
+from tilewise.system.llvm_text import IRFunction, module
 
 AT_ONCE = 8  # vectors
 

@@ -1,6 +1,6 @@
-"""A process that compiles what it is told: a line of JSON in (arch, text), the cubin to the cache, a line of JSON out.
+"""A process that compiles: reads lines of JSON (arch, text), stores the cubin in the cache, writes a line of JSON.
 
-It never opens a card, and it ends when whoever started it does: there is nothing to read any more then.
+It never opens a card, and it ends with its parent, whose pipe is closed then.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         job = json.loads(line)
-        start, size, said = time.perf_counter(), 0, ""
+        start, size, message = time.perf_counter(), 0, ""
         try:
             size = len(compile_source(job["source"], job["arch"]))
         except TilewiseError as error:
-            said = str(error)
-        answers.write(json.dumps({"seconds": time.perf_counter() - start, "bytes": size, "error": said}) + "\n")
+            message = str(error)
+        answers.write(json.dumps({"seconds": time.perf_counter() - start, "bytes": size, "error": message}) + "\n")
         answers.flush()
 
 

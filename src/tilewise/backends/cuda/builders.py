@@ -1,4 +1,4 @@
-"""Many texts compiled by many processes. The cache on disk is what they and everybody else meet in."""
+"""Many texts compiled by many processes, which share the cache on disk."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ WORKER = "tilewise.backends.cuda.build_worker"
 
 
 def environment() -> dict[str, str]:
-    """Of a process that must find this very package, however this one found it."""
+    """The environment of a process that must import this same package."""
     home = str(Path(__file__).parents[3])
     before = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([home, before] if before else [home])}
 
 
-def workers_for(texts: int, asked: int | None = None) -> int:
+def workers_for(texts: int, requested: int | None = None) -> int:
     """No more processes than cores that this one may use, or texts."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(texts, cores if asked is None else asked))
+    return max(1, min(texts, cores if requested is None else requested))
 
 
 def build(sources: Sequence[str], arch: str, workers: int, done: Done, background: bool = False) -> None:
-    """Compile every text; `done` is told of each as it is ready, from several threads. The first error ends it."""
+    """Compile every text; `done` is called for each as it is ready, from several threads. The first error ends it."""
     waiting: SimpleQueue[str] = SimpleQueue()
     for source in sources:
         waiting.put(source)
@@ -51,7 +51,7 @@ def build(sources: Sequence[str], arch: str, workers: int, done: Done, backgroun
 
 
 def _feed(waiting: SimpleQueue[str], arch: str, done: Done, failed: list[str], background: bool) -> None:
-    """One process and what it is told, until nothing is left or something failed."""
+    """Feed one process until no text is left or one failed."""
     command = [sys.executable, "-m", WORKER, str(os.getpid()), *(("--background",) if background else ())]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment(), text=True, encoding="utf-8") as worker:

@@ -1,9 +1,9 @@
-"""Built kernels side by side in one file, found by their names: what `tilewise warm` leaves of a dtype's set.
+"""Built kernels side by side in one file, found by their names: what `tilewise warm` stores of a dtype's set.
 
-A name says which of this very code's texts was compiled (`kernels/keys.py`), so a bundle belongs to one edition of the
-code that writes texts, one arch and one compiler, all of them part of its own name. Finding a kernel is one look into
+A kernel key names one text of this version of the code (`kernels/keys.py`), so a bundle belongs to one version of the
+code that writes texts, one arch and one compiler, all of them part of its cache key. Finding a kernel is one lookup in
 an index that was read once, one read and one checksum: 0.03 ms, where writing its text, hashing it and looking for it
-took 0.5 ms on an H200's host. What is damaged, or not in it, is found by its text as ever.
+took 0.5 ms on an H200's host. What is damaged or missing is found by its text.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tilewise.system.resources import PACKAGE
 
 MAGIC = b"tilewise kernels 1\n"
 SUFFIXES = (".py", ".cu", ".cuh")
-WRITERS = ("kernels", "algebra")  # and the files beside them: whatever may decide about a text
+WRITERS = ("kernels", "algebra")  # and the files beside them: all code that may decide about a text
 _BEGAN = time.time()
 
 
 @lru_cache(maxsize=1)
 def edition() -> str | None:
-    """What stands for all the code that texts come from; None where it was changed since this process read it."""
+    """A digest of all the code that texts come from; None where it was changed since this process read it."""
     found = hashlib.sha256()
     try:
         for name, path in sorted(_files()):
@@ -56,7 +56,7 @@ def _files(folders: Iterable[str] = ("", *WRITERS)) -> Iterator[tuple[str, str]]
 
 @dataclass
 class Bundle:
-    """One that is open: its index in memory, its kernels on disk."""
+    """An open bundle: its index in memory, its kernels on disk."""
 
     handle: int
     start: int  # of the machine code, in the file
@@ -69,7 +69,7 @@ class Bundle:
         os.close(self.handle)
 
     def read(self, name: str) -> bytes | None:
-        """The machine code, or None where it is not whole: then it is not asked for again."""
+        """The machine code, or None where it is damaged; then it is not read again."""
         found = self.kernels.get(name)
         if found is None:
             return None
@@ -104,10 +104,10 @@ def opened(handle: int, at: int = 0) -> Bundle | None:
         size, digest = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little"), data[-32:]
         index = _read(handle, size, at + head, reading) if data.startswith(MAGIC) and size < 1 << 28 else b""
         if index and hashlib.sha256(index).digest() == digest:
-            said = json.loads(index)
-            names = list(said["kernels"])
-            sets = {kind: [names[number] for number in numbers] for kind, numbers in said["sets"].items()}
-            return Bundle(handle, at + head + size, said["edition"], said["kernels"], sets)
+            found = json.loads(index)
+            names = list(found["kernels"])
+            sets = {kind: [names[number] for number in numbers] for kind, numbers in found["sets"].items()}
+            return Bundle(handle, at + head + size, found["edition"], found["kernels"], sets)
     except OSError:
         pass
     os.close(handle)
@@ -124,8 +124,8 @@ def bundled(edition: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Ma
             codes.append(code)
         kernels[str(name)] = places[code], len(code), zlib.crc32(code), entries
     numbers = {name: number for number, name in enumerate(kernels)}
-    told = {kind: sorted(numbers[name] for name in names) for kind, names in sorted(sets.items())}
-    index = json.dumps({"edition": edition, "kernels": kernels, "sets": told}, separators=(",", ":")).encode()
+    numbered = {kind: sorted(numbers[name] for name in names) for kind, names in sorted(sets.items())}
+    index = json.dumps({"edition": edition, "kernels": kernels, "sets": numbered}, separators=(",", ":")).encode()
     head = MAGIC + len(index).to_bytes(8, "little") + hashlib.sha256(index).digest()
     return b"".join((head, index, *codes))
 

@@ -1,4 +1,4 @@
-"""CUDA C++ text → cubin: from a bundle by its name, from disk by its words, else by NVRTC, with no toolkit and no card.
+"""CUDA C++ text → cubin: from a bundle by its key, from disk by its text, else by NVRTC, with no toolkit and no card.
 
 The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
 the tests of a machine without a card. The key on disk is the text's digest, the options and the compiler's version.
@@ -23,14 +23,14 @@ from tilewise.system.interruptible import interruptible
 
 POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
 _there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built in this process
-_read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and nobody has taken yet
+_read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and `compile_source` has not returned yet
 
 
 def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
     """The cubin of a self-contained source, or of one's name, for an arch such as sm_90a."""
     if not arch.startswith("sm_"):
         raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
-    found = None if cache is not None else _read.pop((source, arch), None) or _shelved(source, arch)
+    found = None if cache is not None else _read.pop((source, arch), None) or _bundled(source, arch)
     if found is None:
         text, kept = words(source), cache if cache is not None else store()
         key = _key(text, arch)
@@ -42,7 +42,7 @@ def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> by
     return found
 
 
-def _shelved(source: str, arch: str) -> bytes | None:
+def _bundled(source: str, arch: str) -> bytes | None:
     return machine_code(source, arch) if source.__class__ is Named else None
 
 
@@ -60,7 +60,7 @@ def at_hand(source: str, arch: str) -> bool:
 
 
 def is_there(source: str, arch: str) -> bool:
-    """Whether a text needs no compiler any more."""
+    """Whether a text is built."""
     if (source, arch) in _there:
         return True
     found = (source.__class__ is Named and on_a_shelf(source, arch)) or store().holds(_key(words(source), arch))
@@ -70,7 +70,7 @@ def is_there(source: str, arch: str) -> bool:
 
 
 def known(source: str, arch: str) -> None:
-    """Somebody found it built, and nobody need look for it again."""
+    """Note that a text is built."""
     _there.add((source, arch))
 
 
@@ -82,10 +82,10 @@ def missing(sources: Iterable[str], arch: str) -> list[str]:
 def policy() -> str:
     """TILEWISE_COMPILE: `auto` (a miss also starts the rest of its dtype's kernels, in processes of their own), `alone`
     (what is missing and nothing else), `never` (a miss is an error)."""
-    asked = os.environ.get("TILEWISE_COMPILE") or "auto"
-    if asked not in POLICIES:
-        raise UsageError(f"TILEWISE_COMPILE={asked!r} is not known; known are {', '.join(POLICIES)}")
-    return asked
+    setting = os.environ.get("TILEWISE_COMPILE") or "auto"
+    if setting not in POLICIES:
+        raise UsageError(f"TILEWISE_COMPILE={setting!r} is not known; known are {', '.join(POLICIES)}")
+    return setting
 
 
 def _key(text: str, arch: str) -> tuple[str, ...]:

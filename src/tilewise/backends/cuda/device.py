@@ -1,4 +1,4 @@
-"""A card as the planner sees it, read off the card itself."""
+"""A card for the planner, by its driver's attributes."""
 
 from __future__ import annotations
 

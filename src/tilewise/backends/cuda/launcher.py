@@ -16,12 +16,12 @@ from tilewise.backends.cuda.loading import LoadedFunction, kernel_function
 from tilewise.backends.cuda.native import (
     DRIVER,
     HEADER,
+    HOLE_FIELDS,
     LAUNCH,
     OVERLAPS,
     SELF,
+    STEP_FIELDS,
     STREAM,
-    WORDS_A_HOLE,
-    WORDS_A_STEP,
     ZERO,
     driver_functions,
     encoder,
@@ -53,7 +53,7 @@ class _Image:
     def __init__(self, steps: Sequence[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> None:
         self.steps = [step for step, _ in steps]
         self._pieces, self._end = list[bytes](), 0  # of the blob; every piece starts on 16 bytes
-        self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the words of their entries
+        self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the fields of their entries
         for step, function in steps:
             if isinstance(step, Zero):
                 self._holes += (self._end, NUMBERS[step.address.base], step.address.offset)
@@ -97,21 +97,21 @@ class _Image:
 
     def _seal(self, spans: dict[str, Span]) -> None:
         """Header, tables and blob in one piece of memory."""
-        words = self._memory = array("q", NO_HEADER)  # which is not made longer any more once its address is taken
+        fields = self._memory = array("q", NO_HEADER)  # which is not made longer any more once its address is taken
         counts = list[int]()
-        for table, each in ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP)):
-            counts += (len(table) // each, 8 * len(words))
-            words.extend(table)
-        blob = 8 * len(words)
-        words.frombytes(b"".join(self._pieces))
-        self.address = at = words.buffer_info()[0]
+        for table, each in ((self._holes, HOLE_FIELDS), (self._maps, HOLE_FIELDS), (self._table, STEP_FIELDS)):
+            counts += (len(table) // each, 8 * len(fields))
+            fields.extend(table)
+        blob = 8 * len(fields)
+        fields.frombytes(b"".join(self._pieces))
+        self.address = at = fields.buffer_info()[0]
         functions = driver_functions()
         header = (  # in the order of HEADER
             self._end, at + blob, counts[0], at + counts[1], counts[2], at + counts[3], counts[4], at + counts[5],
             *[functions[name] for name in DRIVER],
             *spans.get("M", NOWHERE), *spans.get("N", NOWHERE), *spans.get("P", NOWHERE),
         )  # fmt: skip
-        words[: len(header)] = array("q", header)
+        fields[: len(header)] = array("q", header)
 
 
 def attributes_of(launch: Launch) -> list[bytes]:
@@ -197,22 +197,22 @@ def launch_now(
     Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
 
 
-ONES = 1 << 32 | 1  # two 32-bit words
-ROOM = [0] * 24  # words that hold 128 bytes on a boundary of 64
+ONES = 1 << 32 | 1  # two 32-bit numbers
+ROOM = [0] * 24  # 64-bit fields: 128 bytes, aligned to 64
 
 
 def encoded(made: TensorMap) -> bytes:
     """The 128 bytes of a tensor map, for an address that is still to be replaced."""
     stack, rank, pairs = made.stack, 2 + len(made.stack), (3 + len(made.stack)) // 2
-    words = array("Q", [made.length, made.lines])
+    fields = array("Q", [made.length, made.lines])
     if stack:
-        words.extend([count for count, _ in stack])
-    words.append(made.lead)
+        fields.extend([count for count, _ in stack])
+    fields.append(made.lead)
     if stack:
-        words.extend([apart for _, apart in stack])
-    words.append(made.box_lines << 32 | made.box)  # by 32 bits from here on
-    words.extend([ONES] * (2 * pairs - 1) + ROOM)
-    at = words.buffer_info()[0]
+        fields.extend([apart for _, apart in stack])
+    fields.append(made.box_lines << 32 | made.box)  # by 32 bits from here on
+    fields.extend([ONES] * (2 * pairs - 1) + ROOM)
+    at = fields.buffer_info()[0]
     boxes = at + 8 * (2 * rank - 1)
     place = (boxes + 16 * pairs + 63) & -64
     code = encoder()(
@@ -234,7 +234,7 @@ def encoded(made: TensorMap) -> bytes:
             f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
             f"in stacks of {made.stack}: {_driver().CUresult(code).name}"
         )
-    return words.tobytes()[place - at : place - at + 128]
+    return fields.tobytes()[place - at : place - at + 128]
 
 
 def _driver() -> Any:

@@ -44,7 +44,7 @@ _room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, 
 
 def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> LoadedFunction:
     """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
-    whoever asks at the same time. For one that is there nobody waits."""
+    also by several threads. One that is loaded is returned without a lock."""
     key = source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER
     found = _functions.get(key)
     if found is not None:
@@ -104,8 +104,8 @@ _threads: dict[tuple[str, str], Thread] = {}
 
 
 def load_behind(kind: str, device: str, again: bool = False) -> Thread:
-    """Load what bundles have of a kind, in a thread of its own: once for each kind and card; or `again`, and without a
-    rest, for somebody who waits for it."""
+    """Load what bundles have of a kind, in a thread of its own: once for each kind and card; or `again`, and without
+    pauses, for a caller that waits for it."""
     held = _threads.get((kind, device))
     if held is not None and not again:
         return held
@@ -120,8 +120,8 @@ def is_loading(kind: str, device: str) -> bool:
 
 
 def _load_all(kind: str, device: str, rests: bool) -> None:
-    """One by one, so that nobody waits for more than one of them, and with thrice the rest between two that the last
-    one took: whoever multiplies meanwhile needs the interpreter's lock. What fails is left for whoever asks for it."""
+    """One by one, so that no call waits for more than one of them, and with pauses three times as long as the last one
+    took: calls need the GIL meanwhile. A kernel that fails here is loaded again by the call that needs it."""
     try:
         make_current(device)
         mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
@@ -136,12 +136,12 @@ def _load_all(kind: str, device: str, rests: bool) -> None:
             if _stopping.wait(REST * (perf_counter() - since) if rests else 0.0):
                 return
             since = perf_counter()
-    except Exception:  # whatever it is, the call that needs the kernel meets it too, and says so
+    except Exception:  # the call that needs the kernel raises it too
         return
 
 
 def _forked() -> None:
-    """The thread is not there in a child, and nobody holds its lock."""
+    """The thread does not exist in a child, which needs a free lock."""
     global _loading
     _loading = Lock()
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.core.recipe import BASES
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_lock import LLVM
+from tilewise.system.llvm_text import IRFunction, module
 
 STREAM, SELF = len(BASES), len(BASES) + 1  # what a hole may be filled with beside the bases
 HEADER = (

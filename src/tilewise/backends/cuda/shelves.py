@@ -1,7 +1,7 @@
 """The bundles that there are for an arch: the package `tilewise-kernels`' first, then this user's in the cache on disk.
 
-One that was written since is noticed when something is not found: the process that builds a set behind a first call
-leaves its bundle at its end.
+A bundle that was written since is looked for on a miss: the process that builds a set behind a first call stores its
+bundle when it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.system.lock import BusyError, Lock
 
 PACKAGE = "tilewise_kernels"
 AGAIN = 0.1  # seconds from one look for a new bundle to the next
-PATIENCE = 10.0  # seconds that another one may take to write
+PATIENCE = 10.0  # seconds that another process may take to write
 
 
 @lru_cache(maxsize=1)
@@ -36,7 +36,7 @@ def folder() -> Path | None:
 
 @lru_cache(maxsize=16)
 def _packaged(arch: str) -> Bundle | None:
-    """The package's bundle, if it is of this edition: of another, every name may mean another text."""
+    """The package's bundle, if it belongs to this version of the code: in another, a key may name another text."""
     place = folder()
     if place is None:
         return None
@@ -49,7 +49,7 @@ def _packaged(arch: str) -> Bundle | None:
 
 
 @dataclass
-class _Shelf:
+class _OpenBundle:
     """The bundle in the cache, as it was when it was last looked for."""
 
     path: Path | None = None
@@ -59,8 +59,8 @@ class _Shelf:
 
 
 @lru_cache(maxsize=16)
-def _shelf(arch: str, *_places: str | None) -> _Shelf:
-    return _Shelf()
+def _open_bundle(arch: str, *_places: str | None) -> _OpenBundle:
+    return _OpenBundle()
 
 
 def _key(arch: str) -> tuple[str, ...] | None:
@@ -70,28 +70,28 @@ def _key(arch: str) -> tuple[str, ...] | None:
 
 def _cached(arch: str) -> Bundle | None:
     """This user's bundle, opened again where another was written since."""
-    shelf, now = _shelf(arch, *map(os.environ.get, PLACES)), time.monotonic()
-    if now - shelf.looked < AGAIN:
-        return shelf.bundle
+    state, now = _open_bundle(arch, *map(os.environ.get, PLACES)), time.monotonic()
+    if now - state.looked < AGAIN:
+        return state.bundle
     key = _key(arch)
     if key is None:
         return None
-    shelf.looked, shelf.path = now, shelf.path or store().path(key)
+    state.looked, state.path = now, state.path or store().path(key)
     try:
-        about = os.stat(shelf.path)
+        about = os.stat(state.path)
     except OSError:
-        return shelf.bundle  # what was deleted meanwhile is as good as before
-    if shelf.seen != (about.st_ino, about.st_size):
+        return state.bundle  # the open file of a deleted bundle still serves
+    if state.seen != (about.st_ino, about.st_size):
         place = store().opened(key)
-        shelf.seen, shelf.bundle = (about.st_ino, about.st_size), None if place is None else opened(*place)
-    return shelf.bundle
+        state.seen, state.bundle = (about.st_ino, about.st_size), None if place is None else opened(*place)
+    return state.bundle
 
 
 def _holding(name: str, arch: str) -> Bundle | None:
     packaged = _packaged(arch)
     if packaged is not None and name in packaged.kernels:
         return packaged
-    known = _shelf(arch, *map(os.environ.get, PLACES)).bundle
+    known = _open_bundle(arch, *map(os.environ.get, PLACES)).bundle
     if known is None or name not in known.kernels:
         known = _cached(arch)
     return known if known is not None and name in known.kernels else None
@@ -129,16 +129,16 @@ def is_kept(kind: str, names: Iterable[str], arch: str) -> bool:
 
 
 def keep(kind: str, built: Mapping[str, tuple[bytes, list[str]]], arch: str) -> None:
-    """Put kernels of a kind, machine code and entry points by name, into this user's bundle. Who writes at the same
-    time is waited for: what he wrote is kept, too."""
+    """Put kernels of a kind, machine code and entry points by name, into this user's bundle. Another process that
+    writes is waited for, and its kernels are kept too."""
     key = _key(arch)
     if key is None or is_kept(kind, built, arch):
         return
-    shelf = _shelf(arch, *map(os.environ.get, PLACES))
+    state = _open_bundle(arch, *map(os.environ.get, PLACES))
     with _alone():
-        shelf.looked = -AGAIN
+        state.looked = -AGAIN
         store().put(key, bundled(key[1], *merged(_cached(arch), kind, built)))
-        shelf.looked = -AGAIN
+        state.looked = -AGAIN
 
 
 @contextmanager
@@ -150,10 +150,10 @@ def _alone() -> Iterator[None]:
             break
         except BusyError:
             if time.monotonic() > until:
-                break  # he is stuck: one of the two bundles is lost, and its kernels are found one by one
+                break  # it is stuck: one of the two bundles is lost, and its kernels are found one by one
             time.sleep(0.02)
         except OSError:
-            break  # no folder yet, or a disk that nobody may write
+            break  # no folder yet, or a disk that is read-only
     try:
         yield
     finally:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import time
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 from tilewise.core.machine import Machine
+from tilewise.system.timing import least_seconds
 
 NOMINAL = Machine("cpu", "this CPU", 1, 1e10, {"": 1e9}, source="nominal")
 
@@ -27,18 +26,8 @@ def measured_machine() -> Machine:
     return Machine("cpu", cpu_name(), cores, bandwidth, rates, source="clock and vector width; bandwidth measured")
 
 
-def least_seconds(work: Callable[[], object], runs: int = 5) -> float:
-    """The least of a few times that something takes."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def vector_lanes_and_clock() -> tuple[int, float]:
-    """float32 lanes of a vector and cycles a second, as the system tells them; 4 lanes at 3 GHz where it does not."""
+    """float32 lanes of a vector and cycles a second, by /proc/cpuinfo; else 4 lanes at 3 GHz."""
     lanes, clock = 4, 3e9
     for line in _cpuinfo():
         name, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Tiled multiplication as the notes tell it: a grid by ceiling division, a loop over phases, filled tiles, edges.
+"""Tiled multiplication as in the notes: a grid by ceiling division, a loop over phases, filled tiles, edges.
 
 A wave is a rectangle of neighbouring blocks that run side by side, as they do on a card: their tiles of M lie one above
 the other in one strip, their tiles of N side by side in another, and step i of a phase is the same for all of them.

@@ -5,10 +5,10 @@ Waking a thread takes as long as a small product, so the calling thread wakes no
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime import pool_layout as pool
 from tilewise.backends.cpu.runtime.placing import come_back, note_slot, send_elsewhere
 from tilewise.backends.cpu.runtime.systems import System
+from tilewise.system.llvm_text import IRFunction
 
 PATIENCE = 8  # times as long a worker spins for the end of a job that it took part in: the next may follow at once
 

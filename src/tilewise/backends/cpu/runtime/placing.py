@@ -9,9 +9,9 @@ parked on the caller's present core; else to any other core (on ARM; x86 was not
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.pool_layout import BEFORE, CORE, HOME, MASK, MASK_SIZE, SELF, SENT, load, store
-from tilewise.backends.cpu.runtime.systems import CoresOfThreads
+from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
+from tilewise.system.llvm_text import IRFunction
 
 
 def note_home(f: IRFunction, cores: CoresOfThreads | None) -> None:

@@ -17,9 +17,9 @@ from tilewise.backends.cpu.runtime.pool_layout import SPIN, pool_size
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.backends.cpu.runtime.workers import pool_module
-from tilewise.backends.reference.limits import least_seconds
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin
+from tilewise.system.timing import least_seconds
 
 KINDS = {
     "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "launch_arrays_and_arg": "wwoooow", "start": "ww",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 OPEN = 1 << 31
 # generation, open bit and the number of workers inside share the first field, so one exchange joins a job

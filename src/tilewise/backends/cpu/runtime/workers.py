@@ -9,13 +9,13 @@ runs its tasks alone: which thread runs a task never changes a bit of the result
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS
 from tilewise.backends.cpu.runtime import pool_layout as pool
 from tilewise.backends.cpu.runtime.parking import parking, parking_slot
 from tilewise.backends.cpu.runtime.placing import note_home
 from tilewise.backends.cpu.runtime.systems import System, system_of
 from tilewise.backends.cpu.runtime.target import Target, is_arm
+from tilewise.system.llvm_text import IRFunction, module
 
 
 def pool_module(target: Target, data_field: int, system: System | None = None) -> str:

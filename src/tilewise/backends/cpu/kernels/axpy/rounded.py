@@ -11,7 +11,7 @@ from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.backends.cpu.kernels.packed_n.text import WIDEN, widen_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction
+from tilewise.system.llvm_text import FunctionTable, IRFunction
 
 HEIGHT = 4  # rows of a tile
 PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"

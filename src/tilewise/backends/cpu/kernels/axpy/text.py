@@ -15,9 +15,9 @@ from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
+from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 DEPTHS = (8, 8, 7, 5)  # k at a time, of one row, two, three, four: what registers hold beside sums and a row of N
 HEIGHT, DEPTH = len(DEPTHS), max(DEPTHS)

@@ -10,8 +10,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.packed.text import WRITE, module_around
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
+from tilewise.system.llvm_text import IRFunction
 
 BOOL = DTYPES["bool"]
 WORD = 64  # columns packed at a time

@@ -15,7 +15,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, Value, part, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 # `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
 # comes so many behind the real one

@@ -17,11 +17,11 @@ from tilewise.backends.cpu.kernels.dots.one import one_function
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
 from tilewise.backends.cpu.runtime.address import data_field
+from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 More = Callable[[str, str | None, str, list[str]], list[str]]
 

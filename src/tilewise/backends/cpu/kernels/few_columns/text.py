@@ -11,9 +11,9 @@ from tilewise.backends.cpu.kernels.packed_n.text import group_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, tile_functions
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
+from tilewise.system.llvm_text import IRFunction, module
 
 FORM = ExactForm(1, 1, along_k=True)
 

@@ -9,7 +9,7 @@ streams and few. Columns do not meet, so no cell's bits depend on its task.
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 row_n, ptr P, i64 cols, i1 first, i1 far"
 STREAMS = (4, 2, 1)  # rows of N at a time: the first as long as they last, then what is left of k

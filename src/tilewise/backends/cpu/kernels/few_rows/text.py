@@ -13,10 +13,10 @@ from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_fun
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 from tilewise.core.blocking import FEW
+from tilewise.system.llvm_text import IRFunction, module
 
 FORM = ExactForm(1, 1, panel_m=FEW, prefetches=True)
 

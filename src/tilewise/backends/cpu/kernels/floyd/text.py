@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.system.llvm_text import IRFunction, module
 
 ROWS = 4  # that take a vector of row k from a register
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_llvm import Renderer, constant, scalar_kind
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.system.llvm_text import IRFunction, module
 
 
 def gustavson_module(algebra: Algebra, deep: bool) -> str:

@@ -12,9 +12,9 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import alternating
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, Operand
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
 from tilewise.backends.cpu.kernels.shared.pack import PACK, SQUARE, transposed
+from tilewise.system.llvm_text import IRFunction, Operand
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
 CHUNK = 16  # lanes that are interleaved at a time

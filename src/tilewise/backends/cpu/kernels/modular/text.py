@@ -5,7 +5,7 @@ their products stay below 2⁶⁴, and only those are divided again.
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
+from tilewise.system.llvm_text import IRFunction, module
 
 RECORD = ("m", "k", "n", "row_m", "col_m", "row_n", "col_n", "p")  # its fields; strides in elements
 LANES = 8

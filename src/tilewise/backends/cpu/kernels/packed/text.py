@@ -14,13 +14,13 @@ from tilewise.algebra.to_llvm import Value
 from tilewise.backends.cpu.kernels.packed.model import writes_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
 from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
+from tilewise.system.llvm_text import IRFunction, module
 
 REDUCED = 8  # stretches of k that are added up before their sum is
 BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 first, i64 k0, i64 group"

@@ -19,10 +19,10 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params, rounds_of_k
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
+from tilewise.system.llvm_text import IRFunction, module
 
 WIDENED = 4  # vectors at a time
 FETCHES = (32, 64)  # bytes of a vector of machines that multiply while they bring it (Neoverse-N1: at 0.7 of its speed)

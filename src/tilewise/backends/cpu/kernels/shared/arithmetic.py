@@ -20,9 +20,9 @@ from tilewise.algebra.to_llvm import (
     scalar_kind,
     vector,
 )
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.blocking import is_heavy, is_plain, register_tile
+from tilewise.system.llvm_text import IRFunction
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_llvm import Renderer, Value, constant, part, scalar_kind, vector
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.target import Target
+from tilewise.system.llvm_text import IRFunction
 
 HALVES = ("float16", "bfloat16")
 

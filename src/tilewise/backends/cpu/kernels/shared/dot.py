@@ -8,7 +8,7 @@ wanted that is all the same; where both are signed, M comes packed 128 higher (`
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 
 def one_instruction(a: Arithmetic) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import (
     load_lanes,
     mask_below,
@@ -20,6 +19,7 @@ from tilewise.backends.cpu.kernels.shared.masks import (
     store_lanes,
     store_rounded,
 )
+from tilewise.system.llvm_text import IRFunction
 
 # `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
 PARAMS = (

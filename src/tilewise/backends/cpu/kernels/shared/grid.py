@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import PARAMS as TILE
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, by_lane, exact_tile_function
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction
+from tilewise.system.llvm_text import FunctionTable, IRFunction
 
 WIDEST = 6  # vectors of a tile: longer rows of N gain nothing
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 JOB_FIELDS = (
     "M", "row_m", "col_m",  # addresses, and strides in elements

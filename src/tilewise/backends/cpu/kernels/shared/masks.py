@@ -8,7 +8,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import narrow, widen
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 
 def along(f: IRFunction, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
+from tilewise.system.llvm_text import IRFunction
 
 PARAMS = "ptr sums, ptr counts, i64 width, i64 size, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 

@@ -10,8 +10,8 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
+from tilewise.system.llvm_text import IRFunction
 
 PACK = "ptr src, i64 lane, i64 step, i64 lanes, i64 kc, ptr dst"
 SQUARE = 8  # the side of the squares that are transposed in registers

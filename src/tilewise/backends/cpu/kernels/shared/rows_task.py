@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.job import JobReader
+from tilewise.system.llvm_text import IRFunction
 
 
 class RowsTask(NamedTuple):

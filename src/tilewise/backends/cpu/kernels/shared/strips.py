@@ -8,11 +8,11 @@ lower numbers, so there is no deadlock, and with half a strip in between threads
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.kernels.shared.job import COUNTERS, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.workers import pause_function
+from tilewise.system.llvm_text import IRFunction
 
 AGAINST_STRIP = "ptr job, i64 rows, i64 cols, i64 kc, ptr M, ptr panels, ptr P, i1 first, ptr space"
 WAIT = "ptr job, i64 counter, i64 count"

@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, IRLoop
+from tilewise.system.llvm_text import IRFunction, IRLoop
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
 TILE = "i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"

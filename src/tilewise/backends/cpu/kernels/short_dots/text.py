@@ -11,9 +11,9 @@ from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, across, keep, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, Operand, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
+from tilewise.system.llvm_text import FunctionTable, IRFunction, Operand, module
 
 HIGH_BITS = "splat (i8 -128)"
 PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr less, ptr P, i64 row_p, i64 col_p, i64 onto"

@@ -13,11 +13,11 @@ from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
 from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
-from tilewise.backends.cpu.kernels.shared.ir import FunctionTable, IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
+from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 QUARTER = 4  # words in 128 bits
 PARAMS = "i64 kc, ptr M, ptr N, i64 row_n, ptr sums, i64 row_s, i1 first, ptr interleaved"

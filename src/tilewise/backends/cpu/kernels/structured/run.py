@@ -15,7 +15,7 @@ from tilewise.backends.cpu.kernels.structured.text import StructuredArithmetic, 
 from tilewise.backends.cpu.runtime import compile, workspace
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
-from tilewise.backends.reference.limits import least_seconds
+from tilewise.system.timing import least_seconds
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ROUNDS = 200_000  # 3 ms to 7 ms

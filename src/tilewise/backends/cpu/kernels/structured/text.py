@@ -17,9 +17,9 @@ from tilewise.algebra.program import Program, run, step_of
 from tilewise.algebra.program_llvm import Registers
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_llvm import constant, scalar_kind, vector
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.runtime.target import Target
+from tilewise.system.llvm_text import IRFunction, module
 
 STRIP_BYTES = 24 * 1024  # of a panel of N: a strip of k stays in the first cache
 SIZES = (1, 2, 4, 8)  # of the elements that are packed

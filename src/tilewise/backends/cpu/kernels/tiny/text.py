@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
 from tilewise.backends.cpu.runtime.address import data_field
+from tilewise.system.llvm_text import IRFunction, module
 
 
 def tiny_module(a: Arithmetic) -> str:

@@ -12,10 +12,10 @@ from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_fun
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, Numbers, module
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.unpacked.model import N_NEAR, P_NEAR
 from tilewise.backends.cpu.runtime.address import data_field
+from tilewise.system.llvm_text import IRFunction, Numbers, module
 
 LINE = 64  # bytes
 PLACES = 8  # of N that are remembered: about as many as the second cache holds

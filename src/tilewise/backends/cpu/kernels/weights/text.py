@@ -6,7 +6,7 @@ side by side, in whatever order.
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction, module
+from tilewise.system.llvm_text import IRFunction, module
 
 RECORD = ("count_m", "count_n", "lightest", "most")  # its fields: elements of each operand, and the range
 VECTOR = 64  # bytes that are looked at together

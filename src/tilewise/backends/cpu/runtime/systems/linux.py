@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
 from tilewise.backends.cpu.runtime.pool_layout import MASK_SIZE
 from tilewise.backends.cpu.runtime.systems.posix import Posix
+from tilewise.system.llvm_text import IRFunction
 
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 

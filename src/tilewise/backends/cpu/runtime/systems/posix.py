@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
-from tilewise.backends.cpu.runtime.systems import CoresOfThreads
+from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
+from tilewise.system.llvm_text import IRFunction
 
 
 class Posix:

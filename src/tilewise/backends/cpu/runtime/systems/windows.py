@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any
 
-from tilewise.backends.cpu.kernels.shared.ir import IRFunction
+from tilewise.system.llvm_text import IRFunction
 
 FOREVER = -1
 
