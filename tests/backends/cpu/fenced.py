@@ -1,4 +1,4 @@
-"""Memory that ends where nothing may be read: whoever reaches a byte beside an operand is ended by the system.
+"""Memory that ends where nothing may be read: an access beside an operand ends the process.
 
 Files and shared memory are mapped like that, and a kernel that reads a vector where a part of one is left would bring
 a person's process down, one day, with a matrix that happens to end where its page does.

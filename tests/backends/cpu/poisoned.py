@@ -171,7 +171,7 @@ def check(case: Case, target: Target, seed: int, right: Known | None = None, fen
 
 
 def check_sweep(target: Target, ring: str, dtype: str, kernel: str, seed: int, share: float = 1.0) -> list[str]:
-    """Every case of a sweep. What it should be is a corner of one product for each k: the oracle is asked eight times,
+    """Every case of a sweep. What it should be is a corner of one product for each k: the oracle runs eight times,
     not ten thousand."""
     MR, NR = widest_tile(target, ring, dtype, kernel)
     most = 2 * max(MR, NR) + 1
@@ -237,7 +237,7 @@ def stretched_cases(seed: int, count: int, kinds: int = 2) -> Iterator[Case]:
             yield Case((m, k, n), dtype, ring, "few_rows", (lay_m, "rows", "rows"), onto)
 
 
-DEPTHS = (1, 2, 3, 4, 5, 8, 9, 17)  # of k, where extents are swept
+DEPTHS = (1, 2, 3, 4, 5, 8, 9, 17)  # of k, in sweeps of the extents
 LONG = (64, 65, 67, 70, 129)  # of a kernel that takes whole vectors along k
 
 
@@ -279,7 +279,7 @@ def tile_of(target: Target, ring: str, dtype: str) -> RegisterTile:
 
 
 def fits(case: Case, target: Target) -> bool:
-    """Whether the kernel takes the case: asked of the kernel, because a plan of what it refuses takes long to fail."""
+    """Whether the kernel takes the case, by its own `takes`, because a plan of what it refuses takes long to fail."""
     assert case.kernel is not None
     problem, tile = problem_of(case), tile_of(target, case.semiring, case.dtype)
     return any(FAMILIES[case.kernel].takes(problem, view, tile) for view in views(problem))
@@ -306,7 +306,7 @@ def targets_on(cpu: Cpu) -> dict[str, Target]:
 
 
 def sets_here() -> tuple[str, ...]:
-    """What runs here, each kind of code once: ARM's "generic" is plain NEON word for word, and the host has more."""
+    """What runs here, each kind of code once: ARM's "generic" is exactly plain NEON, and the host has more."""
     return ("host", "neon") if is_arm() else executable()
 
 
@@ -331,7 +331,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--random", type=int, default=0, help="products of any kind")
     parser.add_argument("--kinds", type=int, help="of this many semirings and dtypes only")
-    parser.add_argument("--sweep", type=int, default=0, help="kernels whose small extents are swept")
+    parser.add_argument("--sweep", type=int, default=0, help="kernels for a sweep of small extents")
     parser.add_argument("--share", type=float, default=1.0, help="of a sweep's extents")
     parser.add_argument("--fence", action="store_true", help="operands against closed pages; says each product first")
     parser.add_argument("--compile", action="store_true", help="only put the object code into the cache")

@@ -205,13 +205,13 @@ def emulated(name: str, cache: Path, *options: str) -> str:
     source = str(Path(tilewise.__file__).parents[1])
     environment |= {"TILEWISE_INSTRUCTION_SET": name, "PYTHONPATH": source}
     done = subprocess.run([EMULATED, *command], capture_output=True, text=True, env=environment)
-    if UNABLE in done.stderr:  # asked there: an emulated Python is not started twice, which takes ten seconds
+    if UNABLE in done.stderr:  # checked there: an emulated Python is not started twice, which takes ten seconds
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, f"seed {SEED}: {done.stderr}"
     return done.stdout
 
 
-OTHERS = ("avx2",) if is_arm() else ("neon",)  # x86's own "generic" is not known by that name on ARM
+OTHERS = ("avx2",) if is_arm() else ("neon",)  # ARM's "generic" is another target
 # of about a minute; to start Python alone takes an emulated x86 ten seconds, and a kernel 1.5 s
 SAMPLE = ("--random", "30", "--kinds", "2", "--sweep", "1", "--share", "0.02")
 if not is_arm():

@@ -1,4 +1,4 @@
-"""A way to multiply on the CPU is a folder and a line in the registry: what one takes, and who is asked first."""
+"""A family of CPU kernels is a folder and a line in the registry: what each takes, and which is tried first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_any_kernel_that_takes_a_product_can_be_requested() -> None:
         tw.plan(M, N, kernel="bits")
 
 
-LONG_ROWS = [  # instruction set, dtype, semiring, shape, and whether dot products are the way
+LONG_ROWS = [  # instruction set, dtype, semiring, shape, and whether dot products are chosen
     ("avx512", "float32", "plus_times", (900, 400, 12), True),
     ("avx512", "float32", "plus_times", (900, 320, 16), True),
     ("avx512", "float64", "plus_times", (900, 200, 6), True),
@@ -257,3 +257,10 @@ def test_neon_widens_halves_a_few_rows_at_a_time(
 ) -> None:
     """By `packed`, which makes a block of sums and rounds it, drawn shapes took 1.15 to 1.25 times as long."""
     assert chosen(name, dtype, "plus_times", shape) == kernel
+
+
+def test_an_old_name_of_a_family_still_pins_it() -> None:
+    M = np.ones((60, 60), np.float32)
+    with pytest.warns(DeprecationWarning, match="kernel='little' is now called 'unpacked'"):
+        plan = tw.plan(M, M, kernel="little", device="cpu")
+    assert plan.kernel == "unpacked"

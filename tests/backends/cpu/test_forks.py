@@ -122,17 +122,17 @@ def test_a_fork_waits_for_an_import_that_wants_what_forks_take(monkeypatch, tmp_
     (tmp_path / "slowly_imported.py").write_text(
         "import logging, sys, time\n"
         "from tilewise.system.llvm_lock import LLVM\n"
-        "sys.begun.set()\n"
+        "sys.started.set()\n"
         "time.sleep(0.2)\n"
         "logging.getLogger('tilewise.slowly')\n"
         "with LLVM:\n"
         "    whole = True\n"
     )
     monkeypatch.setattr(tw, "__path__", [*tw.__path__, str(tmp_path)])
-    monkeypatch.setattr(sys, "begun", threading.Event(), raising=False)
+    monkeypatch.setattr(sys, "started", threading.Event(), raising=False)
     thread = threading.Thread(target=lambda: importlib.import_module("tilewise.slowly_imported"))
     thread.start()
-    assert sys.begun.wait(30)
+    assert sys.started.wait(30)
     start = time.monotonic()
     child = os.fork()
     if child == 0:

@@ -66,7 +66,7 @@ FORMS = {
 def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
     """Two multiply-adds a cycle leave room for two more instructions of the four that are decoded. A tile of 7 × 3
     loads seven vectors of M for four k (float64: two), three of N for each, and every row of N has an address of its
-    own: 0.79 and 0.71 are what that leaves, 0.7 and 0.67 where rows of N are asked for ahead. Twice the k spills (0.61,
+    own: 0.79 and 0.71 are what that leaves, 0.7 and 0.67 where rows of N are prefetched. Twice the k spills (0.61,
     0.53), 5 × 4 and 4 × 5 make 0.77 and 0.73."""
     a, form = of("neon", "plus_times", dtype), FORMS[kernel]
     for rows in range(1, tallest(a, form) + 1):
@@ -177,7 +177,7 @@ def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
 def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> None:
-    """`unpacked` and its like: hardly anything beside loads, what is asked for ahead, and multiply-adds."""
+    """`unpacked` and its like: hardly anything beside loads, prefetches and multiply-adds."""
     a = of(target, "plus_times", dtype)
     for kernel, form in (("unpacked", "direct_direct_{}"), ("few_rows", "packed_direct_{}")):
         for rows in range(3, a.MR + 1):

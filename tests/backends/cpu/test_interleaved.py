@@ -163,7 +163,7 @@ THIN = [
 def test_few_rows_and_columns_stay_in_registers(
     name: str, dtype: str, deep: int, features: str, instruction: str
 ) -> None:
-    """A tile of rows weaves as many rows of N as a word has elements, by `deep · log2(deep)` instructions, and loads
+    """A tile interleaves as many rows of N as a word has elements by `deep · log2(deep)` instructions, and loads
     and raises each; a tile of dot products loads a vector of each row and column."""
     a = deep_arithmetic(name, dtype, deep, features)
     rows, columns = tile_rows(a), widest(a)

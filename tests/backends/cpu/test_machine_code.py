@@ -162,7 +162,7 @@ def test_a_kernel_compiles_quickly_and_loads_at_once(tmp_path: Path, monkeypatch
 
 
 def test_an_n_is_new_until_it_was_among_the_last_ones() -> None:
-    """What `unpacked` asks before it touches N; one that falls onto the same place takes it."""
+    """What `unpacked` tests before it touches N; one that falls onto the same place takes it."""
     function = _is_new()
     function.public = True
     found = compile.load(module([Numbers("places", PLACES), function]), host_target(), ("is_new",))

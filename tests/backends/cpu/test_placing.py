@@ -19,7 +19,8 @@ from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_text import IRFunction, module
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/task").is_dir() or pool.available_cores() < 2, reason="needs two cores and a system that tells"
+    not Path("/proc/self/task").is_dir() or pool.available_cores() < 2,
+    reason="needs two cores and a system with affinities",
 )
 
 

@@ -156,7 +156,7 @@ def test_out_may_be_an_operand() -> None:
     rng = np.random.default_rng(6)
     M, N = rng.random((30, 30)), rng.random((30, 30))
     right = M @ N
-    for _ in range(2):  # the second call comes by the short way
+    for _ in range(2):  # the second call takes the prepared path
         x = M.copy()
         assert tw.matmul(x, N, out=x) is x
         np.testing.assert_allclose(x, right)

@@ -52,7 +52,7 @@ def targets_of(cpu: Cpu) -> list[Target]:
 
 
 def named(target: Target) -> set[str]:
-    """The features that a target's string asks for."""
+    """The features that a target's string requires."""
     return {word[1:] for word in target.features.split(",") if word.startswith("+")} - {ONE_VPDPWSSD}
 
 
@@ -110,7 +110,7 @@ def test_kernels_are_made_of_instructions_that_the_cpu_has(name: str) -> None:
 
 
 def test_an_instruction_that_the_cpu_lacks_is_found() -> None:
-    """AVX-VNNI on Cascade Lake, which LLVM's word for tuning was once taken to stand for: an illegal instruction."""
+    """AVX-VNNI on Cascade Lake, which LLVM's tuning flag was once taken to imply: an illegal instruction."""
     cpu = CPUS["cascadelake"]
     wrong = plain_target("avx2", cpu, byte_dots=True)
     assert {needs for _, needs in scanned(wrong, cpu)} == {("avxvnni",)}

@@ -72,9 +72,9 @@ define void @task(ptr %job, i64 %task, i64 %worker) {
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the fake stands on POSIX threads")
+@pytest.mark.skipif(sys.platform == "win32", reason="the fake uses POSIX threads")
 def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
-    """Every task once, by several threads, which park in between and end when they are told to."""
+    """Every task once, by several threads, which park in between and end with `stop`."""
     llvm = compile._llvm()
     for name, place in compile.load(KERNEL32, host_target(), NAMES).items():
         llvm.add_symbol(name, place)

@@ -218,7 +218,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def tally(times: int = 1) -> int:
-    """A task that counts itself, in the word of its number; many times, where it should take long."""
+    """A task that counts itself, in the element of its number; many times, where it should take long."""
     f = IRFunction("tally", TASK_PARAMS, public=True)
     with f.loop(0, times):
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', '%task')}, i64 1 seq_cst")
@@ -251,7 +251,7 @@ def test_workers_park_when_no_product_follows() -> None:
     assert time.process_time() - begun < 0.1
 
 
-@pytest.mark.skipif(not TASKS.is_dir(), reason="nobody counts the switches of threads here")
+@pytest.mark.skipif(not TASKS.is_dir(), reason="switches of threads are not counted here")
 def test_only_as_many_are_woken_as_a_job_wants() -> None:
     """All others sleep on, however many such jobs there are; a long job that wants all of them wakes them."""
     short, long, counts = tally(), tally(100_000), np.zeros(64, np.int64)
@@ -281,7 +281,7 @@ def test_only_as_many_are_woken_as_a_job_wants() -> None:
 
 
 def whereabouts() -> int:
-    """A task that takes a while and leaves, in the word of its number, the core it ran on, plus 1; workers' only."""
+    """A task that takes a while and leaves, in the element of its number, the core it ran on, plus 1; workers' only."""
     f = IRFunction("whereabouts", TASK_PARAMS, public=True)
     with f.loop(0, 20_000):
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', 64)}, i64 1 seq_cst")
@@ -291,7 +291,9 @@ def whereabouts() -> int:
     return compile.load(module([f]), host_target(), ("whereabouts",))["whereabouts"]
 
 
-@pytest.mark.skipif(not TASKS.is_dir() or pool.available_cores() < 2, reason="needs two cores and a system that tells")
+@pytest.mark.skipif(
+    not TASKS.is_dir() or pool.available_cores() < 2, reason="needs two cores and a system with affinities"
+)
 def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
     """It is sent elsewhere, and when it is up it may be anywhere again."""
     task, counts = whereabouts(), np.zeros(65, np.int64)

@@ -130,7 +130,7 @@ def test_planes_hold_three_times_two_bytes_of_whole_rows():
 
 
 def test_the_fallback_and_the_products_check_first():
-    """One word on the card says whose P is; every launch that would write it is told where that word lies."""
+    """A flag on the card selects whose P is kept; every launch that would write P gets the flag's address."""
     p = problem_of_shape(300, 4096, 300)
     steps = [step for step in recipe_of(make_plan(p, H200, "bf16x6")).steps if step.name in ("plain", "combine")]
     wanted = []

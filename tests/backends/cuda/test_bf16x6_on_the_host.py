@@ -25,7 +25,7 @@ WAYS = (SplitWay(SplitTile(64)), SplitWay(SplitTile(72), 2))
 
 
 def among_poison(rng, stack, rows, cols, turned):
-    """Whole numbers, NaN between their lines and members; and all of the memory."""
+    """Whole numbers, NaN between their rows and members; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     lead, count = length + int(rng.integers(0, 3)), int(np.prod(stack, dtype=int))
     each = lines * lead + int(rng.integers(0, 9))

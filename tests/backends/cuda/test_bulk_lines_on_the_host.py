@@ -1,4 +1,4 @@
-"""Stacks whose lines start anywhere, brought by bulk copies, with no card: among poison, behind the C++ compiler."""
+"""Stacks of misaligned rows, brought by bulk copies, with no card: among poison, behind the C++ compiler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BF16, F16, F32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16), np.dtype(np
 
 
 def among_poison(rng, stack, rows, cols, dtype, turned, gaps):
-    """Small whole numbers in a stack of matrices, NaN around their lines; and all of the memory."""
+    """Small whole numbers in a stack of matrices, NaN around their rows; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, gap, before = (int(rng.integers(0, most)) * gaps for most in (4, 5, 8))
     apart += length

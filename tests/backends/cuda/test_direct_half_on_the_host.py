@@ -1,4 +1,4 @@
-"""Halves whose lines start anywhere, with no card: random stacks among poison, behind the C++ compiler."""
+"""Halves of misaligned rows, with no card: random stacks among poison, behind the C++ compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def among_poison(rng, stack, rows, cols, dtype, turned):
-    """Small whole numbers in a stack of matrices, NaN before, between and behind their lines; and all of the memory."""
+    """Small whole numbers in a stack of matrices, NaN before, between and behind their rows; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, gap, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 5)), int(rng.integers(0, 8))
     step = lines * apart + gap

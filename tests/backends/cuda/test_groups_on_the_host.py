@@ -137,7 +137,7 @@ def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
 
 
 def check(rng, rows, k, n, groups, number, ring, choose, folder, case, turned=None):
-    """A product of random groups by the kernel for any of them, or by any way of the family that `choose` names."""
+    """A product of random groups by the kernel for any of them, or by any config of the family that `choose` names."""
     by_k, extra = groups.along == "k", int(rng.choice([0, 3]))
     extra = extra if choose is None or rng.random() < 0.5 else -k % 8
     turned = turned or [not by_k and rng.random() < 0.4 for _ in range(2)]
@@ -191,7 +191,7 @@ def test_groups_of_misaligned_rows(tmp_path_factory, number):
 
 
 def test_groups_begin_at_any_row_of_column_major_operands(tmp_path_factory):
-    """Words are loaded from 16-byte boundaries wherever a group begins: others end the card's whole context."""
+    """Loads are 16-byte aligned wherever a group begins: a misaligned load ends the card's context."""
     rng, groups = np.random.default_rng(5), Groups(5, "rows")
     folder, ring = tmp_path_factory.getbasetemp(), tw.semirings["plus_times"]
     check(rng, 100, 60, 70, groups, ml_dtypes.bfloat16, ring, "direct_half", folder, "turned", (True, False))
@@ -246,7 +246,7 @@ def test_rows_are_gathered(tmp_path_factory, dtype, turned):
 
 @pytest.mark.parametrize(("dtype", "weight", "length"), [("bfloat16", "float32", 40), ("float32", "float32", 33)])
 def test_gathered_rows_are_weighted(tmp_path_factory, dtype, weight, length):
-    """In words of 16 bytes, and of one element; rounded once."""
+    """16 bytes at a time, and one element; rounded once."""
     seed = int(time.time())
     rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy
     x, lead = among_poison(rng, (20, length), number, 8), length + 7 + -(length + 7) % 8
@@ -267,7 +267,7 @@ def test_gathered_rows_are_weighted(tmp_path_factory, dtype, weight, length):
     [("bfloat16", "float32", 30), ("bfloat16", "float32", 48), ("float32", None, 36), ("float64", "float64", 5)],
 )
 def test_rows_are_added_up_in_order(tmp_path_factory, dtype, weight, n):
-    """Lines that lie in words of 16 bytes, and lines that do not."""
+    """Rows that are 16-byte aligned, and rows that are not."""
     seed = int(time.time())
     rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy
     y, count = rng.standard_normal((400, n)).astype(number), 17

@@ -1,4 +1,4 @@
-"""Few rows or columns of halves along lines that start anywhere, with no card: random products among poison."""
+"""Few rows or columns of misaligned halves, with no card: random products among poison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def among_poison(rng, rows, cols, dtype, turned):
-    """Small whole numbers, NaN before, between and behind their lines; and all of the memory."""
+    """Small whole numbers, NaN before, between and behind their rows; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 8))
     if rng.random() < 0.3:
@@ -40,7 +40,7 @@ def among_poison(rng, rows, cols, dtype, turned):
 
 
 def drawn(rng, dtype, width, accumulate):
-    """A product whose long operand has lines along k, and all of the memory around P; some have an infinity."""
+    """A product whose long operand is contiguous along k, and all of the memory around P; some have an infinity."""
     few, k = int(rng.integers(width // 2 + 1, width + 1)), 2 + round(600 ** rng.random())
     length, swapped = 2 + round(300 ** rng.random()), bool(rng.integers(2))
     m, n = (length, few) if swapped else (few, length)

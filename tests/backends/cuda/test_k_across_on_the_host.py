@@ -87,7 +87,7 @@ def text_of(tile, apart, onto=False, boxed=False):
 
 
 def of_thread(thread):
-    """(line of 64, k of 8) of each of the four words that a thread gives wgmma on its left, as PTX has it for tf32."""
+    """(line of 64, k of 8) of each of four registers that a thread gives wgmma on its left, as PTX has it for tf32."""
     row, k = thread // 32 * 16 + thread % 32 // 4, thread % 4
     return [(row + i % 2 * 8, k + i // 2 * 4) for i in range(4)]
 
@@ -99,7 +99,7 @@ def columns_of(apart, column_in_64):
 
 
 @pytest.mark.drawn(2)
-@pytest.mark.parametrize("leads", [(149, 150, 151), (152,)], ids=["lines apart", "lines alike"])
+@pytest.mark.parametrize("leads", [(149, 150, 151), (152,)], ids=["rows apart", "rows alike"])
 @pytest.mark.parametrize("tile", [AcrossTile(rows=64), AcrossTile(rows=64, cluster=2)], ids=["alone", "in clusters"])
 def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
     k, n, apart = 45, 149, len(leads) > 1

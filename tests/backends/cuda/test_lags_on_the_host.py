@@ -1,4 +1,4 @@
-"""Stacks and groups whose lines of N come by classes, between which the sums move, with no card: among poison."""
+"""Stacks and groups whose rows of N come by class, between which the sums move, with no card: among poison."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def apart(rng, length):
 
 
 def drawn(rng, dtype, rows, k, n, stack, groups=None):
-    """x, w whose lines start on no boundary, and P."""
+    """x, w with misaligned rows, and P."""
     own = () if groups else (stack,)
     x, _ = among_poison(rng, (*own, rows, k), dtype, k + int(rng.integers(0, 5)), int(rng.integers(0, 9)))
     w, _ = among_poison(rng, (stack, k, n), dtype, *apart(rng, n), int(rng.integers(0, 3)))

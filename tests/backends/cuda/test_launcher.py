@@ -1,4 +1,4 @@
-"""Filling a recipe's holes and launching it, by a driver that only writes down what it is told: natively, by ctypes."""
+"""Filling a recipe's holes and launching it, by a driver that only records its calls: natively, by ctypes."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_launcher_keeps_its_kernels_however_many_come_after_them(loaded):
         loading.kernel_function(str(number), "k", "cuda:0")
     gc.collect()
     assert loaded[0]() is not None
-    assert loaded[1]() is None  # nobody holds that one any more
+    assert loaded[1]() is None  # nothing refers to that one any more
     del ready
     gc.collect()
     assert loaded[0]() is None

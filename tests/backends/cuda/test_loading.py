@@ -1,4 +1,4 @@
-"""Kernels are loaded once, by whoever asks or behind the first call, and nobody waits for one that is there."""
+"""Kernels are loaded once, by a call or behind the first one, and no call waits for one that is loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = [f'extern "C" __global__ void __launch_bounds__(32 * (2 + {i}), 1) k{i}(
 
 @pytest.fixture
 def card(monkeypatch):
-    """A card that only nods: the names that were loaded, in turn."""
+    """A stub of the driver: the names that were loaded, in order."""
     made = []
 
     def load(code, name, device):
@@ -170,4 +170,4 @@ def test_loading_ends_with_the_process(card, monkeypatch):
     monkeypatch.setattr(loading, "_stopping", Event())
     loading._stopping.set()
     loading.load_behind("some", "cuda:0").join()
-    assert card == ["mode 2", "k0"], "the one that was begun"
+    assert card == ["mode 2", "k0"], "the one that was started"

@@ -41,7 +41,7 @@ def lying(rng, shape, dtype):
     """Whole numbers in row-major, column-major or wider memory, backwards too; and the memory around them."""
     rows, cols = shape
     around = rng.integers(-4, 5, (rows + 2, cols + 3)).astype(dtype)
-    if rng.random() < 0.3:  # lines that start on 16 bytes
+    if rng.random() < 0.3:  # rows that start on 16 bytes
         around = rng.integers(-4, 5, (rows, -(-cols // 4) * 4)).astype(dtype)
         return around[:, :cols]
     if rng.random() < 0.5:

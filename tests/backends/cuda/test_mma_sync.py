@@ -123,7 +123,7 @@ def test_plans_choose_it_where_it_reaches_the_tensor_cores():
         assert kernel(odd, "float16", machine) == "mma_sync"
         assert kernel(large, "int8", machine) == "mma_sync"
         assert kernel(large, "float32", machine, precision="tf32") == "mma_sync"
-        assert kernel(large, "float32", machine) == "plain"  # tf32 is only for who asks for it
+        assert kernel(large, "float32", machine) == "plain"  # tf32 only by request
         assert kernel(large, "bfloat16", machine, semiring="min_plus") == "plain"
     assert (
         kernel(large, "float64", H200) == kernel(odd, "float64", H200) == kernel(large, "float64", A100) == "mma_sync"
@@ -216,7 +216,7 @@ def test_realigned_rows_are_the_same_bytes_on_boundaries(name, turned):
 
 
 def test_thin_edges_are_read_as_they_lie():
-    """Bytes on odd lines are packed first, and the kernels for few would look for them where they were."""
+    """Bytes in misaligned rows are packed first, and the kernels for few would look for them where they were."""
     for name, extra in (("int8", 1), ("float64", 1), ("bfloat16", 1)):
         problem = replace(problem_of_shape(1153, 40, 1025, name), layout_m=Layout(1, 1153 + extra))
         edged = [way for way in ways(problem, H200) if way.edge_rows or way.edge_cols]

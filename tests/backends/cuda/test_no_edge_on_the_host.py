@@ -101,7 +101,7 @@ def test_pieces_of_k_meet_with_it(host):
 
 @pytest.mark.parametrize(("semiring", "dtype"), WEIGHED)
 def test_operands_are_packed_for_it_and_steps_stay_what_they_were(semiring, dtype):
-    """A step reads a packed word and adds it: "no edge" is looked for once a weight, never once a step."""
+    """A step reads a packed weight and adds it: "no edge" is looked for once a weight, never once a step."""
     from tilewise.kernels.plain.text import step_text
 
     algebra = tw.semirings[semiring].over(DTYPES[dtype])

@@ -257,7 +257,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
 @pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("odd", [None, -0.0, -1e6, np.nan, np.inf])
 def test_operands_are_searched_for_what_the_faster_config_excludes(host, monkeypatch, name, odd):
-    """The odd one stands in M, which is packed, and in N, which is not."""
+    """The odd one is in M, which is packed, and in N, which is not."""
     monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
     plain_tiles.choose.cache_clear()
     for side in "MN":
@@ -274,7 +274,7 @@ def test_operands_are_searched_for_what_the_faster_config_excludes(host, monkeyp
 
 @pytest.mark.parametrize("side", "MN")
 def test_every_member_of_a_stack_is_looked_through(host, monkeypatch, side):
-    """Two that are below 0 stand in one sum of the last member."""
+    """Two that are below 0 are in one sum of the last member."""
     monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
     plain_tiles.choose.cache_clear()
     M, N = abs(values((3, 70, 40), "float32", 1)), abs(values((3, 40, 68), "float32", 2))

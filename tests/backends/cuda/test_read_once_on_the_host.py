@@ -24,7 +24,7 @@ OWN = ("turn", "split", "read_once", "add_parts")
 
 
 def among_poison(rng, rows, cols, turned):
-    """Whole numbers, NaN before, between and behind their lines; and all of the memory."""
+    """Whole numbers, NaN before, between and behind their rows; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 8))
     memory = np.full(before + lines * apart + 64, np.nan, np.float32)
@@ -35,7 +35,7 @@ def among_poison(rng, rows, cols, turned):
 
 
 def drawn(rng, precision):
-    """Operands that lie any way, and the way to multiply them."""
+    """Operands of any layout, and a config for them."""
     few, k, length = int(rng.integers(1, 41)), int(rng.integers(4, 130)), int(rng.integers(41, 200))
     turned, accumulate = bool(rng.integers(2)), precision == "tf32" and bool(rng.integers(2))
     m, n = (few, length) if turned else (length, few)
@@ -46,7 +46,7 @@ def drawn(rng, precision):
 
 
 def multiplied(M, N, P, way, precision, folder, accumulate=False, alone=False):
-    """By the recipe; `alone`: without the plain kernel that stands behind planes."""
+    """By the recipe; `alone`=True: without the plain kernel behind planes."""
     layouts, one = (layout_of(M), layout_of(N), layout_of(P)), DTYPES["float32"]
     problem = Problem(
         M.shape[0], M.shape[1], N.shape[1], (), one, one, tw.semirings["plus_times"], *layouts, accumulate, precision

@@ -1,5 +1,5 @@
 """`realign.cu` and `realign_with_edges.cu` behind a C++ compiler: lines of every dtype that start anywhere arrive
-whole, on boundaries, and are multiplied with an edge on the way."""
+whole, on boundaries, and are multiplied with an edge meanwhile."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier*) { m
 
 
 def without_ptx(text):
-    """Nothing is queued behind these kernels here, and what they ask of the copy engine comes at once."""
+    """Nothing is queued behind these kernels here, and copies of the copy engine finish at once."""
     return text.replace(kernel_text("shared/ptx.cuh"), COPIES)
 
 
@@ -69,7 +69,7 @@ def realign_with_edges(tmp_path_factory):
 
 
 def rows_at(made, source, scratch):
-    """What the kernel is told of a single matrix, its holes filled with these addresses."""
+    """The kernel's parameters for a single matrix, its holes filled with these addresses."""
     bases = {"M": source, "scratch": -(-scratch.ctypes.data // 128) * 128}
     return Lines.from_buffer_copy(parameter(made.lines, bases)), bases["scratch"]
 

@@ -1,4 +1,4 @@
-"""Halves whose lines start anywhere by loader warps and warpgroups, with no card: stacks and groups among poison."""
+"""Halves of misaligned rows by loader warps and warpgroups, with no card: stacks and groups among poison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 
 def among_poison(rng, stack, rows, cols, dtype, turned=False):
-    """Small whole numbers in a stack of matrices, NaN before, between and behind their lines; and all of the memory."""
+    """Small whole numbers in a stack of matrices, NaN before, between and behind their rows; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, gap, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 5)), int(rng.integers(0, 8))
     step = lines * apart + gap

@@ -1,4 +1,4 @@
-"""Products of a short k on tensor cores with no card: ways over random layouts, stacks and offsets, behind the C++
+"""Products of a short k on tensor cores with no card: configs over random layouts, stacks and offsets, behind the C++
 compiler."""
 
 from __future__ import annotations

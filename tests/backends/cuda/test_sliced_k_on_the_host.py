@@ -28,7 +28,7 @@ A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 def lying(rng, shape, dtype):
     """Whole numbers in row-major, column-major or wider memory, backwards too; NaN around them."""
     rows, cols = shape
-    even = rng.random() < 0.4  # lines that start on 16 bytes
+    even = rng.random() < 0.4  # rows that start on 16 bytes
     around = np.full((rows, -(-cols // 4) * 4) if even else (rows + 2, cols + 3), np.nan, dtype)
     if rng.random() < 0.5:
         around = np.full((cols, -(-rows // 4) * 4) if even else (cols + 2, rows + 3), np.nan, dtype).T

@@ -1,4 +1,4 @@
-"""Structured values by the plain kernel with no card: structures as words, behind the C++ compiler."""
+"""Structured values by the plain kernel with no card: structures as integers, behind the C++ compiler."""
 
 from __future__ import annotations
 

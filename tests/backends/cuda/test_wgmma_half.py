@@ -158,7 +158,7 @@ def test_a_few_hundred_rows_become_a_tiles_columns():
 
 
 def tensor_config(m, k, n, layouts="NN", lead=0):
-    """The way of a bfloat16 product on an H200; `lead` elements more than the lines need."""
+    """The config of a bfloat16 product on an H200; `lead` elements more than the rows need."""
     layout_m = Layout(k + lead, 1) if layouts[0] == "N" else Layout(1, m + lead)
     layout_n = Layout(n + lead, 1) if layouts[1] == "N" else Layout(1, k + lead)
     problem = replace(problem_of_shape(m, k, n, "bfloat16"), layout_m=layout_m, layout_n=layout_n)

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 H200 = KNOWN_CARDS["h200"]
 PLUS_TIMES = tw.semirings["plus_times"]
-POISON = np.nan  # between lines and members: one of them in a sum spoils it
+POISON = np.nan  # between rows and members: one of them in a sum spoils it
 
 
 def among_poison(rng, shape, stack, dtype, *, turned, extra, apart, swapped):
-    """A stack whose lines are `extra` elements longer than its matrices' (None: up to 16 bytes) and whose members lie
+    """A stack whose rows are `extra` elements longer than its matrices' (None: up to 16 bytes) and whose members lie
     `apart` further; axes of one member where it is broadcast. `swapped`: two axes change places in memory."""
     rows, cols = shape[::-1] if turned else shape
     own = stack[1::-1] + stack[2:] if swapped and len(stack) > 1 else stack
@@ -79,7 +79,7 @@ def problem_of(M, N, P, accumulate=False):
 
 
 def check(M, N, P, way, folder, case, accumulate=False):
-    """The product by one way: right everywhere, and nothing beside P touched."""
+    """The product by one config: right everywhere, and nothing beside P touched."""
     memory = owner_of(P)
     before = memory.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + (P.astype(np.float64) if accumulate else 0)
@@ -94,7 +94,7 @@ def check(M, N, P, way, folder, case, accumulate=False):
 
 
 def runnable(problem):
-    """The ways whose blocks do not wait for one another."""
+    """The configs whose blocks do not wait for one another."""
     return [way for way in ways(problem, H200) if way.tile.together == 1]
 
 
