@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from tilewise.teaching.course import grade_text, read_assignment
-from tilewise.teaching.course.telling import item_name, sentence
+from tilewise.teaching.course.reports import item_name, sentence
 
 ASSIGNMENT = """
 title = "Tiled product"

@@ -125,7 +125,6 @@ def test_no_room_reaches_upwards_by_the_public_name(all_imports):
         "tilewise.compose.contraction.elementwise",
         "tilewise.compose.groups.product",
         "tilewise.compose.groups.rows",
-        "tilewise.teaching.trace.traced",
     }
     users = ("cli", "bench")  # they use the library as its users do
     found = {module for module, name, _ in all_imports if name == "tilewise" and room_of(module) not in users}

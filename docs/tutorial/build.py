@@ -16,7 +16,7 @@ from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.page.picture import draw_phase, number
 from tilewise.teaching.page.variants import drops_of, without
-from tilewise.teaching.trace import Trace
+from tilewise.teaching.page.views import Trace
 from tilewise.teaching.trace.rungs import rung_text
 from tilewise.teaching.trace.table import block_loads, uses_per_value
 

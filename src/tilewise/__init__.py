@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     )
     from tilewise.planning.precompile import warm
     from tilewise.teaching.page import explore
-    from tilewise.teaching.trace import Trace, check, trace
+    from tilewise.teaching.page.views import Trace, trace
+    from tilewise.teaching.trace import check
 
 __all__ = [
     "ActivationName",
@@ -165,9 +166,9 @@ _HOME = {
     "Plan": "core.plan",
     "explore": "teaching.page",
     "Problem": "core.problem",
-    "Trace": "teaching.trace",
+    "Trace": "teaching.page.views",
     "check": "teaching.trace",
-    "trace": "teaching.trace",
+    "trace": "teaching.page.views",
     "warm": "planning.precompile",
 }
 

@@ -85,17 +85,17 @@ class Browser:
         return self.js("return location.hash")
 
     def complaints(self):
-        """What the console said, and every address asked for that is not the file itself."""
+        """The messages of the console, and every requested address that is not the file itself."""
         import json
 
-        said = [entry["message"] for entry in self.driver.get_log("browser")]
+        messages = [entry["message"] for entry in self.driver.get_log("browser")]
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 address = message["params"]["request"]["url"]
                 if not address.startswith(("file:", "data:", "about:", "blob:", "chrome:", "chrome-untrusted:")):
-                    said.append(address)
-        return said
+                    messages.append(address)
+        return messages
 
 
 @pytest.fixture(scope="session")

@@ -113,18 +113,18 @@ def test_dropping_a_check_and_a_barrier_and_putting_the_right_kernel_beside(brow
 
 
 @pytest.mark.parametrize(
-    ("drop", "words"),
+    ("drop", "expected"),
     [
         ("barrier-1", "With threads run one at a time"),
         ("barrier-2", "with no barrier between them"),
         ("check-P", "overwrites"),
     ],
 )
-def test_what_breaks_is_said_with_its_line(browser, pages, drop, words):
+def test_what_breaks_is_reported_with_its_line(browser, pages, drop, expected):
     page, address = pages("3x3")
     browser.open(f"{address}#drop={drop}")
     faults = next(s for s in page.scenes if s.drops == (drop,)).trace.run.faults
-    assert words in browser.text(".findings")
+    assert expected in browser.text(".findings")
     assert browser.text(".findings .fault .where") == f"line {faults[0].line}"
 
 
@@ -188,9 +188,9 @@ def test_everything_by_keyboard_alone(browser, pages):
 def test_states_are_announced(browser, pages):
     _, address = pages("3x3")
     browser.open(address)
-    said = browser.text("#live")
+    before = browser.text("#live")
     browser.press("right")
-    assert browser.text("#live") != said
+    assert browser.text("#live") != before
     assert browser.text("#live").startswith("Phase 0: load the tile of M into Mds")
     assert "Loaded: (0,0) M[0][0]" in browser.text("#live")
 
@@ -294,7 +294,7 @@ def test_the_worst_access_of_a_thread_gives_its_colour(browser, pages):
     assert "Outside the memory of M" in browser.text(".kinds .outside")
 
 
-def test_where_a_dropped_check_breaks_nothing_the_page_says_so(browser, pages):
+def test_a_dropped_check_that_breaks_nothing_is_reported(browser, pages):
     _, address = pages("naive")
     browser.open(f"{address}#drop=check-P")
     assert browser.js("return document.querySelector('.verdict').dataset.faults") == "0"

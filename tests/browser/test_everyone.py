@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cut_text import CUT
-from tilewise.i18n.messages import LANGUAGES, words
+from tilewise.i18n.messages import LANGUAGES, messages
 
 STATES = {
     "start": "",
@@ -35,20 +35,20 @@ def test_no_text_is_cut_off(browser, pages, width, language):
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_word_on_the_page_is_in_its_language(browser, pages, language):
+def test_every_text_on_the_page_is_in_its_language(browser, pages, language):
     """What is shown comes from the language's file: no sentence of another language is left over."""
     _, address = pages("3x3")
     browser.open(address)
     browser.choose("language", language)
     browser.wait(f"document.documentElement.lang === '{language}'")
-    mine = words(language)
+    mine = messages(language)
     assert browser.text(".card-matrices h3") == mine["card.matrices"]
     assert browser.text("label[for=block]") == mine["control.block"]
     others = {
         text
         for code in LANGUAGES
         if code != language
-        for key, text in words(code).items()
+        for key, text in messages(code).items()
         if "{" not in text and len(text) > 12 and text not in mine.values()
     }
     for _ in range(14):

@@ -1,4 +1,4 @@
-"""Lecture mode: one screen with everything on it; the order that fails; lenses, stories of cells; what was mended."""
+"""Lecture mode: one screen with everything on it; the order that fails; lenses, stories of cells; regressions."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_warps_are_drawn_with_their_sectors_and_banks(browser, pages):
     assert browser.js("return document.querySelectorAll('.place.bad').length") > 0
 
 
-def test_a_cell_tells_who_loads_it_and_who_uses_it(browser, pages):
+def test_a_cell_shows_which_threads_load_and_use_it(browser, pages):
     _, address = pages("course")
     browser.open(address)
     browser.js("document.querySelector('.matrices').focus()")
@@ -207,7 +207,7 @@ def test_old_and_new_values_of_a_shared_cell_do_not_overlap(browser, pages):
     assert browser.js(overlaps) == 0
 
 
-def test_words_that_were_wrong(browser, pages):
+def test_texts_that_were_wrong(browser, pages):
     _, address = pages("course")
     browser.open(f"{address}#block=0,1")
     assert "rows 0–1 and column 2 of P" in browser.text(".caption"), "not 2–3: P has three columns"

@@ -25,7 +25,7 @@ def live(tmp_path, request, browser):
     worker = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
     worker.start()
     yield made, file
-    browser.driver.get("about:blank")  # a page that asks a server that is gone would complain in the next test
+    browser.driver.get("about:blank")  # a page whose server is gone would log an error in the next test
     browser.complaints()
     made.shutdown()
     made.server_close()
@@ -37,7 +37,7 @@ def course_text():
 
 
 def silent_but_for(browser, address):
-    return [said for said in browser.complaints() if not said.startswith(address)]
+    return [entry for entry in browser.complaints() if not entry.startswith(address)]
 
 
 def change(browser, old, new):
@@ -101,9 +101,9 @@ class Commanded:
     """`tilewise explore FILE --watch` or `--live`, with its limits as they come."""
 
     def __init__(self, file, mode):
-        words = [sys.executable, "-m", "tilewise", "explore", str(file), mode, "--no-open", "--shape", "4x4x4"]
+        command = [sys.executable, "-m", "tilewise", "explore", str(file), mode, "--no-open", "--shape", "4x4x4"]
         environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
-        self.process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()
 
     def end(self):
@@ -159,14 +159,14 @@ def comes_late(browser, address, number, text):
     seen = set()
     end = time.monotonic() + 20
     while time.monotonic() < end and not seen - {""}:
-        said, listing = browser.js(
+        status, listing = browser.js(
             "const shown = document.getElementById('panes').checkVisibility();"
             "return [document.getElementById('said')?.textContent ?? '',"
             "shown ? document.querySelector('.listing').textContent : null]"
         )
-        seen.add(said)
+        seen.add(status)
         assert listing is None or f"// edit {number}" in listing, "pictures of another kernel"
-    assert all(said == "" or said.startswith(verdict) for said in seen), seen
+    assert all(status == "" or status.startswith(verdict) for status in seen), seen
     assert browser.js("return document.getElementById('text').value") == new
     assert browser.driver.title == "mine.cu – tilewise"
     assert browser.js("return document.getElementById('panes').checkVisibility()") == (number % 5 not in (3, 4))
@@ -193,9 +193,9 @@ def for_long(browser, folder, mode, seconds, edits):
         assert command.process.poll() is None
     finally:
         browser.driver.get("about:blank")
-        said = silent_but_for(browser, command.address)
+        complaints = silent_but_for(browser, command.address)
         command.end()
-    assert said == []
+    assert complaints == []
     endless = [t for number, t in enumerate(took, 1) if number % 5 == 4]
     others = [t for number, t in enumerate(took, 1) if number % 5 != 4]
     print(f"{mode}: {edits} edits in {seconds} s; shown after {sorted(others)[len(others) // 2]:.2f} s in the median, "

@@ -47,8 +47,8 @@ def compare(seen, replay, state, run):
     if state.frame:
         lines = set(replay.events.line[state.frame.first : state.frame.last].tolist())
     assert set(seen["lines"]) == lines
-    asked = {f"{a.array}[{a.asked[0]}][{a.asked[1]}]": a.kind for a in state.touched if a.array}
-    assert {k: v for k, v in seen["marks"].items() if v != "filled"} == asked
+    expected = {f"{a.array}[{a.requested[0]}][{a.requested[1]}]": a.kind for a in state.touched if a.array}
+    assert {k: v for k, v in seen["marks"].items() if v != "filled"} == expected
     assert sum(v == "filled" for v in seen["marks"].values()) == sum(a.kind == "filled" for a in state.touched)
     assert seen["arrows"] == sum(a.kind == "silent" for a in state.touched)
 

@@ -63,7 +63,7 @@ def test_the_slips_are_slips():
     replay = Replay(made, 0)
     uses = [replay.state(i) for i, f in enumerate(replay.frames) if (f.stage, f.phase) == ("use", 1)]
     first = {name: state.shared[name][cell].origin for state in uses[:1] for t, name, cell, _ in state.used if t == 0}
-    assert [(o.array, o.asked) for o in first.values()] == [("M", (0, 2)), ("N", (2, 0))], "N2,0, not M2,0"
+    assert [(o.array, o.requested) for o in first.values()] == [("M", (0, 2)), ("N", (2, 0))], "N2,0, not M2,0"
     readers = {
         t for i, f in enumerate(replay.frames) if (f.stage, f.phase) == ("use", 0)
         for t, name, cell, _ in replay.state(i).used if (name, cell) == ("Mds", (1, 1))

@@ -57,7 +57,5 @@ def command(
 
             say(report_sanitizer(report))
         else:
-            from tilewise.teaching.trace.report_text import report_text
-
-            say(report_text(report, text_width(), costs, everything, language))
+            say(report.text(text_width(), language, costs, everything))
     return 0 if (report.clean if strict else report.ok) else 1

@@ -91,8 +91,7 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
     from tilewise.cli.output import console
     from tilewise.cli.terminal import plain
     from tilewise.i18n.messages import say
-    from tilewise.teaching.course.reports import number
-    from tilewise.teaching.course.telling import item_name, sentence
+    from tilewise.teaching.course.reports import item_name, number, sentence
 
     table = Table(title=Text(plain(assignment.title)), title_justify="left", header_style="bold")
     table.add_column(say(language, "grade.name"), overflow="fold")

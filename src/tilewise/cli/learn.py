@@ -87,8 +87,7 @@ def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str)
     from tilewise.cli.terminal import plain
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import exercises
-    from tilewise.teaching.course.reports import number
-    from tilewise.teaching.course.telling import item_name, kind_name, sentence
+    from tilewise.teaching.course.reports import item_name, kind_name, number, sentence
 
     click.echo(f"{one.number}. {one.titles[language]}: {number(grade.points)}/{number(grade.most)}")
     shown = set()

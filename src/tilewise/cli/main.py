@@ -86,7 +86,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """One command, from its arguments to its exit code."""
-    messages.spoken = "en"  # until a command sets another
+    messages.current = "en"  # until a command sets another
     try:
         result = tilewise.main(arguments, prog_name="tilewise", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -119,7 +119,7 @@ def _translated(error: TilewiseError) -> str:
     """In the language of the command, where it is translated."""
     from tilewise.i18n.translation import translated
 
-    return f"{messages.say(messages.spoken, 'run.error')}: {translated(str(error), messages.spoken)}"
+    return f"{messages.say(messages.current, 'run.error')}: {translated(str(error), messages.current)}"
 
 
 def _complain(text: str) -> None:

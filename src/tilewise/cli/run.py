@@ -90,17 +90,17 @@ def command(
     if form == "json":
         text = json_text(report.to_json())
     elif form == "sarif":
-        from tilewise.teaching.trace.program_report import program_sarif
+        from tilewise.teaching.trace.sarif import program_sarif
 
         text = json_text(program_sarif(report))
     elif form == "sanitizer":
-        from tilewise.teaching.trace.program_report import program_sanitizer
+        from tilewise.teaching.trace.sanitizer import program_sanitizer
 
         text = plain(program_sanitizer(report))
     elif report.silent:  # importing the report takes longer than a small program runs
         text = ""
     else:
-        from tilewise.teaching.trace.program_report import program_text
+        from tilewise.teaching.trace.program_text import program_text
 
         text = plain(program_text(report, everything=everything, lang=language))
     if text:

@@ -37,7 +37,7 @@ def command(
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget
     from tilewise.i18n.messages import chosen_language
-    from tilewise.teaching.trace import trace
+    from tilewise.teaching.page.views import trace
 
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
@@ -76,7 +76,7 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
     from tilewise.i18n.messages import say
     from tilewise.i18n.translation import translated
     from tilewise.teaching.trace import check
-    from tilewise.teaching.trace.report_text import beyond
+    from tilewise.teaching.trace.report import beyond
 
     chosen = {**settings(**rest), "entry": entry}
     try:

@@ -1,4 +1,4 @@
-"""The words of pages and commands: one JSON file a language, the same keys and placeholders in all of them."""
+"""Messages of pages and commands: one JSON file per language, with the same keys and placeholders in all of them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ import json
 import os
 import re
 from functools import lru_cache
+from typing import Any
 
 from tilewise.errors import UsageError
 from tilewise.system.resources import shipped
 
 LANGUAGES = {"en": "English", "vi": "Tiếng Việt", "pt": "Português"}
-spoken = "en"  # by the command that runs: for errors, which are told where nobody knows of its options
+current = "en"  # the running command's language, for errors that are printed where its options are not known
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+ENGINE = "engine"  # in a language's file: the emulator's English sentences with their translations
 
 
 @lru_cache(maxsize=8)
-def words(language: str) -> dict[str, str]:
-    """All sentences of a language by key."""
+def _file(language: str) -> dict[str, Any]:
     check_language(language)
     text = shipped(f"i18n/languages/{language}.json").read_text(encoding="utf-8")
-    found: dict[str, str] = json.loads(text)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def messages(language: str) -> dict[str, str]:
+    """All messages of a language by key."""
+    return {key: text for key, text in _file(language).items() if key != ENGINE}
+
+
+def engine_messages(language: str) -> dict[str, str]:
+    """The emulator's sentences in English, with placeholders, and what each is in that language."""
+    found: dict[str, str] = _file(language).get(ENGINE, {})
     return found
 
 
@@ -31,11 +43,11 @@ def check_language(language: str) -> str:
     return language
 
 
-def chosen_language(asked: str | None) -> str:
-    """The language asked for, else the locale's where it is one of ours, else English; it is spoken from now on."""
-    global spoken
-    spoken = check_language(asked) if asked is not None else _of_locale()
-    return spoken
+def chosen_language(requested: str | None) -> str:
+    """The requested language, else the locale's where there is a file for it, else English; `current` from now on."""
+    global current
+    current = check_language(requested) if requested is not None else _of_locale()
+    return current
 
 
 def _of_locale() -> str:
@@ -48,29 +60,13 @@ def _of_locale() -> str:
 
 
 def say(language: str, key: str, /, **values: object) -> str:
-    """A sentence with its placeholders filled. A key that a language lacks is an error, never a blank."""
-    sentence = words(language).get(key)
-    if sentence is None:
+    """A message with its placeholders filled. A key that a language lacks is an error, never a blank."""
+    text = _file(language).get(key)
+    if text is None:
         raise UsageError(f"the language {language!r} has no sentence for {key!r}")
-    return PLACEHOLDER.sub(lambda m: str(values[m[1]]), sentence)
+    return PLACEHOLDER.sub(lambda m: str(values[m[1]]), text)
 
 
 def counted(language: str, key: str, count: int, **values: object) -> str:
-    """The sentence for one or for many of something."""
+    """The message for one or for many of something."""
     return say(language, f"{key}.{'one' if count == 1 else 'many'}", count=count, **values)
-
-
-def gaps() -> list[str]:
-    """What is missing or differs between the languages: keys, placeholders, empty sentences."""
-    english = words("en")
-    out = []
-    for language in LANGUAGES:
-        mine = words(language)
-        out += [f"{language}: {key} is missing" for key in english if key not in mine]
-        out += [f"{language}: {key} is not in en" for key in mine if key not in english]
-        for key, sentence in mine.items():
-            if not sentence.strip():
-                out.append(f"{language}: {key} is empty")
-            elif sorted(set(PLACEHOLDER.findall(sentence))) != sorted(set(PLACEHOLDER.findall(english.get(key, "")))):
-                out.append(f"{language}: {key} has other placeholders than en")
-    return out

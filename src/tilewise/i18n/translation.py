@@ -1,17 +1,16 @@
-"""The engine's English sentences in the reader's language, found by their form: the words under "said." in each file.
+"""The emulator's English sentences in the reader's language.
 
-A sentence of the engine is written where the fault is found, with its names and numbers in it; "said." in en.json has
-that form with placeholders, and the same key in the other languages says it there. What has no form stays English."""
+The emulator writes a sentence where it finds the fault, with names and numbers in it. A language's file lists the same
+sentence with placeholders beside its translation, as gettext does. A sentence without a translation stays English."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from tilewise.i18n.messages import PLACEHOLDER, words
+from tilewise.i18n.messages import PLACEHOLDER, engine_messages
 
-PREFIX = "said."
-# what a placeholder may be, where that is not just anything; numbers keep sentences apart that begin alike
+# what a placeholder matches, where that is not any text; numbers separate sentences that begin alike
 NUMBER = r"-?[\d,.]+"
 SIZES = r"[\d(), x]+"
 NAME = r"[^\s;:,()]+(?:\([^\s]*\))?"
@@ -32,48 +31,35 @@ FORMS = {
     "direction": r"cudaMemcpy\w+",
     "other_direction": r"cudaMemcpy\w+",
 }  # fmt: skip
-SENTENCES = frozenset({  # placeholders that hold a sentence of their own
+SENTENCES = frozenset({  # placeholders whose value is translated as well
     "rest", "headline", "doing", "reading", "where", "block", "problem", "access", "verb", "reason", "covers",
     "condition", "side", "other_side",
 })  # fmt: skip
 
 
 def translated(text: str, language: str) -> str:
-    """The sentence in that language; itself where there are no words for it."""
-    if language == "en":
-        return text
-    return _said(text, language) or text
+    """The sentence in that language, or itself where there is no translation."""
+    return translation(text, language) or text
 
 
-def known(text: str) -> bool:
-    """Whether there are words for it."""
-    return _found(text) is not None
-
-
-def _said(text: str, language: str) -> str:
-    found = _found(text)
-    if found is None:
-        return ""
-    key, values = found
-    for name in SENTENCES & values.keys():
-        values[name] = translated(values[name], language)
-    return PLACEHOLDER.sub(lambda m: values[m[1]], words(language)[key])
-
-
-def _found(text: str) -> tuple[str, dict[str, str]] | None:
-    for key, form in _forms():
-        match = form.fullmatch(text)
+def translation(text: str, language: str) -> str | None:
+    for pattern, sentence in _patterns(language):
+        match = pattern.fullmatch(text)
         if match is not None:
-            return key, match.groupdict()
+            return PLACEHOLDER.sub(partial(_value, match, language), sentence)
     return None
 
 
-@lru_cache(maxsize=1)
-def _forms() -> list[tuple[str, re.Pattern[str]]]:
-    """Every form, those with most words of their own first: they say most."""
-    said = [(key, text) for key, text in words("en").items() if key.startswith(PREFIX)]
-    said.sort(key=lambda item: -len(PLACEHOLDER.sub("", item[1])))
-    return [(key, re.compile(_pattern(text), re.DOTALL)) for key, text in said]
+def _value(match: re.Match[str], language: str, placeholder: re.Match[str]) -> str:
+    value = match[placeholder[1]]
+    return translated(value, language) if placeholder[1] in SENTENCES else value
+
+
+@lru_cache(maxsize=8)
+def _patterns(language: str) -> list[tuple[re.Pattern[str], str]]:
+    """Every sentence as a pattern, those with the most literal text first: they are the most specific."""
+    pairs = sorted(engine_messages(language).items(), key=lambda pair: -len(PLACEHOLDER.sub("", pair[0])))
+    return [(re.compile(_pattern(english), re.DOTALL), sentence) for english, sentence in pairs]
 
 
 def _pattern(text: str) -> str:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simt_support import KERNELS, course
 
-from tilewise.teaching.trace import check, trace
+from tilewise.teaching.page.views import trace
+from tilewise.teaching.trace import check
 
 EDGES = course("tiled_edges")
 

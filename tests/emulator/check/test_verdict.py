@@ -8,7 +8,6 @@ import time
 import pytest
 
 from tilewise.teaching.trace import check
-from tilewise.teaching.trace.report_text import report_text
 
 UNGUARDED = """
 #define TILE_WIDTH 4
@@ -117,7 +116,7 @@ class TestWithoutMain:
         report = check(text)
         assert report.clean
         assert "uncovered" in kinds(report.undecided)
-        assert "not decided" in report_text(report)
+        assert "not decided" in report.text()
 
     def test_lengths_that_nobody_knows_are_not_decided(self):
         text = """__global__ void sum(const float* x, float* out, int n) {
@@ -165,7 +164,7 @@ class TestReadings:
     def test_a_product_under_another_reading_is_one_line_and_no_fault(self, options, words):
         report = check(kernel(**options))
         assert report.clean, [str(f) for f in report.faults]
-        assert words in report_text(report)
+        assert words in report.text()
 
     def test_a_sum_that_ends_too_early_says_how_many_terms_it_has(self):
         report = check(kernel(inner="K - 1"))
@@ -271,7 +270,7 @@ class TestOneByOne:
         report = check(UNGUARDED + other)
         assert report.ok
         assert "tensor" in report.not_judged
-        assert "tensor: not judged" in report_text(report)
+        assert "tensor: not judged" in report.text()
 
     def test_a_notebook_s_magic_and_spaced_brackets_are_read(self):
         spaced = MAIN.replace("SIZE", "8").replace("<<<", "<< <").replace(">>>", ">> >")
@@ -282,7 +281,7 @@ class TestOneByOne:
 def test_the_median_report_of_a_wrong_kernel_is_short():
     from simt_support import KERNELS
 
-    lengths = sorted(len(report_text(check(p)).splitlines()) for p in sorted((KERNELS / "wrong").glob("[a-i]*.cu")))
+    lengths = sorted(len(check(p).text().splitlines()) for p in sorted((KERNELS / "wrong").glob("[a-i]*.cu")))
     assert lengths[len(lengths) // 2] < 25
 
 

@@ -13,8 +13,8 @@ from fuzz import bent
 from tilewise.emulator.frontend.source import decode
 from tilewise.emulator.limits import Limits
 from tilewise.errors import KernelError, TilewiseError
-from tilewise.teaching.trace import check, trace
-from tilewise.teaching.trace.report_text import report_text
+from tilewise.teaching.page.views import trace
+from tilewise.teaching.trace import check
 from tilewise.teaching.trace.sanitizer import report_sanitizer
 from tilewise.teaching.trace.sarif import report_sarif
 
@@ -33,7 +33,7 @@ def feed(number, text):
         else:
             shape = None if number % 8 == 2 else (3, 3, 3)
             report = check(text, shape=shape, tile=2, limits=LIMITS, adversarial=number % 8 == 0)
-            json.dumps([report_text(report, costs=True), report_sanitizer(report), report_sarif(report, True)])
+            json.dumps([report.text(costs=True), report_sanitizer(report), report_sarif(report, True)])
     except TilewiseError as error:
         refused = error
     except BaseException as error:

@@ -31,47 +31,47 @@ def test_the_starter_fails_the_solution_passes_and_every_hint_appears(name):
     assert done.full, f"{[item for item in done.items if item.why]}, seed {seed}"
     for language in LANGUAGES:
         hints = one.hints_for(begun, language)
-        assert hints == [words[language] for words in one.hints.values()], (
+        assert hints == [texts[language] for texts in one.hints.values()], (
             f"a hint for a fault that is not there: {seed}"
         )
         assert one.hints_for(done, language) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_word_is_missing_in_any_language(name):
+def test_no_text_is_missing_in_any_language(name):
     one = find_exercise(name)
-    for words in (one.titles, one.texts, *one.hints.values()):
-        assert set(words) == set(LANGUAGES)
-        assert all(text.strip() for text in words.values())
-        assert len(set(words.values())) == len(LANGUAGES), "said in each language, not copied"
+    for texts in (one.titles, one.texts, *one.hints.values()):
+        assert set(texts) == set(LANGUAGES)
+        assert all(text.strip() for text in texts.values())
+        assert len(set(texts.values())) == len(LANGUAGES), "written in each language, not copied"
 
 
 def test_learn_goes_from_one_to_the_next_and_knows_how_far_one_is(tmp_path, capsys):
-    def learn(*words):
-        return run(["learn", *words, "--folder", str(tmp_path)]), capsys.readouterr().out
+    def learn(*arguments):
+        return run(["learn", *arguments, "--folder", str(tmp_path)]), capsys.readouterr().out
 
-    code, said = learn("--lang", "vi")
-    assert (code, "1. Một luồng, một phần tử" in said) == (0, True)
+    code, printed = learn("--lang", "vi")
+    assert (code, "1. Một luồng, một phần tử" in printed) == (0, True)
     file = tmp_path / "01-one-thread-one-element.cu"
     assert file.read_text() == find_exercise("1").starter
-    code, said = learn()
-    assert (code, "→ Some cells of P are never written" in said) == (1, True)
-    assert "int row = blockIdx.y" not in said, "the solution is hidden until it is asked for"
+    code, printed = learn()
+    assert (code, "→ Some cells of P are never written" in printed) == (1, True)
+    assert "int row = blockIdx.y" not in printed, "the solution is hidden until it is requested"
     code, solution = learn("1", "--solution")
     file.write_text(solution)
-    code, said = learn()
-    assert (code, "Solved. 1 of " in said) == (0, True)
-    code, said = learn()
-    assert "2. The sum over k" in said
-    code, said = learn("--list", "--json")
-    assert [row["solved"] for row in json.loads(said)][:2] == [True, False]
+    code, printed = learn()
+    assert (code, "Solved. 1 of " in printed) == (0, True)
+    code, printed = learn()
+    assert "2. The sum over k" in printed
+    code, printed = learn("--list", "--json")
+    assert [row["solved"] for row in json.loads(printed)][:2] == [True, False]
     file.write_text("nonsense")
     assert learn("1")[0] == 1
     assert learn("1", "--restart")[0] == 0
     assert file.read_text() == find_exercise("1").starter
 
 
-def test_when_all_are_solved_it_says_so(tmp_path, capsys):
+def test_when_all_are_solved_it_is_reported(tmp_path, capsys):
     (tmp_path / ".tilewise-learn.json").write_text(json.dumps({"solved": NAMES}))
     assert run(["learn", "--folder", str(tmp_path), "--lang", "pt"]) == 0
     assert f"Todos os {len(NAMES)} exercícios" in capsys.readouterr().out

@@ -60,8 +60,8 @@ def test_a_bad_file_costs_only_itself(tmp_path, assignment, capsys):
     ]
     (tmp_path / "class").mkdir()
     write_class(tmp_path / "class", some)
-    words = ["grade", str(tmp_path / "class"), "--assignment", str(assignment), "--json", "-j", "2", "--seconds", "8"]
-    assert run([*words, "--html", str(tmp_path / "html")]) == 1
+    command = ["grade", str(tmp_path / "class"), "--assignment", str(assignment), "--json", "-j", "2", "--seconds", "8"]
+    assert run([*command, "--html", str(tmp_path / "html")]) == 1
     grades = json.loads(capsys.readouterr().out)["grades"]
     assert [problem for case, grade in zip(some, grades, strict=True) for problem in wrong(case, grade)] == []
     pages = {p.name: p.read_text(encoding="utf-8") for p in (tmp_path / "html").iterdir()}
@@ -103,19 +103,19 @@ def test_the_reference_may_be_python_or_cuda(tmp_path):
     (tmp_path / "ours.cu").write_text(TILED.replace("= sum;", "= 2 * sum;"))
     for reference in ("ours.py:ours", "ours.cu"):
         (tmp_path / "a.toml").write_text(f'reference = "{reference}"\ntile = 4\n[points]\nproduct = 1\nfaults = 1\n')
-        asked = read_assignment(tmp_path / "a.toml")
-        assert grade_text(TILED, asked, 5).points == 1
-        assert grade_text(TILED.replace("= sum;", "= sum + sum;"), asked, 5).points == 2
+        graded_by = read_assignment(tmp_path / "a.toml")
+        assert grade_text(TILED, graded_by, 5).points == 1
+        assert grade_text(TILED.replace("= sum;", "= sum + sum;"), graded_by, 5).points == 2
 
 
 def test_reports_hold_files_that_do_not_parse(tmp_path, assignment, capsys):
-    asked = read_assignment(assignment)
+    graded_by = read_assignment(assignment)
     texts = {c.name: c.text for c in CASES if c.name in ("right", "no-first-barrier", "unfinished")}
-    grades = [grade_text(text, asked, 1, name, f"{name}.cu") for name, text in (*texts.items(), ("=cmd", "int x;"))]
+    grades = [grade_text(text, graded_by, 1, name, f"{name}.cu") for name, text in (*texts.items(), ("=cmd", "int x;"))]
     made = {
-        "csv": reports.as_csv(grades, asked, "pt"), "junit": reports.as_junit(grades, asked, "pt"),
+        "csv": reports.as_csv(grades, graded_by, "pt"), "junit": reports.as_junit(grades, graded_by, "pt"),
         "sarif": reports.as_sarif(grades), "github": reports.as_github(grades),
-        "json": reports.as_json(grades, asked, 1),
+        "json": reports.as_json(grades, graded_by, 1),
     }  # fmt: skip
     rows = list(csv.DictReader(io.StringIO(made["csv"])))
     assert [row["points"] for row in rows] == ["11", "8", "0", "0"]
@@ -128,10 +128,10 @@ def test_reports_hold_files_that_do_not_parse(tmp_path, assignment, capsys):
     assert "title=race::" in made["github"]
     assert made["json"]["grades"][2]["status"] == "refused"
     (tmp_path / "bad.cu").write_text(texts["unfinished"])
-    words = ["grade", str(tmp_path / "bad.cu"), "--assignment", str(assignment), "-j", "1", "--lang", "pt"]
-    assert run([*words, "-o", str(tmp_path / "out.xml"), "--format", "junit"]) == 1
+    command = ["grade", str(tmp_path / "bad.cu"), "--assignment", str(assignment), "-j", "1", "--lang", "pt"]
+    assert run([*command, "-o", str(tmp_path / "out.xml"), "--format", "junit"]) == 1
     assert "não compreendida" in (tmp_path / "out.xml").read_text(encoding="utf-8")
-    assert run(words) == 1
+    assert run(command) == 1
     assert "não compreendida" in capsys.readouterr().out
 
 
@@ -159,14 +159,14 @@ def test_submissions_come_from_folders_patterns_and_standard_input(tmp_path, ass
         ("= 3", "is not TOML"),
     ],
 )
-def test_a_wrong_assignment_is_one_sentence(tmp_path, text, sentence):
+def test_a_wrong_graded_byis_one_sentence(tmp_path, text, sentence):
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(UsageError, match=r"a\.toml|nonsense") as caught:
         read_assignment(tmp_path / "a.toml")
     assert sentence in str(caught.value)
 
 
-def test_what_is_asked_where_nothing_is_said():
+def test_the_default_assignment():
     assert grade_text(TILED, Assignment(), 3).full
     assert page_name(3, "../<b>x/é") == "003-b-x.html"
     assert page_name(4, "…") == "004-submission.html"
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
 """
 
 
-def test_a_whole_program_may_be_asked_for_and_its_product_is_still_the_grader_s(tmp_path, capsys):
+def test_a_whole_program_may_be_required_and_its_product_is_still_the_grader_s(tmp_path, capsys):
     """Printing PASSED earns nothing, and a right kernel in a wrong program only the kernel's points."""
     programs = {
         "right": (TILED + MAIN, 4, 3, "", {}),
@@ -202,8 +202,8 @@ def test_a_whole_program_may_be_asked_for_and_its_product_is_still_the_grader_s(
         "zeros": (TILED.replace("= sum;", "= 0;") + MAIN, 0, 3, "", {}),
         "no-main": (TILED, 4, 0, "ended", None),
     }
-    asked = 'shapes = ["8x4x12"]\ntile = 4\narguments = ["6"]\n[points]\nproduct = 4\nprogram = 3\n'
-    (tmp_path / "a.toml").write_text(asked, encoding="utf-8")
+    graded_by = 'shapes = ["8x4x12"]\ntile = 4\narguments = ["6"]\n[points]\nproduct = 4\nprogram = 3\n'
+    (tmp_path / "a.toml").write_text(graded_by, encoding="utf-8")
     for name, (text, *_) in programs.items():
         (tmp_path / f"{name}.cu").write_text(text, encoding="utf-8")
     assert run(["grade", str(tmp_path), "--assignment", str(tmp_path / "a.toml"), "-j", "2", "--json"]) == 1
@@ -226,10 +226,10 @@ def test_the_classroom_s_workflow_runs_as_it_stands(tmp_path, capsys, monkeypatc
     (tmp_path / "assignment.toml").write_text(ASSIGNMENT)
     (tmp_path / "right.cu").write_text(TILED)
     (tmp_path / "race.cu").write_text(TILED.replace("__syncthreads();", "", 1))
-    for words in lines:
-        assert run([*words[1:], "-j", "1", "--lang", "pt"]) == 1
-    told = capsys.readouterr().out
-    assert "::error file=race.cu,line=12,title=race::Condição de corrida" in told
-    assert "ponha __syncthreads() depois de carregar o tile" in told
-    assert "::notice file=right.cu::right: 11 of 11" in told
+    for command in lines:
+        assert run([*command[1:], "-j", "1", "--lang", "pt"]) == 1
+    printed = capsys.readouterr().out
+    assert "::error file=race.cu,line=12,title=race::Condição de corrida" in printed
+    assert "ponha __syncthreads() depois de carregar o tile" in printed
+    assert "::notice file=right.cu::right: 11 of 11" in printed
     assert {p.name for p in (tmp_path / "report").iterdir()} >= {"index.html", "junit.xml"}

@@ -18,7 +18,7 @@ def test_a_cell_is_shown_or_graded(tmp_path):
     assert "não compreendida" in marks
 
 
-def test_what_is_wrong_is_said():
+def test_errors_are_reported():
     with pytest.raises(UsageError, match=r"%%tilewise --shap: .*--shape"):
         tilewise("--shap", TILED)
     with pytest.raises(UsageError, match="no __global__ function"):

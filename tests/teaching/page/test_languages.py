@@ -1,4 +1,4 @@
-"""Three languages, each complete: the same keys and placeholders, and all that the page asks for."""
+"""The page has every message that its script uses, and uses every message it has."""
 
 from __future__ import annotations
 
@@ -7,55 +7,32 @@ from importlib.resources import files
 
 import pytest
 
-from tilewise.emulator.machine.findings import Kind
-from tilewise.errors import UsageError
-from tilewise.i18n.messages import LANGUAGES, gaps, say, words
+from tilewise.i18n.messages import LANGUAGES, messages
 from tilewise.teaching.page.export import SCRIPTS, STYLES, resource
+from tilewise.teaching.trace.findings_text import KERNEL_KINDS
 
 
-def test_no_language_lacks_a_sentence_or_a_placeholder():
-    assert gaps() == []
-
-
-def test_a_missing_sentence_is_named(monkeypatch):
-    less = {key: text for key, text in words("vi").items() if key != "mine"}
-    monkeypatch.setattr("tilewise.i18n.messages.words", lambda language: less if language == "vi" else words(language))
-    assert gaps() == ["vi: mine is missing"]
-    with pytest.raises(UsageError, match="'vi' has no sentence for 'mine'"):
-        say("vi", "mine")
-
-
-def test_other_placeholders_are_named(monkeypatch):
-    odd = {**words("pt"), "mine": "Thread {linha}"}
-    monkeypatch.setattr("tilewise.i18n.messages.words", lambda language: odd if language == "pt" else words(language))
-    assert gaps() == ["pt: mine has other placeholders than en"]
-
-
-def test_an_unknown_language_is_refused_in_one_sentence():
-    with pytest.raises(UsageError, match="language 'xx' is not known; there are en"):
-        words("xx")
-
-
-def test_every_sentence_that_the_script_says_is_there_and_every_sentence_is_said():
+def test_the_script_and_the_messages_match():
     script = "\n".join(resource(f"script/{name}") for name in SCRIPTS)
     script += "\n".join(resource(name) for name in ("picture.py", "replay.py"))
     plain = set(re.findall(r"(?:say|card)\([^'\"`]*?['\"]([\w.-]+)['\"]", script))
-    plain |= set(re.findall(r"'([a-z]+(?:\.[\w-]+)+)'", script)) & set(words("en"))
-    known = set(words("en"))
+    plain |= set(re.findall(r"'([a-z]+(?:\.[\w-]+)+)'", script)) & set(messages("en"))
+    known = set(messages("en"))
     assert {key for key in plain if "." in key and not key.endswith(".")} - known == {"card.matrices"} - known
     built = [
-        *(f"finding.{kind}" for kind in Kind), "legend.", "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
+        *(f"finding.{kind}" for kind in KERNEL_KINDS), "word.thread.", "legend.",
+        "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
         "drop.", "why.", "theme.", "gate.", "wrong.", "barrier.", "use.", "direct.",
         "lens.", "traffic.", "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "kind.", "table.",
-        "findings.shapes", "check.", "verdict.", "run.", "said.",
+        "findings.shapes", "check.", "verdict.", "run.",
     ]  # fmt: skip
     unused = {k for k in known if k not in plain and not k.startswith(tuple(built)) and f"'{k}'" not in script}
     assert unused - {"mine", "legend", "card.matrices"} == set()
 
 
-def test_every_kind_of_finding_and_every_drop_has_its_words():
-    known = words("en")
-    for kind in Kind:
+def test_every_kind_of_finding_and_every_drop_has_its_messages():
+    known = messages("en")
+    for kind in KERNEL_KINDS:
         assert any(key == f"finding.{kind}" or key.startswith(f"finding.{kind}.") for key in known), kind
     for drop in ("check-M", "check-N", "check-P", "barrier-1", "barrier-2", "check.line", "barrier.line"):
         assert f"drop.{drop}" in known
@@ -70,7 +47,7 @@ def test_every_kind_of_finding_and_every_drop_has_its_words():
     ],
 )
 def test_the_terms_are_those_of_the_lecture_notes(language, terms):
-    text = " ".join(words(language).values()).lower()
+    text = " ".join(messages(language).values()).lower()
     for term in terms:
         assert term in text
 

@@ -1,4 +1,4 @@
-"""The live page answers its own address and nobody else; a change is run, an error names its line."""
+"""The live page answers only requests from its own address; a change is run, an error names its line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def server(tmp_path, monkeypatch):
     worker.join()
 
 
-def ask(server, path, body=None, **headers):
+def request(server, path, body=None, **headers):
     line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     line.request("GET" if body is None else "POST", path, body, {k.replace("_", "-"): v for k, v in headers.items()})
     answer = line.getresponse()
@@ -57,11 +57,11 @@ def ask(server, path, body=None, **headers):
 def test_the_page_and_a_change(server):
     server, file = server
     path = f"/{server.token}/"
-    status, page = ask(server, path)
+    status, page = request(server, path)
     assert (status, "connect-src 'self'" in page) == (200, True)
     text = file.read_text(encoding="utf-8")
     started = time.monotonic()
-    status, answer = ask(server, f"{path}run", text.replace("__syncthreads();\n    }", "}"))
+    status, answer = request(server, f"{path}run", text.replace("__syncthreads();\n    }", "}"))
     took = time.monotonic() - started
     made = json.loads(answer)
     assert "scenes" in made, made
@@ -69,10 +69,10 @@ def test_the_page_and_a_change(server):
     assert [s["schedule"] for s in made["settings"]] == [False, True]
     assert took < 10, "well under a second where nothing else runs; the browser's tests time it"
     broken = text.replace("float pValue = 0;", "float pValue = ;")
-    made = json.loads(ask(server, f"{path}run", broken)[1])
+    made = json.loads(request(server, f"{path}run", broken)[1])
     assert made["line"] == 1 + text[: text.index("float pValue")].count("\n")
     assert "scenes" not in made
-    assert json.loads(ask(server, f"{path}run", "int x;")[1])["error"]
+    assert json.loads(request(server, f"{path}run", "int x;")[1])["error"]
 
 
 def test_a_file_that_is_saved_is_news(server):
@@ -81,7 +81,7 @@ def test_a_file_that_is_saved_is_news(server):
     text = file.read_text(encoding="utf-8")
     timer = threading.Timer(0.3, lambda: file.write_text(text.replace("pValue", "sum"), encoding="utf-8"))
     timer.start()
-    status, answer = ask(server, path)
+    status, answer = request(server, path)
     made = json.loads(answer)
     assert (status, made["number"]) == (200, 1)
     assert "float sum = 0;" in made["text"]
@@ -101,11 +101,11 @@ def command(tmp_path):
     """The live page by the command line, with half a second for each edit."""
     file = tmp_path / "mine.cu"
     file.write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
-    words = ["explore", str(file), "--watch", "--no-open", "--shape", "4x4x4"]
-    words += ["--limit", "seconds=0.5", "--limit", "steps=1000000000"]
+    command = ["explore", str(file), "--watch", "--no-open", "--shape", "4x4x4"]
+    command += ["--limit", "seconds=0.5", "--limit", "steps=1000000000"]
     environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tilewise", *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "tilewise", *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
     address = urlsplit(process.stdout.readline().decode().strip())
@@ -126,11 +126,11 @@ def test_limits_count_for_each_edit_and_not_for_the_server(command):
     """It was ended when the limit of one command was used up; now an edit that is endless ends alone."""
     text = command.file.read_text(encoding="utf-8")
     began = time.monotonic()
-    ask(command.server, command.path)
+    request(command.server, command.path)
     for number in range(1, 8):
         endless = number % 3 == 0
         save(command.file, ENDLESS if endless else f"// {number}\n{text}")
-        status, answer = ask(command.server, f"{command.path}news?known={number - 1}")
+        status, answer = request(command.server, f"{command.path}news?known={number - 1}")
         made = json.loads(answer)
         assert (status, made["number"]) == (200, number)
         if endless:
@@ -148,11 +148,11 @@ def test_a_page_that_comes_late_is_of_the_file_as_it_is(command):
     time.sleep(2)
     text = command.file.read_text(encoding="utf-8").replace("pValue", "total")
     save(command.file, text)
-    _, page = ask(command.server, command.path)
+    _, page = request(command.server, command.path)
     settings = json.loads(re.search(r'id="settings">(.*?)</script>', page, re.S)[1])
     assert settings["live"]["text"] == text
     assert settings["live"]["number"] == 1
-    made = json.loads(ask(command.server, f"{command.path}run", text)[1])
+    made = json.loads(request(command.server, f"{command.path}run", text)[1])
     assert "total" in made["scenes"][0]["trace"]["source"]
 
 
@@ -212,25 +212,25 @@ def test_a_client_that_sends_half_a_request_is_let_go(server, monkeypatch, sent)
     while threading.active_count() > before and time.monotonic() - began < 5:
         time.sleep(0.02)
     assert threading.active_count() <= before
-    assert ask(server, f"/{server.token}/")[0] == 200
+    assert request(server, f"/{server.token}/")[0] == 200
 
 
-def test_nobody_else_is_answered(server):
+def test_other_requests_are_refused(server):
     server, _ = server
     path, here = f"/{server.token}/", f"127.0.0.1:{server.server_port}"
     wrong = [
-        ask(server, "/"),
-        ask(server, "/run", ""),
-        ask(server, f"/{server.token[:-1]}/"),
-        ask(server, f"/{'x' * len(server.token)}/run", ""),
-        ask(server, path, Host="evil.example"),
-        ask(server, path, Host=f"evil.example:{server.server_port}"),
-        ask(server, f"{path}run", "", Origin="http://evil.example"),
-        ask(server, f"{path}run", "", Origin="null"),
-        ask(server, f"{path}news?known=0", Sec_Fetch_Site="cross-site"),
+        request(server, "/"),
+        request(server, "/run", ""),
+        request(server, f"/{server.token[:-1]}/"),
+        request(server, f"/{'x' * len(server.token)}/run", ""),
+        request(server, path, Host="evil.example"),
+        request(server, path, Host=f"evil.example:{server.server_port}"),
+        request(server, f"{path}run", "", Origin="http://evil.example"),
+        request(server, f"{path}run", "", Origin="null"),
+        request(server, f"{path}news?known=0", Sec_Fetch_Site="cross-site"),
     ]
     assert wrong == [(403, "refused")] * len(wrong)
-    assert ask(server, path, Host=here, Origin=f"http://{here}")[0] == 200
-    assert ask(server, f"{path}../etc/passwd")[0] == 404
-    assert ask(server, f"{path}run", "x" * 200_001)[0] == 413
+    assert request(server, path, Host=here, Origin=f"http://{here}")[0] == 200
+    assert request(server, f"{path}../etc/passwd")[0] == 404
+    assert request(server, f"{path}run", "x" * 200_001)[0] == 413
     assert server.server_address[0] == "127.0.0.1", "no other machine reaches it"

@@ -47,7 +47,7 @@ def unpacked(page):
     return [json.loads(zlib.decompress(base64.b64decode(one))) for one in packed]
 
 
-def test_the_page_asks_for_nothing_beyond_itself(three):
+def test_the_page_loads_nothing_beyond_itself(three):
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#|data:)""", three.html)
     assert "default-src 'none'" in three.html
     assert "@@" not in three.html
@@ -75,13 +75,13 @@ def test_the_other_tile_widths_are_recorded(three):
     assert [(s.tile, s.trace.run.block[0]) for s in three.scenes if s.tile] == [(4, 4), (8, 8), (16, 16)]
 
 
-def test_m_and_n_hold_values_that_tell_them_apart(three):
+def test_m_and_n_hold_different_values(three):
     one, two = (set(three.trace.matrices[role].values.ravel().tolist()) for role in "MN")
     assert one == set(range(1, 10))
     assert two == set(range(11, 20))
 
 
-def test_the_course_s_own_kernel_is_shown_where_nothing_is_said():
+def test_the_course_s_kernel_is_the_default():
     page = explore(what_if=False)
     assert page.trace.run.entry == "MatrixMulKernel"
     assert "tileMs[ty][tx] = M.elements[row*M.width + i*TILE_WIDTH + tx];" in page.trace.source
@@ -102,12 +102,12 @@ def test_a_large_grid_is_sampled():
     assert page.trace.blocks == (0, 15)
 
 
-def test_a_run_too_large_for_a_page_says_so():
+def test_a_run_too_large_for_a_page_is_refused():
     with pytest.raises(LimitError, match=r"a block of this run has .* choose a smaller shape or tile"):
         explore("tiled_edges", shape=(32, 640, 32), tile=32, what_if=False)
 
 
-def test_a_launch_that_fails_says_why():
+def test_a_launch_that_fails_is_explained():
     text = (
         "__global__ void mul(float* A, float* B, float* C, int n) { C[threadIdx.y * n + threadIdx.x] = A[0] * B[0]; }\n"
         "int main() { float *A, *B, *C; int n = 64; dim3 block(64, 64); mul<<<1, block>>>(A, B, C, n); }"
@@ -212,7 +212,7 @@ def test_nan_and_infinity_travel(three):
     assert None in unpacked(three)[index]["trace"]["events"]["value"]
 
 
-def test_a_cell_that_is_read_belongs_to_the_tile_though_nobody_wrote_it():
+def test_a_cell_that_is_read_belongs_to_the_tile_though_no_thread_wrote_it():
     text = rung_text("tiled_edges", 2, "plus_times", "float32").text
     lonely = text.replace("Mds[ty][tx] = PAD_M", ";").replace("Nds[ty][tx] = PAD_N", ";")
     assert geometry_of(Replay(tw.trace(lonely, shape=(1, 1, 1), tile=2), 0)).sizes == {"Mds": (2, 2), "Nds": (2, 2)}
@@ -226,7 +226,7 @@ def test_a_trace_holds_what_is_drawn_text_and_matrices():
     assert document["matrices"]["P"]["values"] == [22, 28, 49, 64]
 
 
-def test_a_race_is_acted_out_when_asked():
+def test_a_race_gets_a_failing_order_on_request():
     text = without(rung_text("tiled_edges", 2, "plus_times", "float32").text, drops_of_rung("tiled_edges")[4:])
     quiet = tw.trace(text, shape=(4, 4, 4), tile=2).run.faults
     shown = tw.trace(text, shape=(4, 4, 4), tile=2, adversarial=True).run.faults

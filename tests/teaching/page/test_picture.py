@@ -40,7 +40,7 @@ def test_the_notes_figure_of_phase_1(three):
     assert marks(svg) == {"loaded": 13, "filled": 9, "silent": 1, "outside": 1}
 
 
-def test_arrows_lead_from_the_cell_asked_for_to_the_cell_reached(three):
+def test_arrows_lead_from_the_requested_cell_to_the_cell_reached(three):
     broken = next(s for s in three.scenes if s.drops == ("check-M",)).trace
     root = ElementTree.fromstring(draw_phase(broken, 1, 0))
     assert sum(e.get("class") == "reach" for e in root.iter(f"{SVG}path")) == 2
@@ -65,7 +65,7 @@ def test_other_rungs_are_drawn_too(kernel):
     ElementTree.fromstring(tw.trace(kernel, shape=(4, 4, 4), tile=2).to_svg(0))
 
 
-def test_what_cannot_be_drawn_is_said_in_one_sentence(three):
+def test_what_cannot_be_drawn_is_refused_in_one_sentence(three):
     with pytest.raises(UsageError, match="phase 7 is not there: the run has phases 0 to 1"):
         three.trace.to_svg(7)
     with pytest.raises(UsageError, match="was not recorded"):

@@ -9,7 +9,6 @@ import pytest
 
 from tilewise.teaching.trace import check
 from tilewise.teaching.trace.grouping import names, same_place, thread_lines
-from tilewise.teaching.trace.report_text import report_text
 from tilewise.teaching.trace.sanitizer import report_sanitizer
 from tilewise.teaching.trace.sarif import report_sarif
 
@@ -27,8 +26,8 @@ def many():
 
 
 class TestText:
-    def test_a_silent_overrun_is_quoted_with_who_asked_and_what_was_reached(self, unchecked):
-        text = report_text(unchecked, everything=True)
+    def test_a_silent_overrun_is_quoted_with_its_thread_and_the_cell_reached(self, unchecked):
+        text = unchecked.text(everything=True)
         assert "   12 | ds_M[ty][tx] = M[Row * Width + p * TILE_WIDTH + tx];\n" in text
         assert "      |                ^^^^^^" in text
         assert "  threads (0,1) (1,1) of blocks (0,0) (0,1)\n    silent-overrun: 4 loads" in text
@@ -38,30 +37,30 @@ class TestText:
         assert "2 faults in 1 launch" in text.splitlines()[-1]
 
     def test_a_line_is_quoted_once_however_many_findings_it_has(self, unchecked):
-        text = report_text(unchecked)
+        text = unchecked.text()
         assert text.count("P[Row * Width + Col] = Pvalue;") == 1
         assert text.count("tiled_unchecked.cu:19:5") == 1
 
-    def test_the_same_fault_at_several_shapes_is_told_once(self, many):
-        text = report_text(many)
+    def test_the_same_fault_at_several_shapes_is_reported_once(self, many):
+        text = many.text()
         assert len(many.runs) == 4
         assert text.count("out-of-bounds:") == 1
         assert "at 17x31x19, 8x9x7" in text
 
     @pytest.mark.parametrize("width", [60, 80, 100])
     def test_it_fits_the_width_but_for_quoted_lines(self, unchecked, width):
-        for line in report_text(unchecked, width).splitlines():
+        for line in unchecked.text(width).splitlines():
             assert len(line) <= width or "|" in line or ".cu" in line
 
-    def test_a_clean_kernel_says_so(self):
-        text = report_text(check(KERNELS / "tiled_edges.cu"))
+    def test_a_clean_kernel_has_no_faults(self):
+        text = check(KERNELS / "tiled_edges.cu").text()
         assert "no faults in 3 launches" in text
 
-    def test_costs_are_shown_when_asked_for(self):
+    def test_costs_are_shown_on_request(self):
         report = check(KERNELS / "right" / "x_as_the_row.cu", shape=(64, 64, 64), tile=32)
-        assert "bank-conflict" not in report_text(report)
-        assert "--costs shows them" in report_text(report)
-        assert "uncoalesced" in report_text(report, costs=True)
+        assert "bank-conflict" not in report.text()
+        assert "--costs shows them" in report.text()
+        assert "uncoalesced" in report.text(costs=True)
 
 
 def test_threads_are_named_shortly():
@@ -89,14 +88,14 @@ class TestSanitizer:
     def test_a_clean_kernel_has_no_errors(self):
         assert report_sanitizer(check(KERNELS / "tiled_edges.cu")).endswith("ERROR SUMMARY: 0 errors")
 
-    def test_every_wrong_kernel_can_be_told(self):
+    def test_every_wrong_kernel_has_a_report(self):
         for path in (KERNELS / "wrong").glob("*.cu"):
             if path.stem in ("index_overflow", "shared_sum_without_a_barrier", "race_between_blocks"):
                 continue
             report = check(path)
-            told = report_sanitizer(report)
-            assert ("ERROR SUMMARY: 0" in told) == report.ok
-            assert "only at other sizes" in told or not report.ok
+            printed = report_sanitizer(report)
+            assert ("ERROR SUMMARY: 0" in printed) == report.ok
+            assert "only at other sizes" in printed or not report.ok
 
 
 class TestSarif:

@@ -44,7 +44,7 @@ def program(size="1000", copy=COPY, kernel=KERNEL):
     return kernel + MAIN.replace("SIZE", size).replace("COPY", copy)
 
 
-def test_a_right_program_is_run_and_nothing_is_said(check):
+def test_a_right_program_is_run_and_nothing_is_reported(check):
     report = check(program())
     assert report.ok
     assert report.program is not None

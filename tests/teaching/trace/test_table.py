@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewise.teaching.trace import check, trace
+from tilewise.teaching.page.views import trace
+from tilewise.teaching.trace import check
 
 KERNELS = Path(__file__).parents[2] / "emulator" / "kernels"
 
@@ -31,7 +32,7 @@ def test_the_table_shows_loads_products_tiles_and_sums(four):
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("tile", [2, 3, 8])
-def test_it_fits_the_width_and_says_what_it_left_out(width, tile):
+def test_it_fits_the_width_and_names_what_it_left_out(width, tile):
     result = trace(KERNELS / "tiled_edges.cu", shape=(18, 18, 18), tile=tile, blocks="all" if tile > 2 else [(0, 0)])
     lines = result.text(width).splitlines()
     assert max(map(len, lines)) <= width

@@ -1,4 +1,4 @@
-"""An assignment: which sizes, which tile, which kernel, held against what, how many points for what. From TOML."""
+"""An assignment: sizes, tile, kernel, reference, and the points of each item. From TOML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a submission is held to; every item that `points` names is graded."""
+    """What a submission is graded by: every item that `points` names."""
 
     title: str = "matrix product"
     shapes: tuple[Shape, ...] = ((4, 4, 4), (6, 6, 6), (9, 9, 9))  # square: a course's kernel may take one size
@@ -35,12 +35,12 @@ class Assignment:
     grid: tuple[int, ...] | None = None
     reference: str = "plus_times"  # a semiring; FILE.py:FUNCTION; FILE.cu
     points: dict[str, float] = field(default_factory=lambda: {"parses": 1.0, "product": 5.0, "faults": 4.0})
-    tiles_of: int | None = None  # the traffic that tiles of this width need at most; the tile's where not given
+    tiles_of: int | None = None  # the tile width whose traffic is the limit; by default `tile`
     forbidden: tuple[str, ...] = ()  # names that must not be called
     defines: dict[str, str] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()  # of main, where the whole program is asked for
-    folder: Path = Path()  # where its reference lies
-    unsafe: bool = False  # main is run even where the system has no sandbox: said by who grades, never by a file
+    arguments: tuple[str, ...] = ()  # of main, for the item "program"
+    folder: Path = Path()  # of its file, and of the reference
+    unsafe: bool = False  # run main even without a sandbox: an option of the command, never of the file
 
     @property
     def most(self) -> float:
@@ -77,7 +77,7 @@ def _fits(table: dict[str, Any], path: Path) -> None:
 
 
 def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
-    """Every key is known and of its kind, or the sentence says which is not."""
+    """Checks every key and its type; the error names the first that is wrong."""
     unknown = [key for key in table if key not in KNOWN]
     if unknown:
         raise UsageError(f"{path}: {unknown[0]!r} is not known; an assignment has {', '.join(KNOWN)}")
@@ -100,7 +100,7 @@ def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
         tiles_of=_of(table, "traffic", int, path, None),
         forbidden=tuple(str(name) for name in _of(table, "forbidden", list, path, [])),
         defines={str(k): str(v) for k, v in _of(table, "defines", dict, path, {}).items()},
-        arguments=tuple(str(word) for word in _of(table, "arguments", list, path, [])),
+        arguments=tuple(str(argument) for argument in _of(table, "arguments", list, path, [])),
         folder=path.parent,
     )
     _check_reference(made, path)
@@ -117,11 +117,11 @@ def _shapes(given: list[Any], path: Path) -> tuple[Shape, ...]:
 def _of(table: dict[str, Any], key: str, kind: type, path: Path, default: Any) -> Any:
     value = table.get(key, default)
     if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise UsageError(f"{path}: {key} must be {_WORDS[kind]}, not {value!r}")
+        raise UsageError(f"{path}: {key} must be {_TYPE_NAMES[kind]}, not {value!r}")
     return value
 
 
-_WORDS = {str: "a text", int: "a whole number", list: "a list", dict: "a table"}
+_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list", dict: "a table"}
 
 
 def _sizes(table: dict[str, Any], key: str, path: Path) -> tuple[int, ...] | None:

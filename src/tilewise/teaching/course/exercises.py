@@ -1,6 +1,6 @@
-"""The exercises: a starter that fails, a solution that passes, hints by what was found; and how far one is.
+"""The exercises: a starter that fails, a solution that passes, hints by what was found; and the learner's progress.
 
-Each is a folder with exercise.toml (words in every language), assignment.toml, starter.cu and solution.cu.
+Each is a folder with exercise.toml (texts in every language), assignment.toml, starter.cu and solution.cu.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewise.teaching.page.export import write
 
 PROGRESS = ".tilewise-learn.json"
 SEED_SPACE = 2**31
-PATIENT = replace(LIMITS, seconds=10.0)  # one file, and its author waits for it
+PATIENT = replace(LIMITS, seconds=10.0)  # one file, graded while its author waits
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Exercise:
     def hints_for(self, grade: Grade, language: str) -> list[str]:
         """The hints about what this attempt shows, in the order in which the exercise gives them."""
         shown = {found.kind for found in grade.found} | {item.name for item in grade.items if item.points < item.most}
-        return [words[language] for kind, words in self.hints.items() if kind in shown]
+        return [texts[language] for kind, texts in self.hints.items() if kind in shown]
 
 
 def folder_of_exercises() -> Path:
@@ -77,13 +77,13 @@ def exercises() -> tuple[Exercise, ...]:
     return tuple(out)
 
 
-def find_exercise(word: str) -> Exercise:
+def find_exercise(given: str) -> Exercise:
     """By its number or by its name."""
     for one in exercises():
-        if word in (one.name, str(one.number), f"{one.number:02d}"):
+        if given in (one.name, str(one.number), f"{one.number:02d}"):
             return one
     names = ", ".join(f"{one.number} ({one.name.partition('-')[2]})" for one in exercises())
-    raise UsageError(f"there is no exercise {word!r}; there are {names}")
+    raise UsageError(f"there is no exercise {given!r}; there are {names}")
 
 
 class Progress:

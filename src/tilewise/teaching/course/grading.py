@@ -1,5 +1,5 @@
-"""One submission graded. Points come from P as it lies in device memory after the student's kernel ran on the grader's
-own random data; what the program prints or computes on the host counts for nothing."""
+"""Grades one submission. Points come from P in device memory after the student's kernel ran on random data of the
+grader; what the program prints or computes on the host does not count."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.reference import expected, wrong_cells
 from tilewise.teaching.course.whole_program import run_whole
-from tilewise.teaching.trace import Report, Run, check
+from tilewise.teaching.trace import CheckReport, Run, check
+from tilewise.teaching.trace.findings_text import message_of
 from tilewise.teaching.trace.grouping import same_place
-from tilewise.teaching.trace.told_finding import message_of
 
 MOST_BYTES = 1_000_000  # of a submission
 LIMITS = replace(DEFAULT, seconds=1.5, memory=256 << 20, printf=20, tokens=200_000)
@@ -30,7 +30,7 @@ GRADED, REFUSED, STOPPED, CRASHED, LATE, UNREAD = "graded", "refused", "stopped"
 
 @dataclass(frozen=True)
 class Item:
-    """Points for one thing, and why not all of them: a key of the words, with what is set into it."""
+    """Points for one thing, and why not all of them: the key of a message, with its values."""
 
     name: str
     points: float
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding as reports need it."""
+    """A finding as reports show it."""
 
     kind: str
     line: int
@@ -49,7 +49,7 @@ class Found:
     text: str
     hint: str
     message: str
-    told: Mapping[str, str] = field(default_factory=dict)  # the same in every language
+    messages: Mapping[str, str] = field(default_factory=dict)  # `message` in every language
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Grade:
     status: str
     items: tuple[Item, ...] = ()
     found: tuple[Found, ...] = ()
-    trouble: str = ""  # why it could not be graded, in the engine's words
+    trouble: str = ""  # why it could not be graded: the emulator's sentence
     line: int = 0
     seconds: float = 0.0
     source: str = ""
@@ -79,11 +79,13 @@ class Grade:
     def to_json(self) -> dict[str, Any]:
         made = asdict(self)
         del made["source"]
+        for found in made["found"]:
+            found["told"] = found.pop("messages")
         return {**made, "points": self.points, "most": self.most}
 
 
 def nothing(name: str, file: str, assignment: Assignment, status: str, trouble: str, **more: Any) -> Grade:
-    """No points, and why: a file that was not read, not understood, or not finished."""
+    """No points, and why: a file that was not read, not accepted, or not finished."""
     items = tuple(Item(key, 0.0, most, f"grade.{status}") for key, most in assignment.points.items())
     return Grade(name, file, status, items, trouble=trouble, **more)
 
@@ -103,7 +105,7 @@ def _grade(text: str, assignment: Assignment, seed: int, name: str, file: str, l
         report = check(
             text, shape=list(assignment.shapes), tile=assignment.tile, entry=assignment.kernel, seed=seed,
             block=assignment.block, grid=assignment.grid, defines=assignment.defines or None, limits=limits,
-            adversarial=False,  # shadow memory finds a race without acting it out, and a class is large
+            adversarial=False,  # shadow memory finds races in one run, and a class is large
             semiring=assignment.reference if _over_semiring(assignment) else "plus_times",
         )  # fmt: skip
     except LimitError as error:
@@ -130,15 +132,15 @@ def _over_semiring(assignment: Assignment) -> bool:
     return not assignment.reference.partition(":")[0].endswith((".py", ".cu"))
 
 
-def _of_one_kernel(report: Report) -> list[Run]:
-    """The runs of the kernel that does best by itself: one that multiplies through shared memory, else the first."""
+def _of_one_kernel(report: CheckReport) -> list[Run]:
+    """The runs of one kernel: the first that multiplies through shared memory, else the first."""
     entries = dict.fromkeys(run.entry for run in report.runs)
     shared = [e for e in entries if any(r.entry == e and r.counters.get("uses") for r in report.runs)]
     chosen = (shared or list(entries))[0]
     return [run for run in report.runs if run.entry == chosen]
 
 
-def _found(assignment: Assignment, report: Report) -> tuple[Found, ...]:
+def _found(assignment: Assignment, report: CheckReport) -> tuple[Found, ...]:
     out = []
     for seen in same_place(report.runs):
         f = seen.finding
@@ -177,7 +179,7 @@ def _product(assignment: Assignment, most: float, runs: list[Run], text: str, se
 
 
 def _wrong(assignment: Assignment, run: Run, seed: int) -> np.ndarray | None:
-    """The cells of P in device memory that are not the reference; the operands are made anew from the seed."""
+    """The cells of P in device memory that differ from the reference; the operands are made again from the seed."""
     have = run.arrays.get("P")
     if have is None or run.shape is None or "M" not in run.arrays:
         return None
@@ -193,7 +195,7 @@ def _faults(assignment: Assignment, most: float, runs: list[Run], text: str, see
 
 
 def _traffic(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
-    """Tiles in shared memory that are used: M and N are loaded no more often than tiles of that width need."""
+    """Whether M and N are loaded no more often than with tiles of that width in shared memory."""
     for run in runs:
         if run.shape is None:
             continue
@@ -204,7 +206,7 @@ def _traffic(assignment: Assignment, most: float, runs: list[Run], text: str, se
         if not run.counters.get("uses") or loads > needed:
             values = {"shape": f"{m}x{k}x{n}", "loads": loads, "needed": needed, "tile": tile}
             return Item("traffic", 0.0, most, "grade.traffic", values)
-    item = _product(assignment, most, runs, text, seed)  # a kernel that loads nothing moves little too
+    item = _product(assignment, most, runs, text, seed)  # a kernel that loads nothing has little traffic, too
     return replace(item, name="traffic", why=item.why and "grade.traffic.wrong")
 
 

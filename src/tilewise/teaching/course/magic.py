@@ -1,4 +1,4 @@
-"""`%%tilewise`: a notebook's cell of CUDA C, shown step by step or graded; importing this tells IPython.
+"""`%%tilewise`: a notebook's cell of CUDA C, shown step by step or graded; importing this registers it with IPython.
 
 %%tilewise --shape 4x4x4 --tile 2 --lang vi
 %%tilewise --grade assignment.toml
@@ -18,7 +18,7 @@ from tilewise.errors import UsageError
 from tilewise.i18n.messages import chosen_language
 from tilewise.teaching.course.assignment import read_assignment
 from tilewise.teaching.course.grading import Grade, grade_text
-from tilewise.teaching.course.telling import item_name, sentence
+from tilewise.teaching.course.reports import item_name, sentence
 from tilewise.teaching.page import Page, explore
 
 
@@ -62,7 +62,7 @@ def tilewise(line: str, cell: str) -> Page | Marks:
 
 
 def register() -> bool:
-    """Tell IPython; False where there is none."""
+    """Register with IPython; False where there is none."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]

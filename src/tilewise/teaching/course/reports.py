@@ -1,4 +1,6 @@
-"""Grades for machines: CSV, JUnit, SARIF, JSON and the annotations of GitHub; files that do not parse included."""
+"""Grades as text (the reason behind each item) and as files: CSV, JUnit, SARIF, JSON, annotations of GitHub.
+
+Files that could not be graded are in all of them."""
 
 from __future__ import annotations
 
@@ -10,16 +12,35 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
-from tilewise.system.version import __version__
 from tilewise.teaching.course.assignment import Assignment
-from tilewise.teaching.course.grading import GRADED, Found, Grade
-from tilewise.teaching.course.telling import sentence
-from tilewise.teaching.trace.sarif import RULES
-from tilewise.teaching.trace.sarif import SCHEMA as SARIF_SCHEMA
+from tilewise.teaching.course.grading import GRADED, Found, Grade, Item
+from tilewise.teaching.trace.sarif import RULES, document
 
 SCHEMA = 1
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # the first characters of a cell that a spreadsheet would run
+
+
+def sentence(item: Item, grade: Grade, language: str) -> str:
+    """Why an item does not have all of its points; empty where it has."""
+    if not item.why:
+        return ""
+    values = {"trouble": translated(grade.trouble, language), "line": grade.line or "–", **item.values}
+    if "kinds" in values:
+        values["kinds"] = ", ".join(kind_name(kind, language) for kind in values["kinds"])
+    if "message" in values:
+        values["message"] = translated(values["message"], language)
+    return say(language, item.why, **values)
+
+
+def kind_name(kind: str, language: str) -> str:
+    """A kind of finding in the reader's language."""
+    return say(language, f"kind.{kind}")
+
+
+def item_name(item: str, language: str) -> str:
+    return say(language, f"grade.item.{item}")
 
 
 def number(points: float) -> str:
@@ -49,7 +70,7 @@ def as_json(grades: Sequence[Grade], assignment: Assignment, seed: int) -> dict[
 
 
 def as_junit(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
-    """One suite a submission, one case an item."""
+    """One suite per submission, one case per item."""
     root = ElementTree.Element("testsuites", name=_clean(assignment.title))
     for grade in grades:
         failed = sum(item.points < item.most for item in grade.items)
@@ -67,7 +88,7 @@ def as_junit(grades: Sequence[Grade], assignment: Assignment, language: str) -> 
 
 
 def _clean(text: str) -> str:
-    """What XML can hold."""
+    """Without the characters that XML does not allow."""
     return "".join(c for c in text if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd")
 
 
@@ -77,8 +98,7 @@ def as_github(grades: Sequence[Grade], language: str = "en") -> str:
     for grade in grades:
         for f in grade.found:
             where = f"file={_property(grade.file)},line={max(1, f.line)}"
-            text = _told(f, language)
-            lines.append(f"::error {where},title={_property(f.kind)}::{_message(text)}")
+            lines.append(f"::error {where},title={_property(f.kind)}::{_message(_line(f, language))}")
         if grade.status != GRADED:
             where = f"file={_property(grade.file)},line={max(1, grade.line)}"
             lines.append(f"::error {where},title={_property(grade.status)}::{_message(grade.trouble)}")
@@ -87,10 +107,13 @@ def as_github(grades: Sequence[Grade], language: str = "en") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(f: Found, language: str) -> str:
+def described(f: Found, language: str) -> tuple[str, str]:
     """What happened and what to change."""
-    said = f.told.get(language, f.message)
-    return f"{said}. {translated(f.hint, language)}" if f.hint else said
+    return f.messages.get(language, f.message), translated(f.hint, language)
+
+
+def _line(f: Found, language: str) -> str:
+    return ". ".join(part for part in described(f, language) if part)
 
 
 def _message(text: str) -> str:
@@ -103,19 +126,14 @@ def _property(text: str) -> str:
 
 def as_sarif(grades: Sequence[Grade], language: str = "en") -> dict[str, Any]:
     kinds = {str(kind): text for kind, text in RULES.items()}
-    rules = {**kinds, "not-graded": "The file could not be read, understood or finished"}
+    rules = {**kinds, "not-graded": "The file could not be read, parsed or finished"}
     results = []
     for grade in grades:
         for f in grade.found:
-            results.append(_result(f.kind, _told(f, language), grade.file, f.line, f.column))
+            results.append(_result(f.kind, _line(f, language), grade.file, f.line, f.column))
         if grade.status != GRADED:
             results.append(_result("not-graded", grade.trouble or grade.status, grade.file, grade.line, 1))
-    driver = {
-        "name": "tilewise", "version": __version__,
-        "rules": [{"id": kind, "shortDescription": {"text": text}} for kind, text in rules.items()],
-    }  # fmt: skip
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return document(results, [{"id": kind, "shortDescription": {"text": text}} for kind, text in rules.items()])
 
 
 def _result(rule: str, text: str, file: str, line: int, column: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is to be graded: files, folders, patterns, standard input; each with a name that people know it by."""
+"""What is to be graded: files, folders, patterns, standard input; each with a name for reports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ class Submission:
 def collect(given: Iterable[str]) -> list[Submission]:
     """Each file once. A folder gives its .cu files; a student's folder with one file gives the student's name."""
     out: dict[str, Submission] = {}
-    for word in given:
-        if word == "-":
+    for argument in given:
+        if argument == "-":
             out["-"] = Submission("stdin", "-", sys.stdin.read())
             continue
-        paths = [Path(word)] if Path(word).exists() else [Path(p) for p in sorted(glob.glob(word, recursive=True))]
+        paths = (
+            [Path(argument)]
+            if Path(argument).exists()
+            else [Path(p) for p in sorted(glob.glob(argument, recursive=True))]
+        )
         if not paths:
-            raise UsageError(f"{word}: there is no such file or folder, and nothing fits it as a pattern")
+            raise UsageError(f"{argument}: there is no such file or folder, and nothing fits it as a pattern")
         for path in paths:
             found = _of_folder(path) if path.is_dir() else [Submission(path.stem, str(path))]
             if path.is_dir() and not found:

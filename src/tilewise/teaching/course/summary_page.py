@@ -1,4 +1,4 @@
-"""Grades as HTML: one summary of the class, and a page a submission with its points, its faults and its source.
+"""Grades as HTML: one summary of the class, and one page per submission with its points, its faults and its source.
 
 Whatever a student wrote is text here: it is escaped, and the pages carry no script and allow none.
 """
@@ -12,11 +12,9 @@ from pathlib import Path
 
 from tilewise.errors import FileError
 from tilewise.i18n.messages import say
-from tilewise.i18n.translation import translated
 from tilewise.teaching.course.assignment import Assignment
-from tilewise.teaching.course.grading import Found, Grade
-from tilewise.teaching.course.reports import number
-from tilewise.teaching.course.telling import item_name, kind_name, sentence
+from tilewise.teaching.course.grading import Grade
+from tilewise.teaching.course.reports import described, item_name, kind_name, number, sentence
 from tilewise.teaching.page.export import write
 
 MOST_LINES = 2000  # of a source that a page shows
@@ -46,7 +44,7 @@ def save_summary(grades: Sequence[Grade], assignment: Assignment, folder: Path, 
 
 
 def page_name(position: int, name: str) -> str:
-    """A file name that is only letters, whatever the submission is called."""
+    """A file name of letters and digits for any name of a submission."""
     return f"{position:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:40] or 'submission'}.html"
 
 
@@ -81,12 +79,6 @@ def _points(points: float, most: float) -> str:
     return f'<td class="n {kind}">{number(points)} / {number(most)}</td>'
 
 
-def _told(found: Found, language: str) -> str:
-    """What happened and what to change."""
-    said = found.told.get(language, found.message)
-    return f"{escape(said)}<br>{escape(translated(found.hint, language))}"
-
-
 def student_page(grade: Grade, assignment: Assignment, language: str) -> str:
     rows = "".join(
         f"<tr><td>{escape(item_name(i.name, language))}</td>{_points(i.points, i.most)}"
@@ -97,7 +89,7 @@ def student_page(grade: Grade, assignment: Assignment, language: str) -> str:
     if grade.found:
         found = "".join(
             f'<tr><td class="n">{f.line}</td><td>{escape(kind_name(f.kind, language))}</td>'
-            f"<td>{_told(f, language)}</td></tr>"
+            f"<td>{'<br>'.join(map(escape, described(f, language)))}</td></tr>"
             for f in grade.found
         )
         body += f"<h2>{escape(say(language, 'card.findings'))}</h2><table>{found}</table>"

@@ -1,6 +1,6 @@
-"""The item "program": a submission with its main runs to its end, and nothing is wrong with it on the way.
+"""The item "program": a submission with its main runs to its end without a fault.
 
-What it prints and computes on the host earns nothing: the product's points come from the grader's own data."""
+What it prints and computes on the host earns no points: those of the product come from the grader's data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEMORY, OUTPUT = 1 << 30, 1 << 20
 
 
 def run_whole(text: str, assignment: Assignment, file: str) -> ProgramReport:
-    """Run in a process of its own, from a folder of its own; headers may lie beside the submission."""
+    """Run in its own process and folder; headers are also looked up beside the submission."""
     beside = Path(file).parent if file not in ("", "-") else None
     with tempfile.TemporaryDirectory(prefix="tilewise-grade-") as folder:
         path = Path(folder) / (Path(file).name if beside else "program.cu")
@@ -29,13 +29,13 @@ def run_whole(text: str, assignment: Assignment, file: str) -> ProgramReport:
             seconds=SECONDS, memory=MEMORY, output=OUTPUT, defines=dict(assignment.defines),
             include=[str(beside)] if beside else [], sandbox=WHERE_POSSIBLE if assignment.unsafe else REQUIRED,
         )  # fmt: skip
-        with own_room():
+        with full_address_space():
             return run_program(path, list(assignment.arguments), options, capture=True)
 
 
 @contextlib.contextmanager
-def own_room() -> Iterator[None]:
-    """A worker may have little address space; a program's process lays out its whole memory, and limits itself."""
+def full_address_space() -> Iterator[None]:
+    """Lifts the worker's RLIMIT_AS: the program's process reserves all of its memory at once, and has its own limit."""
     try:
         import resource
     except ImportError:  # Windows sets no such limit

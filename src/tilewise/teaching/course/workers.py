@@ -1,5 +1,5 @@
 """Worker processes that grade: each holds one submission at a time and is replaced when it crashes or takes too long,
-so a bad file costs only itself."""
+so a bad file affects no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewise.teaching.course.whole_program import START as PROGRAM_START
 
 SECONDS = 2.0  # a file
 START = 60.0  # seconds that a process may take to start
-MEMORY = 4 << 30  # bytes of address space a worker may have, where the system can say so
+MEMORY = 4 << 30  # bytes of address space a worker may have, where the system has such a limit
 
 
 @dataclass
@@ -67,7 +67,7 @@ def grade_all(
             answered = wait([w.line for w in workers if w.task or not w.ready], max(0.0, next_due - now))
             for i, worker in enumerate(workers):
                 if worker.line in answered:
-                    if not _hear(worker, assignment, finish):
+                    if not _receive(worker, assignment, finish):
                         workers[i] = _replaced(worker, assignment, seed)
                 elif time.monotonic() > worker.due and (worker.task or not worker.ready):
                     if worker.task is None:
@@ -80,8 +80,8 @@ def grade_all(
     return [grades[i] for i in range(len(submissions))]
 
 
-def _hear(worker: Worker, assignment: Assignment, finish: Callable[[Worker, Grade], None]) -> bool:
-    """Take what a worker has to say; False when it is gone."""
+def _receive(worker: Worker, assignment: Assignment, finish: Callable[[Worker, Grade], None]) -> bool:
+    """Take a worker's answer; False when its process has ended."""
     try:
         answer = worker.line.recv()
     except (EOFError, OSError):
@@ -115,14 +115,14 @@ def _replaced(worker: Worker, assignment: Assignment, seed: int) -> Worker:
 
 
 def work(line: Connection, assignment: Assignment, seed: int) -> None:
-    """The child: says that it is ready, then answers each submission with its grade."""
+    """The child: reports that it is ready, then answers each submission with its grade."""
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid is not None:
         end_with(parent.pid)
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has room of its own
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has its own limit
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", assignment, seed)
@@ -149,5 +149,5 @@ def grade_one(submission: Submission, assignment: Assignment, seed: int) -> Grad
         return grade_text(text, assignment, seed, submission.name, submission.file)
     except (MemoryError, RecursionError) as error:
         return _trouble(submission, assignment, CRASHED, type(error).__name__)
-    except Exception as error:  # ours, not the student's: it must not take the others along
+    except Exception as error:  # our error, not the student's: the others are still graded
         return _trouble(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Every edit of the live page runs in a child process of its own: its limits count from its own start, and one that
+"""Every edit of the live page runs in its own child process: its limits count from its own start, and one that
 cannot be stopped is killed while the server goes on.
 
 The children are forked by a process that has one thread and everything imported, and that is forked itself before the
@@ -34,7 +34,7 @@ class Edits:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
-        self._turn = threading.Lock()  # two at once would only slow each other down
+        self._lock = threading.Lock()  # two at once would only slow each other down
         self._line: Connection | None = None
         if hasattr(os, "fork"):
             self._line, theirs = Pipe()
@@ -49,8 +49,8 @@ class Edits:
 
     def run(self, text: str) -> dict[str, Any]:
         """Its scenes, or what is wrong with it and where."""
-        with self._turn:
-            if self._line is None:  # a system that cannot fork: the watch from within stands alone
+        with self._lock:
+            if self._line is None:  # a system that cannot fork: only the limits inside the process apply
                 return answered(text, self._settings)
             try:
                 self._line.send_bytes(text.encode("utf-8", "replace"))
@@ -86,7 +86,7 @@ def answered(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_kernel(text: str) -> str:
-    """A text that is not one yet is still the user's text, not a file's name."""
+    """A text without `__global__` is still a text, not a file name."""
     return text if "__global__" in text else f"{text}\n// __global__"
 
 
@@ -96,8 +96,8 @@ def _error(message: str) -> dict[str, Any]:
 
 def _serve(line: Connection, settings: Mapping[str, Any]) -> None:
     """The process that forks the children: until the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to hear
-    explore(what_if=False)  # our own kernel: whatever an edit needs is imported and warm
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
+    explore(what_if=False)  # imports everything that an edit needs
     while True:
         try:
             text = line.recv_bytes().decode()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from tilewise.i18n.messages import LANGUAGES, words
+from tilewise.core.machine import KNOWN_CARDS
+from tilewise.i18n.messages import LANGUAGES, messages
 from tilewise.system.output import write_whole
 from tilewise.system.resources import shipped
+from tilewise.teaching.page.payload import SCHEMA, Scene
+from tilewise.teaching.trace.trace_data import TraceData
 
 STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
-    "words.js",
+    "messages.js",
     "trace.js",
     "replay.js",
     "svg.js",
@@ -36,7 +40,7 @@ SCRIPTS = (
     "live.js",
     "main.js",
 )
-NOT_OF_PAGES = ("said.", "check.", "verdict.", "run.", "grade.", "learn.", "table.")  # sentences of commands only
+NOT_OF_PAGES = ("check.", "verdict.", "run.", "grade.", "learn.", "table.", "kind.", "finding.", "wrong.")
 
 
 def resource(name: str) -> str:
@@ -47,26 +51,67 @@ def _of_page(sentences: dict[str, str]) -> dict[str, str]:
     return {key: text for key, text in sentences.items() if not key.startswith(NOT_OF_PAGES)}
 
 
-def html(settings: dict[str, Any], packed: list[str], title: str, language: str) -> str:
-    """The file's text. `settings` is what the page is told beside the scenes."""
-    connect = "connect-src 'self'" if settings.get("live") else "connect-src 'none'"
+def page_html(
+    scenes: Sequence[Scene], language: str, compare: bool = False, drops: Sequence[str] = (), left_out: int = 0,
+    live: dict[str, Any] | None = None,
+) -> str:  # fmt: skip
+    """The file's text; its parameters are the fields of `Page`."""
+    settings = {
+        "schema": SCHEMA,
+        "lang": language,
+        "compare": compare,
+        "drops": list(drops),
+        "leftOut": left_out,
+        "scenes": [{"drops": list(s.drops), "tile": s.tile, "schedule": s.schedule} for s in scenes],
+        "tile": scenes[0].trace.run.tile,
+        "cards": cards(),
+        "live": live,
+        "languages": LANGUAGES,
+        "messages": {code: _of_page(messages(code)) for code in LANGUAGES},
+    }
     script = "\n".join(f"// {name}\n{resource('script/' + name)}" for name in SCRIPTS)
-    spoken = {language: _of_page(words(language)) for language in LANGUAGES}
+    title = " / ".join(dict.fromkeys(s.title for s in scenes if not s.drops))
     parts = {
         "LANGUAGE": language,
-        "TITLE": escape(title),
-        "CONNECT": connect,
+        "TITLE": escape(f"{title} – tilewise"),
+        "CONNECT": "connect-src 'self'" if live else "connect-src 'none'",
         "STYLE": "\n".join(resource(name) for name in STYLES),
-        "SETTINGS": _embedded({**settings, "languages": LANGUAGES, "words": spoken}),
-        "SCENES": _embedded(packed),
+        "SETTINGS": _embedded(settings),
+        "SCENES": _embedded([s.packed for s in scenes]),
         "SCRIPT": f"(() => {{\n'use strict';\n{script}\n}})();",
     }
     marks = re.compile(f"@@({'|'.join(parts)})@@")
-    return marks.sub(lambda mark: parts[mark[1]], resource("template.html"))  # in one pass: what is put in is not read
+    return marks.sub(lambda mark: parts[mark[1]], resource("template.html"))  # one pass: inserted text is not searched
+
+
+def in_frame(html: str) -> str:
+    """The page in an iframe, for a notebook."""
+    return (
+        f'<iframe title="tilewise" srcdoc="{escape(html)}" loading="lazy" '
+        'style="width:100%;height:860px;border:1px solid #8888;border-radius:8px"></iframe>'
+    )
+
+
+def cards() -> list[dict[str, Any]]:
+    """The cards whose rooflines the page draws."""
+    return [
+        {"key": key, "name": card.name, "flops": 2 * card.step_rate("float32"), "bandwidth": card.bandwidth}
+        for key, card in KNOWN_CARDS.items()
+    ]
+
+
+def title_of(trace: TraceData) -> str:
+    run = trace.run
+    parts = [run.entry if run.file == "<text>" else Path(run.file).name]
+    if run.shape:
+        parts.append("×".join(map(str, run.shape)))
+    if run.tile:
+        parts.append(f"TILE_WIDTH {run.tile}")
+    return " · ".join(parts)
 
 
 def _embedded(value: Any) -> str:
-    """JSON that may stand in a script element."""
+    """JSON that can be embedded in a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -1,6 +1,6 @@
 """The steps of the page: the events of one block, cut into frames that a person can follow.
 
-A frame is what a lecturer would point at in one breath: the block loads a tile (checked branch and filled branch
+A frame is one step of an explanation: the block loads a tile (checked branch and filled branch
 together), every thread does one product, the block meets at a barrier, P is written.
 """
 
@@ -17,7 +17,7 @@ LOAD, USE, BARRIER, STORE = "load", "use", "barrier", "store"
 
 
 @dataclass(frozen=True)
-class Frame:
+class PageFrame:
     """Rows `first` to `last` (not included) of the block's events."""
 
     stage: str
@@ -37,9 +37,9 @@ class _Step:
     sums: bool  # nothing but sums
 
 
-def frames_of(events: Events) -> list[Frame]:
+def frames_of(events: Events) -> list[PageFrame]:
     """The frames of one block; `events` are that block's alone, in their order."""
-    frames: list[Frame] = []
+    frames: list[PageFrame] = []
     target, touches, summed = -1, frozenset[tuple[int, int]](), False
     for step in _steps(events):
         last = frames[-1] if frames else None
@@ -51,10 +51,10 @@ def frames_of(events: Events) -> list[Frame]:
         else:
             joins = False
         if joins and last is not None:
-            frames[-1] = Frame(last.stage, last.phase, last.first, step.last)
+            frames[-1] = PageFrame(last.stage, last.phase, last.first, step.last)
             touches, summed = touches | step.touches, summed or step.sums
         else:
-            frames.append(Frame(step.stage, step.phase, step.first, step.last))
+            frames.append(PageFrame(step.stage, step.phase, step.first, step.last))
             target, touches, summed = step.target, step.touches, step.sums
     return frames
 

@@ -1,7 +1,7 @@
 """The page served on this machine only, with an editor or from a file that is watched: every change is run again.
 
-One address, with a token in it; whoever asks without the token, for another host or from another origin is refused.
-Nothing is kept: a change comes in, its scenes go out. The page itself carries no run of the file: it asks for one.
+One address, with a token in it; requests without the token, for another host or from another origin are refused.
+The server keeps nothing: a change comes in, its scenes go out. The page contains no run of the file and requests one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_BYTES = 200_000  # of a kernel
 POLL = 0.1  # seconds between looks at the watched file
 TICK = 1.0  # seconds within which a file may change twice and keep its time
 SECONDS = 3.0  # that a change may run, where no --limit says otherwise
-PATIENCE = 20.0  # seconds a question for news waits
+PATIENCE = 20.0  # seconds that a request for news waits
 REQUEST = 10.0  # seconds that a request may take to come in, and an answer to go out
 
 
@@ -55,7 +55,7 @@ class Workbench:
         self.edits.close()
 
     def news(self, known: int) -> dict[str, Any]:
-        """What stands in the file, as soon as that is newer than `known`; empty after a while without news."""
+        """The file's text and scenes as soon as they are newer than `known`; empty after `PATIENCE` seconds."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             number, text = self.now()
@@ -65,7 +65,7 @@ class Workbench:
         return {"number": known}
 
     def _judge(self, number: int, text: str) -> dict[str, Any]:
-        """Run once, however many pages ask."""
+        """Run once for any number of pages."""
         with self._judging:
             if self._judged[0] != number:
                 self._judged = number, self.edits.run(text)
@@ -114,7 +114,7 @@ class Incoming(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-class Handler(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
@@ -148,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
                 self._json(self.server.workbench.edits.run(text.decode("utf-8", "replace")))
 
     def _allowed(self) -> bool:
-        """The right token, our own host in the Host header, and no other origin behind the question."""
+        """The right token, our own host in the Host header, and no other origin."""
         here = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         token = self.path.split("/")[1] if self.path.count("/") >= 2 else ""
         origin = self.headers.get("Origin")
@@ -190,7 +190,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, workbench: Workbench, language: str, port: int = 0) -> None:
-        super().__init__((HOST, port), Handler)
+        super().__init__((HOST, port), RequestHandler)
         self.workbench = workbench
         self.language = language
         self.token = secrets.token_urlsafe(18)
@@ -200,7 +200,7 @@ class Server(ThreadingHTTPServer):
         self.workbench.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is none of the user's errors; other errors are reported as usual."""
+        """A closed connection is no error; others are reported as usual."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.page.frames import frames_of
-from tilewise.teaching.trace import Trace
+from tilewise.teaching.trace import TraceData
+from tilewise.teaching.trace.findings_text import sentence_of, wrong_cells_of
 
 SCHEMA = 1
 
@@ -19,7 +21,7 @@ SCHEMA = 1
 class Scene:
     """One run on the page: a kernel as it is, or with `drops` left out of it."""
 
-    trace: Trace
+    trace: TraceData
     title: str
     drops: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()  # lines that differ from the kernel as it is
@@ -43,8 +45,12 @@ def scene_json(scene: Scene) -> dict[str, Any]:
             "stage": [f.stage for f in frames],
             "phase": [f.phase for f in frames],
         }
-    for finding in document["findings"]:
+    for found, finding in zip(scene.trace.findings, document["findings"], strict=True):
         finding["touches"] = finding["touches"][:8]  # the events have them all
+        finding["sentences"] = {
+            language: f"{sentence_of(found, language)} {wrong_cells_of(found, language)}".strip()
+            for language in LANGUAGES
+        }
     made: dict[str, Any] = {
         "title": scene.title,
         "drops": list(scene.drops),

@@ -1,4 +1,4 @@
-"""One phase of one block as an SVG for slides: the board's figure, drawn from the trace and from nothing else."""
+"""One phase of one block as an SVG for slides: the figure of the lecture, drawn from the trace alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from pathlib import Path
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import say
 from tilewise.teaching.page.export import write
-from tilewise.teaching.page.replay import FILLED, KINDS, SILENT, Access, Cell, Geometry, Replay, State, geometry_of
-from tilewise.teaching.trace import Matrix, Trace
+from tilewise.teaching.page.replay import (
+    FILLED,
+    KINDS,
+    SILENT,
+    Cell,
+    MemoryAccess,
+    Replay,
+    State,
+    TileGeometry,
+    geometry_of,
+)
+from tilewise.teaching.trace import Matrix, TraceData
 from tilewise.teaching.trace.table import block_name
 
 CELL, GAP, LABEL, EDGE = 44, 34, 26, 18
@@ -38,12 +48,12 @@ DEFS = """<defs>
 </defs>"""  # noqa: E501
 
 
-def draw_phase(trace: Trace, phase: int, block: int, language: str = "en") -> str:
+def draw_phase(trace: TraceData, phase: int, block: int, language: str = "en") -> str:
     """The picture of a phase: tiles in M and N, shared memory after loading, registers after the phase."""
     return _Drawing(trace, phase, block, language).text()
 
 
-def save_phases(trace: Trace, folder: Path, language: str = "en") -> list[Path]:
+def save_phases(trace: TraceData, folder: Path, language: str = "en") -> list[Path]:
     """Every phase of every recorded block, one file each."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
@@ -65,7 +75,7 @@ def number(value: float) -> str:
 
 
 class _Drawing:
-    def __init__(self, trace: Trace, phase: int, block: int, language: str) -> None:
+    def __init__(self, trace: TraceData, phase: int, block: int, language: str) -> None:
         if block not in trace.blocks:
             raise UsageError(f"block {block_name(trace, block)} was not recorded")
         if not 0 <= phase < trace.phases:
@@ -76,7 +86,7 @@ class _Drawing:
             raise UsageError(f"an SVG shows matrices up to {MOST}x{MOST}: choose a smaller --shape, or use --html")
         self.trace, self.phase, self.language, self.block = trace, phase, language, block
         replay = Replay(trace, block)
-        self.geometry: Geometry = geometry_of(replay)
+        self.geometry: TileGeometry = geometry_of(replay)
         self.loads = [a for f in replay.frames if f.phase == phase for a in replay.accesses(f)]
         self.loaded: State = replay.state(replay.last_of(phase, "load"))
         self.after: State = replay.state(replay.last_of(phase))
@@ -115,17 +125,17 @@ class _Drawing:
         """Rows and columns to draw: the matrix, and what sticks out of it."""
         matrix = self.trace.matrices[role]
         rows, cols = matrix.values.shape
-        asked = [a.asked for a in self.loads if a.array == matrix.name]
+        requested = [a.requested for a in self.loads if a.array == matrix.name]
         for shared, array in self.geometry.feeds.items():
             if array == matrix.name and self.phase in self.geometry.tiles[array]:
                 top, left = self.geometry.tiles[array][self.phase]
                 height, width = self.geometry.sizes[shared]
-                asked.append((top + height - 1, left + width - 1))
+                requested.append((top + height - 1, left + width - 1))
         if role == "P" and self.geometry.rows and self.geometry.cols:
-            asked.append((self.geometry.rows[-1], self.geometry.cols[-1]))
+            requested.append((self.geometry.rows[-1], self.geometry.cols[-1]))
         return (
-            max([rows, *(min(r + 1, 2 * MOST) for r, _ in asked)]),
-            max([cols, *(min(c + 1, 2 * MOST) for _, c in asked)]),
+            max([rows, *(min(r + 1, 2 * MOST) for r, _ in requested)]),
+            max([cols, *(min(c + 1, 2 * MOST) for _, c in requested)]),
         )
 
     def _matrices(self, x: float, y: float) -> tuple[float, float]:
@@ -163,14 +173,14 @@ class _Drawing:
                 self.parts.append(f'<path class="reach" d="{points}" marker-end="url(#t-head)"/>')
         self.parts.append(f'<text class="name" x="{x:g}" y="{y - 8:g}">{escape(matrix.name)} {rows}×{cols}</text>')
 
-    def _here(self, matrix: Matrix) -> list[tuple[Access, Cell]]:
+    def _here(self, matrix: Matrix) -> list[tuple[MemoryAccess, Cell]]:
         """The phase's accesses of this matrix; a fill stands where the tile sticks out."""
         out = []
         for a in self.loads:
             array = self.geometry.feeds.get(a.target, "") if a.kind == FILLED else a.array
             if array != matrix.name:
                 continue
-            cell = a.asked
+            cell = a.requested
             if a.kind == FILLED and a.put:
                 if self.phase not in self.geometry.tiles.get(array, {}):
                     continue

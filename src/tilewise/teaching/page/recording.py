@@ -13,7 +13,7 @@ from tilewise.emulator import budget
 from tilewise.errors import LimitError, TilewiseError, UsageError
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.variants import Drop, combinations_of, without
-from tilewise.teaching.trace import Trace, trace
+from tilewise.teaching.page.views import Trace, trace
 from tilewise.teaching.trace.rungs import is_rung
 
 EVENTS = 120_000  # of all recorded blocks of a run together
@@ -27,7 +27,7 @@ COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture note
 
 
 def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]) -> Trace:
-    """A traced run, every race acted out; `blocks` None: all of them, or a sample where they are many."""
+    """A traced run, races with a failing order; `blocks` None: all of them, or a sample where they are many."""
     settings = with_defaults(kernel, settings)
     if blocks:
         return _small(trace(kernel, blocks=blocks, adversarial=True, **settings))
@@ -41,8 +41,8 @@ def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, s
 
 
 def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A rung of the ladder and the course's kernel are shown with the 3x3 example where nothing is said; M and N hold
-    values that tell them apart."""
+    """A rung of the ladder and the course's kernel are shown with the 3x3 example by default; M and N hold
+    different values."""
     own = dict(settings)
     own["seed"] = "apart" if own.get("seed") is None else own["seed"]
     if is_rung(kernel) or kernel == COURSE:
@@ -74,8 +74,8 @@ def record_variants(
     scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any], until: float
 ) -> tuple[list[Scene], int]:
     """The kernel without each of its checks and barriers, without several of them where that stays small; how many
-    combinations are left out. A variant that cannot be run by its text alone is left out too, and so is what is not
-    begun `until` then (time.monotonic): the page comes all the same."""
+    combinations are left out. A variant that cannot be run by its text alone is left out too, and so are those not
+    started by `until` (time.monotonic)."""
     run = scene.trace.run
     own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
     blocks = tuple(divmod(b, run.grid[0]) for b in scene.trace.blocks)
@@ -87,7 +87,7 @@ def record_variants(
             break
         text = without(scene.trace.source, some)
         try:
-            variant = trace(text, blocks=blocks, adversarial=len(some) == 1, **own)  # races are acted out one at a time
+            variant = trace(text, blocks=blocks, adversarial=len(some) == 1, **own)
         except budget.Exhausted:
             raise
         except TilewiseError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewise.emulator.machine.events import NONE, EventKind, Events
-from tilewise.teaching.page.frames import Frame, frames_of
-from tilewise.teaching.trace import Trace
+from tilewise.teaching.page.frames import PageFrame, frames_of
+from tilewise.teaching.trace import TraceData
 
 LOADED, FILLED, SILENT, OUTSIDE = "loaded", "filled", "silent", "outside"
 KINDS = (LOADED, FILLED, SILENT, OUTSIDE)
@@ -14,13 +14,13 @@ Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Access:
-    """One thread's touch of memory in a frame; `asked` and `reached` are cells of `array`."""
+class MemoryAccess:
+    """One thread's memory access in a frame; `requested` and `reached` are cells of `array`."""
 
     kind: str
     thread: int
     array: str
-    asked: Cell
+    requested: Cell
     reached: Cell | None
     value: float
     target: str = ""
@@ -29,13 +29,13 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Held:
-    """A shared cell: its value, who put it there, how, from where, and what it held before."""
+class SharedValue:
+    """A shared cell: its value, the thread and kind of its last write, where that came from, the value before."""
 
     value: float
     thread: int
     kind: str
-    origin: Access | None
+    origin: MemoryAccess | None
     former: float | None
 
 
@@ -43,11 +43,11 @@ class Held:
 class State:
     """A block after a frame; `touched` are the accesses of that frame, `arrived` the threads at its barrier."""
 
-    frame: Frame | None
-    shared: dict[str, dict[Cell, Held]] = field(default_factory=dict)
+    frame: PageFrame | None
+    shared: dict[str, dict[Cell, SharedValue]] = field(default_factory=dict)
     sums: dict[tuple[str, int], float] = field(default_factory=dict)
-    stored: dict[Cell, Access] = field(default_factory=dict)
-    touched: list[Access] = field(default_factory=list)
+    stored: dict[Cell, MemoryAccess] = field(default_factory=dict)
+    touched: list[MemoryAccess] = field(default_factory=list)
     used: list[tuple[int, str, Cell, float]] = field(default_factory=list)
     arrived: list[int] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class State:
 class Replay:
     """One recorded block of a trace, frame by frame."""
 
-    def __init__(self, trace: Trace, block: int) -> None:
+    def __init__(self, trace: TraceData, block: int) -> None:
         self.trace = trace
         self.block = block
         self.events: Events = trace.events.where(trace.events.block == block)
@@ -73,11 +73,11 @@ class Replay:
         fits = [i for i, f in enumerate(self.frames) if f.phase == phase and stage in (None, f.stage)]
         return fits[-1] if fits else -1
 
-    def accesses(self, frame: Frame) -> list[Access]:
+    def accesses(self, frame: PageFrame) -> list[MemoryAccess]:
         """The loads, fills and stores of a frame."""
         return [a for i in range(frame.first, frame.last) if (a := self._access(i)) is not None]
 
-    def _access(self, i: int) -> Access | None:
+    def _access(self, i: int) -> MemoryAccess | None:
         e, names = self.events, self.trace.names
         kind = int(e.kind[i])
         if kind not in (EventKind.LOAD, EventKind.FILL, EventKind.STORE):
@@ -86,15 +86,15 @@ class Replay:
         thread, value, line = int(e.thread[i]), float(e.value[i]), int(e.line[i])
         array = names[int(e.array[i])]
         if kind == EventKind.FILL:
-            return Access(FILLED, thread, "", cell, cell, value, array, cell, line)
+            return MemoryAccess(FILLED, thread, "", cell, cell, value, array, cell, line)
         got = (int(e.got_row[i]), int(e.got_col[i]))
         how = OUTSIDE if got[0] == NONE else LOADED if got == cell else SILENT
         put = (int(e.to_row[i]), int(e.to_col[i]))
         target = names[int(e.to_array[i])] if int(e.to_array[i]) >= 0 and put[0] != NONE else ""
         reached = None if how == OUTSIDE else got
-        return Access(how, thread, array, cell, reached, value, target, put if target else None, line)
+        return MemoryAccess(how, thread, array, cell, reached, value, target, put if target else None, line)
 
-    def _apply(self, state: State, frame: Frame, current: bool) -> None:
+    def _apply(self, state: State, frame: PageFrame, current: bool) -> None:
         e, names = self.events, self.trace.names
         for i in range(frame.first, frame.last):
             kind, thread, value = int(e.kind[i]), int(e.thread[i]), float(e.value[i])
@@ -117,11 +117,11 @@ class Replay:
                 before = cells.get(access.put)
                 origin = access if access.kind != FILLED else None
                 former = before.value if before else None
-                cells[access.put] = Held(value, thread, access.kind, origin, former)
+                cells[access.put] = SharedValue(value, thread, access.kind, origin, former)
 
 
 @dataclass(frozen=True)
-class Geometry:
+class TileGeometry:
     """Where a block's tiles lie: `tiles[matrix][phase]` is the (row, column) of the tile's first cell."""
 
     feeds: dict[str, str]  # shared array -> the matrix it is loaded from
@@ -131,7 +131,7 @@ class Geometry:
     cols: range | None  # of N and P
 
 
-def geometry_of(replay: Replay) -> Geometry:
+def geometry_of(replay: Replay) -> TileGeometry:
     """Tiles and strips, from where loaded cells came and went; a tile sticks out where its matrix ends."""
     feeds: dict[str, str] = {}
     sizes: dict[str, Cell] = {}
@@ -148,10 +148,10 @@ def geometry_of(replay: Replay) -> Geometry:
             holds(a.target, a.put)
             if a.array:
                 feeds.setdefault(a.target, a.array)
-                origin = (a.asked[0] - a.put[0], a.asked[1] - a.put[1])
+                origin = (a.requested[0] - a.put[0], a.requested[1] - a.put[1])
                 tiles.setdefault(a.array, {}).setdefault(frame.phase, origin)
     uses = replay.events.of(EventKind.USE)
-    for array in set(uses.array.tolist()):  # a cell that is read belongs to the tile, also where nobody wrote it
+    for array in set(uses.array.tolist()):  # a cell that is read belongs to the tile, even if no thread wrote it
         mine = uses.where(uses.array == array)
         holds(replay.trace.names[array], (int(mine.row.max()), int(mine.col.max())))
     roles = {m.name: role for role, m in replay.trace.matrices.items()}
@@ -162,4 +162,4 @@ def geometry_of(replay: Replay) -> Geometry:
             rows_ = range(first[0], first[0] + sizes[shared][0])
         elif roles.get(array) == "N":
             cols_ = range(first[1], first[1] + sizes[shared][1])
-    return Geometry(feeds, sizes, tiles, rows_, cols_)
+    return TileGeometry(feeds, sizes, tiles, rows_, cols_)

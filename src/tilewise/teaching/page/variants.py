@@ -1,8 +1,8 @@
 """What if: a kernel with one boundary check or one barrier taken out, as text → text.
 
 Which lines can go is read from the text and from a run of it: a check guards the lines whose loads come from M or N, or
-that store to P. The line stays where it was and says what it was, so line numbers agree between a kernel and its
-variants.
+that store to P. The line keeps its place, with the removed text in a comment, so line numbers agree between a
+kernel and its variants.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tilewise.emulator.machine.events import EventKind
-from tilewise.teaching.trace import Trace
+from tilewise.teaching.trace import TraceData
 
 CHECK, BARRIER = "check", "barrier"
 MOST = 6  # things that can be left out of one kernel
@@ -36,7 +36,7 @@ class Drop:
         return CHECK if self.name.startswith(CHECK) else BARRIER
 
 
-def drops_of(trace: Trace) -> tuple[Drop, ...]:
+def drops_of(trace: TraceData) -> tuple[Drop, ...]:
     """The boundary checks and the barriers of the kernel that this is a trace of."""
     lines = trace.source.split("\n")
     here = _body(lines, trace.run.entry)
@@ -73,7 +73,7 @@ def _code(line: str) -> str:
     return line.partition("//")[0]
 
 
-def _roles_by_line(trace: Trace) -> dict[int, set[str]]:
+def _roles_by_line(trace: TraceData) -> dict[int, set[str]]:
     """Which of M, N and P each line touches in global memory: M and N where it loads, P where it stores."""
     names = {matrix.name: role for role, matrix in trace.matrices.items()}
     out: dict[int, set[str]] = {}
@@ -141,7 +141,7 @@ def _touched(roles: dict[int, set[str]], lines: range) -> set[str]:
 
 
 def _otherwise(lines: list[str], guarded: range, here: range) -> range:
-    """The lines of the else branch. One that loads the same matrix makes the condition a faster way, not a check."""
+    """The lines of the else branch. One that loads the same matrix makes the condition a fast path, not a check."""
     for n in range(guarded.stop - 1, min(guarded.stop + 2, here.stop)):
         found = re.search(r"\belse\b", _code(lines[n - 1]))
         if found:
@@ -151,7 +151,7 @@ def _otherwise(lines: list[str], guarded: range, here: range) -> range:
 
 
 def _named_once(checks: list[Drop]) -> list[Drop]:
-    """A name that two lines would bear becomes their line numbers."""
+    """Two lines with the same name are named by their line numbers."""
     count = Counter(d.name for d in checks)
     return [d if count[d.name] == 1 else replace(d, name=f"{CHECK}@{d.line}") for d in checks]
 

@@ -1,4 +1,4 @@
-"""To see it: run CUDA C with no GPU and get back what every thread did (`trace`), or every fault (`check`)."""
+"""Run CUDA C with no GPU and get back what every thread did (`trace`), or every fault (`check`)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.machine.events import EventKind, Events, empty_events
 from tilewise.emulator.machine.findings import Finding
 from tilewise.errors import KernelError
-from tilewise.teaching.trace.launched import as_shape, copied, launch_for, run_of
-from tilewise.teaching.trace.one_run import Run, Shape
-from tilewise.teaching.trace.recorded import Matrix
-from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
+from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText, is_rung, rung_text
-from tilewise.teaching.trace.traced import Trace
+from tilewise.teaching.trace.trace_data import Matrix, TraceData
 
 
 def trace(
@@ -43,55 +41,47 @@ def trace(
     seed: Seed = None,
     adversarial: bool = False,
     limits: Limits = DEFAULT,
-) -> Trace:
+) -> TraceData:
     """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
     record what its threads do.
 
-    `shape` is (m, k, n); where nothing is said, one with two phases and an edge for the kernel's tile. `tile` overrides
-    TILE_WIDTH, BLOCK_SIZE and kin. `grid` and `block` are (x, y, z) and default to the launch in the file, else to what
-    covers P. `args` gives parameters that are not bound by themselves: numbers, or NumPy arrays (copied; the copies
-    afterwards are in `.run.arrays`).
-    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones;
-    with "apart" N goes on where M ends, so that no value belongs to both.
-    P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
-    `adversarial` runs the threads one at a time as well, and notes on a race what P holds then; the trace of the order
+    `shape` is (m, k, n); without it, one with two phases and an edge for the kernel's tile. `tile` overrides
+    TILE_WIDTH, BLOCK_SIZE and similar names. `grid` and `block` are (x, y, z) and default to the launch in the file,
+    else to what covers P. `args` gives parameters that are not bound automatically: numbers, or NumPy arrays (copied;
+    the copies after the launch are in `.run.arrays`).
+    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` is given: a number for random
+    values, "apart" for an N that continues where M ends, so that no value belongs to both.
+    P is compared with the product over `semiring`; `dtype` is for rungs, whose text is written for it.
+    `adversarial` also runs the threads one at a time, and notes on a race what P holds then; the trace of the order
     that gives a wrong P is in `.failing`.
 
     >>> tw.trace("tiled_edges", shape=(3, 3, 3), tile=2).counters["fills"]
     28
     """
     with budget.within(limits):
-        return _trace(
-            kernel, shape, tile, entry, grid, block, args, defines, semiring, dtype, blocks, seed, adversarial, limits
-        )
+        ring = find_semiring(semiring)
+        rung, kernel = _rung(kernel, tile, ring, dtype)
+        chosen = _first_tiled(_prepare(kernel, entry, defines, tile, limits))
+        if shape is None and chosen.multiplies:
+            shape = default_shape(chosen.literal_tile() or chosen.loaded.width)
+        size = as_shape(shape)
+        grid, block = launch_for(rung, size, grid, block)
+        done = simulate(
+            chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
+            record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
+        )  # fmt: skip
+        return _recorded(chosen, done, adversarial)
 
 
-def _trace(
-    kernel: str | Path, shape: Shape | None, tile: int | None, entry: str | None, grid: Sequence[int] | None,
-    block: Sequence[int] | None, args: Mapping[str, Any] | None, defines: Mapping[str, str | int] | None,
-    semiring: str | Semiring, dtype: str, blocks: Sequence[tuple[int, int]] | str, seed: Seed, adversarial: bool,
-    limits: Limits,
-) -> Trace:  # fmt: skip
-    ring = find_semiring(semiring)
-    rung, kernel = _rung(kernel, tile, ring, dtype)
-    prepared = _prepare(kernel, entry, defines, tile, limits)
-    chosen = _first_tiled(prepared)
-    if shape is None and chosen.multiplies:
-        shape = shape_to_see(chosen.literal_tile() or chosen.loaded.width)
-    size = as_shape(shape)
-    grid, block = launch_for(rung, size, grid, block)
-    done = simulate(
-        chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
-        record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
-    )  # fmt: skip
+def _recorded(chosen: Prepared, done: Simulation, adversarial: bool) -> TraceData:
     failing = demonstrate(done) if adversarial and done.recorder is not None else None
     run = run_of(chosen, done)
     if done.recorder is None:  # the launch itself fails
-        return Trace(run, empty_events(), (), ())
+        return TraceData(run, empty_events(), (), ())
     numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
     matrices = _matrices(done)
     shared = {name: tuple(dims) for name, _, dims, external in done.launch.program.shared if not external}
-    made = Trace(
+    made = TraceData(
         run, done.recorder.events(), tuple(done.recorder.names), numbers, chosen.loaded.source.text, matrices, shared
     )
     if failing is None or "P" not in matrices:
@@ -129,17 +119,17 @@ def check(
     adversarial: bool = True,
     limits: Limits = DEFAULT,
     unsafe: bool = False,
-) -> Report:
-    """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run:
-    rectangular, not multiples of the tile, one smaller than a tile; on random data. A file's own `main` is run in a
-    sandbox of the system; where there is none (macOS, Windows), only with `unsafe=True`.
+) -> CheckReport:
+    """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run on random
+    data: rectangular, not multiples of the tile, one smaller than a tile. A file's own `main` is run in the system's
+    sandbox; where there is none (macOS, Windows), only with `unsafe=True`.
 
     >>> tw.check("tiled_edges").ok
     True
     >>> [(str(fault.kind), fault.array) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults]
     [('out-of-bounds', 'M'), ('out-of-bounds', 'P')]
     """
-    from tilewise.teaching.trace.checking import Asked, judged
+    from tilewise.teaching.trace.checking import CheckRequest, check_all
     from tilewise.teaching.trace.program_run import program_alone
 
     with budget.within(limits):
@@ -152,8 +142,8 @@ def check(
             if own is None or shape is not None or args or grid is not None or block is not None or entry is not None:
                 raise
             return program_alone(kernel, own, limits, error, unsafe)
-        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own, unsafe)
-        return judged(loaded, asked)
+        given = (shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own, unsafe)
+        return check_all(loaded, CheckRequest(*given))
 
 
 def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> tuple[RungText | None, str | Path]:
@@ -177,10 +167,10 @@ def _first_tiled(prepared: list[Prepared]) -> Prepared:
     return multiply[0] if multiply else prepared[0]
 
 
-def shape_to_see(tile: int) -> Shape:
-    """Two phases, the second with an edge: what one shape can show."""
+def default_shape(tile: int) -> Shape:
+    """Two phases, the second with an edge."""
     side = max(2, 2 * tile - 1)
     return side, side, side
 
 
-__all__ = ["EventKind", "Events", "Finding", "Limits", "Matrix", "Report", "Run", "Trace", "check", "trace"]
+__all__ = ["CheckReport", "EventKind", "Events", "Finding", "Limits", "Matrix", "Run", "TraceData", "check", "trace"]

@@ -1,7 +1,7 @@
-"""Findings by root cause: a missing barrier once, with what it brings about folded under it.
+"""Findings by root cause: a missing barrier once, with its consequences under it.
 
-A cause is the finding that is nearest to the slip; others of the same slip stand beside it (`alike`), and what follows
-from it (`symptoms`: wrong products, races of stores that leave their row) is only counted."""
+A cause is the finding closest to the mistake; `alike` are other findings of the same mistake, `symptoms` its
+consequences (wrong products, races of stores that leave their row), which are only counted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from tilewise.emulator.machine.findings import Basis, Finding, Kind
 from tilewise.teaching.trace.grouping import Seen
 
-# the nearer to the slip, the earlier: a symptom never stands before its cause
+# the closer to the mistake, the earlier: a symptom never precedes its cause
 FIRST = (
     Kind.ASSERTION, Kind.LAUNCH, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.UNINITIALISED_READ, Kind.INDEX_OVERFLOW,
     Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN, Kind.UNCOVERED, Kind.WRONG_PRODUCT,
 )  # fmt: skip
-ORDER = (*(kind for kind in Kind if kind not in FIRST), *FIRST)  # what only whole programs have stands before kernels
+ORDER = (
+    *(kind for kind in Kind if kind not in FIRST),
+    *FIRST,
+)  # first what only whole programs have
+
+OUTSIDE = (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN)  # accesses that leave their row
 
 
 @dataclass
@@ -35,11 +40,11 @@ class Cause:
 
 
 def causes_of(seen: Iterable[Seen]) -> list[Cause]:
-    """The causes among the findings, what was seen before what other sizes would show."""
+    """The causes among the findings: those that were seen, then those of other sizes."""
     groups: dict[tuple[int, str, tuple[object, ...]], list[Seen]] = {}
     for one in seen:
         entry = one.runs[0].entry
-        groups.setdefault((_rank(one.basis), entry, _slip(one.finding)), []).append(one)
+        groups.setdefault((_rank(one.basis), entry, _mistake(one.finding)), []).append(one)
     made: dict[tuple[int, str], list[Cause]] = {}
     for (basis, entry, _), members in groups.items():
         members.sort(key=lambda s: (ORDER.index(s.finding.kind), s.finding.line))
@@ -55,11 +60,11 @@ def _rank(basis: Basis) -> int:
     return list(Basis).index(basis)
 
 
-def _slip(finding: Finding) -> tuple[object, ...]:
-    """Findings of one slip have one name."""
+def _mistake(finding: Finding) -> tuple[object, ...]:
+    """The key of the mistake: the same for all its findings."""
     if shared_race(finding):
         return "barrier", finding.hazard, finding.line if finding.hazard == "WAW" else 0
-    if finding.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
+    if finding.kind in OUTSIDE:
         return "bounds", finding.access
     if finding.kind is Kind.UNINITIALISED_READ:
         return "unfilled", finding.access, finding.line
@@ -71,24 +76,22 @@ def shared_race(finding: Finding) -> bool:
 
 
 def _depth(finding: Finding) -> int:
-    """Races of global memory mostly follow from stores that leave their row: they come late."""
+    """Races in global memory mostly follow from stores that leave their row, so they come late."""
     place = ORDER.index(finding.kind)
     return place if finding.kind is not Kind.RACE or shared_race(finding) else ORDER.index(Kind.UNCOVERED)
 
 
 def _folded(causes: list[Cause]) -> list[Cause]:
-    """Symptoms go under the first cause that can bring them about."""
+    """Symptoms go under the first cause."""
     kept: list[Cause] = []
     for cause in causes:
         finding = cause.lead.finding
         follows = finding.kind is Kind.WRONG_PRODUCT
-        follows |= finding.kind is Kind.RACE and not shared_race(finding) and any(_leaves_rows(c) for c in kept)
+        follows |= (
+            finding.kind is Kind.RACE and not shared_race(finding) and any(c.lead.finding.kind in OUTSIDE for c in kept)
+        )
         if follows and kept:
             kept[0].symptoms += [cause.lead, *cause.alike]
         else:
             kept.append(cause)
     return kept
-
-
-def _leaves_rows(cause: Cause) -> bool:
-    return cause.lead.finding.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN)

@@ -1,4 +1,4 @@
-"""`check`: which runs are made of each kernel, and the report over all of them. Kernels are judged one by one."""
+"""`check`: which launches of each kernel are run, and the report over all of them. Kernels are judged one by one."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ from tilewise.emulator.check.own_binding import NotKnown
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import Simulation, simulate, simulate_free, simulate_own
 from tilewise.emulator.check.verdict import Tried, settle
-from tilewise.emulator.frontend.syntax import Function
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
 from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
-from tilewise.teaching.trace.launched import as_shape, copied, launch_for, run_of
-from tilewise.teaching.trace.one_run import Run, Shape
-from tilewise.teaching.trace.program_run import ENTRY, as_run, not_run, run_of_program, weigh, words
-from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
+from tilewise.teaching.trace.program_run import ENTRY, as_run, grounds_of, not_run, run_of_program, weigh
+from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText
 
-LARGEST_PROBE = 128  # the side of a block or tile that probes are still made for
+LARGEST_PROBE = 128  # the largest side of a block or tile that is probed
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the caller said: where it names a launch or arguments, that is the run."""
+class CheckRequest:
+    """The arguments of `check`. Where they name a shape, a launch or arguments, only that launch is run."""
 
     shape: Any
     grid: Sequence[int] | None
@@ -52,24 +50,23 @@ class Asked:
         return self.shape is not None or bool(self.args) or self.grid is not None or self.block is not None
 
 
-def judged(loaded: Loaded, asked: Asked) -> Report:
-    """Every kernel by itself: one that cannot be run does not keep the others from being judged."""
+def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
+    """Every kernel on its own: one that cannot be run does not keep the others from being judged."""
     runs: list[Run] = []
     grounds: dict[str, str] = {}
-    failed: dict[str, TilewiseError] = dict(loaded.file.refused) if asked.entry is None else {}
+    failed: dict[str, TilewiseError] = dict(loaded.file.refused) if request.entry is None else {}
     prepared: list[Prepared] = []
-    functions: list[Function] = choose(loaded, asked.entry)
-    for function in functions:
+    for function in choose(loaded, request.entry):
         try:
             prepared.append(Prepared(loaded, function))
         except (KernelError, UsageError) as error:
             failed[function.name] = error
     for one in prepared:
         try:
-            tried = _tried(one, asked)
+            tried = _tried(one, request)
             ground = settle(tried)
             made = [run_of(one, t.done, t.origin) for t in tried]
-        except Exhausted as error:  # the call's budget, not this kernel's: what was found before is told
+        except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
             if not runs:
                 raise
             failed[one.function.name] = error
@@ -80,61 +77,61 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
         if ground:
             grounds[one.function.name] = ground
         runs += made
-    runs, program = _with_the_program(loaded, asked, runs, grounds, failed)
+    runs, program = _with_program(loaded, request, runs, grounds, failed)
     if not runs and failed:
         raise next(iter(failed.values()))
     reasons = {name: str(error) for name, error in failed.items()}
-    return Report(loaded.source.name, tuple(runs), grounds, reasons, program)
+    return CheckReport(loaded.source.name, tuple(runs), grounds, reasons, program)
 
 
-def _with_the_program(
-    loaded: Loaded, asked: Asked, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError]
+def _with_program(
+    loaded: Loaded, request: CheckRequest, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError]
 ) -> tuple[list[Run], ProgramReport | None]:
-    """Where there is a main, what its own run shows comes first and weighs what the kernels' runs show."""
-    if asked.given or asked.rung is not None or asked.entry is not None or asked.defines is None:
+    """Where there is a main, its own run comes first and decides what the kernels' findings rest on."""
+    if request.given or request.rung is not None or request.entry is not None or request.defines is None:
         return runs, None
-    program = run_of_program(loaded.source, asked.defines, asked.limits, asked.unsafe)
+    program = run_of_program(loaded.source, request.defines, request.limits, request.unsafe)
     if program is None:
         return runs, None
     if not_run(program):
         failed[ENTRY] = EngineError(program.message)
         return runs, None
     runs = weigh(program, runs)
-    grounds[ENTRY] = words(program)
+    grounds[ENTRY] = grounds_of(program)
     return [as_run(program, loaded.source.name, runs), *runs], program
 
 
-def _tried(one: Prepared, asked: Asked) -> list[Tried]:
-    if asked.given:
-        return [Tried("given", _probe(one, asked, size)) for size in _sizes(one, asked.shape)]
+def _tried(one: Prepared, request: CheckRequest) -> list[Tried]:
+    if request.given:
+        return [Tried("given", _probe(one, request, size)) for size in _sizes(one, request.shape)]
     tried: list[Tried] = []
     reason = ""
-    if asked.rung is None:
+    if request.rung is None:
         try:
-            own = _own(one, asked)
+            own = _own(one, request)
         except NotKnown as error:
             own, reason = None, error.reason
         if own is not None:
             tried.append(Tried("own", own))
     if one.multiplies:
-        tried += _probes(one, asked, bool(tried))
+        tried += _probes(one, request, bool(tried))
     if not tried:
-        tried.append(Tried("free", _free(one, asked, reason)))
+        tried.append(Tried("free", _free(one, request, reason)))
     return tried
 
 
-def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
+def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
     """Shapes that find bugs, the first one fitting tile and block."""
     width = one.literal_tile() or one.loaded.width
     square = one.square()
     try:
         try:
-            first = _probe(one, asked, default_shapes(width, square)[0])
+            first = _probe(one, request, default_shapes(width, square)[0])
         except UsageError as error:
             if square or "must be square" not in str(error):
                 raise
             square = True
-            first = _probe(one, asked, default_shapes(width, square)[0])
+            first = _probe(one, request, default_shapes(width, square)[0])
     except (KernelError, UsageError) as error:
         if own or "not understood" in str(error):
             return []
@@ -146,19 +143,19 @@ def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
     fits = extent <= width
     if width < extent <= LARGEST_PROBE and extent % width == 0:
         width, fits = extent, True
-        first = _probe(one, asked, default_shapes(width, square)[0])
+        first = _probe(one, request, default_shapes(width, square)[0])
     tried = [Tried("probe", first, fits)]
     faulty = any(f.severity is Severity.FAULT for f in first.findings)
     if not square and not own and fits and faulty:  # a kernel may be meant for square matrices only
-        tried.append(Tried("probe", _probe(one, asked, (2 * width,) * 3)))
+        tried.append(Tried("probe", _probe(one, request, (2 * width,) * 3)))
     for size in default_shapes(width, square)[1:]:
-        tried.append(Tried("probe", _probe(one, asked, size), False))
+        tried.append(Tried("probe", _probe(one, request, size), False))
     return tried
 
 
-def _free(one: Prepared, asked: Asked, reason: str) -> Simulation:
+def _free(one: Prepared, request: CheckRequest, reason: str) -> Simulation:
     try:
-        done = simulate_free(one, one.own_launch(), seed=asked.seed, limits=asked.limits)
+        done = simulate_free(one, one.own_launch(), seed=request.seed, limits=request.limits)
     except NotKnown as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
@@ -169,23 +166,23 @@ def _free(one: Prepared, asked: Asked, reason: str) -> Simulation:
     return done
 
 
-def _own(one: Prepared, asked: Asked) -> Simulation | None:
+def _own(one: Prepared, request: CheckRequest) -> Simulation | None:
     own = one.own_launch()
     if own is None:
         return None
-    done = simulate_own(one, own, seed=asked.seed, limits=asked.limits, semiring=asked.semiring)
-    if asked.adversarial and done.launch.blocks is None:
+    done = simulate_own(one, own, seed=request.seed, limits=request.limits, semiring=request.semiring)
+    if request.adversarial and done.launch.blocks is None:
         demonstrate(done)
     return done
 
 
-def _probe(one: Prepared, asked: Asked, size: Shape | None) -> Simulation:
-    grid, block = launch_for(asked.rung, size, asked.grid, asked.block)
+def _probe(one: Prepared, request: CheckRequest, size: Shape | None) -> Simulation:
+    grid, block = launch_for(request.rung, size, request.grid, request.block)
     done = simulate(
-        one, shape=size, grid=grid, block=block, args=copied(asked.args), seed=asked.seed, limits=asked.limits,
-        semiring=asked.semiring,
+        one, shape=size, grid=grid, block=block, args=copied(request.args), seed=request.seed, limits=request.limits,
+        semiring=request.semiring,
     )  # fmt: skip
-    if asked.adversarial:
+    if request.adversarial:
         demonstrate(done)
     return done
 

@@ -1,20 +1,23 @@
-"""Findings as text: the line quoted with a caret, who, the cell asked for and the cell reached, and what to change."""
+"""Findings as text in the reader's language: the quoted line with a caret, the threads, the cells, what to change."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tilewise.emulator.check.wording import cell
 from tilewise.emulator.frontend.source import Place
-from tilewise.emulator.machine.findings import Finding, Severity
+from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.i18n.messages import counted, say
-from tilewise.i18n.translation import translated
+from tilewise.i18n.translation import translated, translation
+from tilewise.teaching.trace.causes import FIRST
 from tilewise.teaching.trace.grouping import Group, Seen, by_line_and_threads, pair, same_place, thread_lines
-from tilewise.teaching.trace.one_run import Run
-from tilewise.teaching.trace.told_finding import evidence_of, kind_word, message_of
+from tilewise.teaching.trace.launch import Run
 
 CELLS_SHOWN = 4
+KERNEL_KINDS = frozenset({*FIRST, Kind.BANK_CONFLICT, Kind.UNCOALESCED, Kind.DIVERGENCE, Kind.NOT_DECIDABLE})
+DASH = "–"
 
 
 def findings_text(
@@ -27,70 +30,64 @@ def findings_text(
         place = group.place
         key = (place.file, place.line) if place else ("", 0)
         if key not in lines:
-            lines[key] = quoted(place) if place else [_nowhere(group, lang)]
+            nowhere = f"{group.seen[0].runs[0].file}: {say(lang, 'check.nowhere')}"
+            lines[key] = quoted(place) if place else [nowhere]
         lines[key] += _group(group, width, of, lang)
     return "\n\n".join("\n".join(part) for part in lines.values())
 
 
 def _group(group: Group, width: int, of: int, lang: str) -> list[str]:
     lines = []
-    whose = thread_lines(group.threads, lang=lang)
-    if whose and any(s.finding.count > len(s.finding.touches) for s in group.seen):
-        whose[-1] = say(lang, "check.others", threads=whose[-1])
-    for text in whose:
-        lines += _wrap(text, width, "  ")
+    threads = thread_lines(group.threads, lang=lang)
+    if threads and any(s.finding.count > len(s.finding.touches) for s in group.seen):
+        threads[-1] = say(lang, "check.others", threads=threads[-1])
+    for text in threads:
+        lines += wrapped(text, width, "  ")
     for one in group.seen:
-        lines += _finding(one, width, of, lang)
+        lines += finding_lines(one, cells(one.finding, lang), width, of, lang, "    ")
     return lines
 
 
-def _nowhere(group: Group, lang: str) -> str:
-    return f"{group.seen[0].runs[0].file}: {say(lang, 'check.nowhere')}"
-
-
 def quoted(place: Place) -> list[str]:
-    """The place and its line, with the caret under the words meant."""
+    """The place and its line, with the caret under the expression."""
     line, caret = place.caret().split("\n")
     indent = len(line) - len(line.lstrip())
     number = f"{place.line:5} | "
     return [str(place), number + line[indent:].rstrip(), " " * (len(number) - 2) + "| " + caret[indent:]]
 
 
-def _finding(one: Seen, width: int, of: int, lang: str) -> list[str]:
+def finding_lines(one: Seen, details: Sequence[str], width: int, of: int, lang: str, indent: str) -> list[str]:
+    """What happened; below it `details`, the evidence, the shapes where there were several runs, what to change."""
     f = one.finding
-    lines = _wrap(f"{kind_word(f.kind, lang)}: {message_of(f, lang)}", width, "    ")
-    for text in cells(f, lang):
-        lines += _wrap(text, width, "      ")
-    lines += _wrap(evidence_of(f, lang), width, "      ")
+    below = [*details, evidence_of(f, lang)]
     if of > 1 and one.shapes:
-        shapes = ", ".join(dict.fromkeys(one.shapes))
-        lines += _wrap(say(lang, "findings.shapes", shapes=shapes), width, "      ")
-    if f.hint:
-        lines += _wrap(say(lang, "check.change", hint=translated(f.hint, lang)), width, "      ")
-    return lines
+        below.append(say(lang, "findings.shapes", shapes=", ".join(dict.fromkeys(one.shapes))))
+    below.append(change_of(f, lang))
+    lines = wrapped(f"{kind_label(f.kind, lang)}: {message_of(f, lang)}", width, indent)
+    return lines + [line for text in below for line in wrapped(text, width, indent + "  ")]
 
 
 def cells(finding: Finding, lang: str = "en") -> list[str]:
-    """Who asked for which cell and reached which, where that says more than the message does."""
-    told = []
+    """Which thread requested which cell and reached which, where that adds to the message."""
+    lines = []
     for t in finding.touches:
         if t.asked is None or not t.thread or len(t.asked) != 2:
             continue
         who = say(lang, "check.who", thread=pair(t.thread), block=pair(t.block), phase=t.phase)
-        asked = cell(finding.array, t.asked)
+        requested = cell(finding.array, t.asked)
         if t.reached is None:
-            told.append(say(lang, "check.asks.outside", who=who, asked=asked))
+            lines.append(say(lang, "check.asks.outside", who=who, asked=requested))
         elif t.reached != t.asked:
             reached = cell(finding.array, t.reached)
-            told.append(say(lang, "check.asks", who=who, asked=asked, reached=reached))
-    if len(told) < 2:
+            lines.append(say(lang, "check.asks", who=who, asked=requested, reached=reached))
+    if len(lines) < 2:
         return []
     if finding.count > CELLS_SHOWN:
-        told = [*told[:CELLS_SHOWN], say(lang, "table.more", count=finding.count - CELLS_SHOWN)]
-    return told
+        lines = [*lines[:CELLS_SHOWN], say(lang, "table.more", count=finding.count - CELLS_SHOWN)]
+    return lines
 
 
-def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False,
         break_on_hyphens=False,
@@ -104,3 +101,79 @@ def summary(runs: Iterable[Run], lang: str = "en") -> str:
     rest = len(same_place(runs, (Severity.COST, Severity.NOTE)))
     text = counted(lang, "verdict", faults) if faults else say(lang, "verdict.none")
     return text + (f", {say(lang, 'verdict.costs', count=rest)}" if rest else "")
+
+
+# -- one finding
+
+
+def kind_label(kind: str, language: str) -> str:
+    """The kind of a finding: the rule's name in English, its translation elsewhere."""
+    return str(kind) if language == "en" else say(language, f"kind.{kind}")
+
+
+def line_label(f: Finding, language: str) -> str:
+    return say(language, "findings.line", line=f.line)
+
+
+def message_of(f: Finding, language: str) -> str:
+    """What happened: the emulator's sentence in English; elsewhere its translation, or the sentence of its kind."""
+    if language == "en":
+        return f.message
+    return translation(f.message, language) or sentence_of(f, language).rstrip(".")
+
+
+def evidence_of(f: Finding, language: str) -> str:
+    """The numbers that prove it, where the message does not contain them."""
+    if language == "en":
+        return f.evidence if f.evidence not in f.message else ""
+    return wrong_cells_of(f, language) or translated(f.evidence, language)
+
+
+def change_of(f: Finding, language: str) -> str:
+    return say(language, "check.change", hint=translated(f.hint, language)) if f.hint else ""
+
+
+def sentence_of(f: Finding, language: str) -> str:
+    """A kernel's finding as the page shows it; kinds that only whole programs have are always translated."""
+    if f.kind not in KERNEL_KINDS:
+        return f.message
+    key = f"finding.{f.kind}"
+    if f.kind is Kind.RACE:
+        key += f".{f.hazard}{'.blocks' if f.scope == 'between blocks' else ''}"
+    elif f.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
+        key += ".store" if f.access in ("store", "write") else ".load"
+    return say(language, key, **_values(f, language))
+
+
+def wrong_cells_of(f: Finding, language: str) -> str:
+    """How many cells of P are wrong, and one of them with both values."""
+    if f.wrong is None:
+        return ""
+    key = {"first to last": "wrong.first", "last to first": "wrong.last"}.get(f.wrong.order, "wrong.together")
+    name = f.array if f.kind is Kind.WRONG_PRODUCT else "P"
+    row, col = f.wrong.cell
+    values = {"cells": f.wrong.cells, "cell": f"{name}[{row}][{col}]"}
+    return say(language, key, **values, held=f"{f.wrong.held:g}", expected=f"{f.wrong.expected:g}")
+
+
+def _values(f: Finding, language: str) -> dict[str, Any]:
+    touch = f.touches[0] if f.touches else None
+    other = touch.other[1] if touch is not None and touch.other else ()
+    another = say(language, "word.thread.named", thread=_spot(other)) if other else say(language, "word.thread.other")
+    return {
+        "count": f.count,
+        "array": f.array,
+        "line": f.line or DASH,
+        "thread": _spot(touch.thread) if touch is not None else DASH,
+        "block": _spot(touch.block) if touch is not None else DASH,
+        "phase": touch.phase if touch is not None else DASH,
+        "asked": cell(f.array, touch.asked if touch is not None else None),
+        "reached": cell(f.array, touch.reached if touch is not None else None),
+        "other": another,
+        "otherLine": f.other_place.line if f.other_place is not None else DASH,
+    }
+
+
+def _spot(numbers: Iterable[int]) -> str:
+    inside = ",".join(map(str, numbers))
+    return f"({inside})" if inside else DASH

@@ -1,4 +1,4 @@
-"""Findings brought together for people: one a source place, whatever number of shapes showed it, with its threads."""
+"""Findings grouped for reports: one per source place, for any number of shapes, with its threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tilewise.emulator.frontend.source import Place
 from tilewise.emulator.machine.findings import Basis, Finding, Severity
-from tilewise.i18n.messages import say
-from tilewise.teaching.trace.one_run import Run
+from tilewise.i18n.messages import counted, say
+from tilewise.teaching.trace.launch import Run
 
 Name = tuple[int, ...]
 Threads = frozenset[tuple[Name, Name]]  # (block, thread), each (y, x) or (z, y, x)
@@ -24,7 +24,7 @@ class Seen:
 
     @property
     def basis(self) -> Basis:
-        """Seen anywhere is seen."""
+        """Seen in one of the runs is seen."""
         return Basis.SEEN if Basis.SEEN in self.bases else self.finding.basis
 
     @property
@@ -76,7 +76,7 @@ def pair(numbers: Name) -> str:
 
 
 def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]:
-    """Threads in words, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
+    """Threads as text, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
     blocks: dict[Name, list[Name]] = {}
     for block, thread in sorted(threads):
         if thread:
@@ -86,9 +86,8 @@ def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]
         alike.setdefault(tuple(mine), []).append(block)
     lines = []
     for members, homes in alike.items():
-        home = say(lang, f"check.blocks.{'one' if len(homes) == 1 else 'many'}", blocks=names(homes, lang=lang))
-        key = f"check.threads.{'one' if len(members) == 1 else 'many'}"
-        lines.append(say(lang, key, threads=names(members, lang=lang), blocks=home))
+        home = counted(lang, "check.blocks", len(homes), blocks=names(homes, lang=lang))
+        lines.append(counted(lang, "check.threads", len(members), threads=names(members, lang=lang), blocks=home))
     if len(lines) > most:
         left = sum(map(len, list(alike.values())[most - 1 :]))
         lines = [*lines[: most - 1], say(lang, "check.threads.more", count=left)]

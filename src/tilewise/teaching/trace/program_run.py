@@ -1,8 +1,7 @@
-"""`check` begins with the program itself where it has a main: what its own run shows is seen, what it does not show
-there is not.
+"""`check` first runs the program itself, where it has a main: what that run shows counts as seen.
 
-A run that came to its end speaks for the launches it made: a fault that the machine would have met in them, and that
-only a made-up shape shows, belongs to other sizes."""
+A run that came to its end covers the launches it made: a fault that would have occurred in them, and that only a probe
+with another shape shows, counts as one at other sizes."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ from tilewise.emulator.host.program_report import UNCONFINED, ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
 from tilewise.errors import KernelError, TilewiseError
-from tilewise.teaching.trace.one_run import Run
-from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.launch import Run
+from tilewise.teaching.trace.report import CheckReport
 
 SHARE = 0.5  # of the time that a check may take
 INTERPRET = 2.0  # seconds
 MAIN = re.compile(r"\bmain\s*\(")
 ALLOCATES = re.compile(
     r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
-)  # else a sketch
-MET = frozenset({  # what a run would have met
+)  # a main without any of these is only a sketch
+MET = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
 })  # fmt: skip
 ENTRY = "main"
@@ -36,7 +35,7 @@ ENTRY = "main"
 def run_of_program(
     source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
 ) -> ProgramReport | None:
-    """The program's own run; None where there is no main, or nothing to tell of it but that it cannot be run here.
+    """The program's own run; None where there is no main, or where the program cannot be run here.
 
     `unsafe`: also where the system has no sandbox for it."""
     path = Path(source.name)
@@ -55,19 +54,19 @@ def run_of_program(
 
 
 def not_run(program: ProgramReport) -> bool:
-    """Whether its own run says nothing about it: there was no sandbox, or its process failed."""
+    """Whether there is no run to report: no sandbox, or its process failed."""
     return program.ended in (UNCONFINED, "failed")
 
 
 def as_run(program: ProgramReport, file: str, runs: list[Run]) -> Run:
-    """The program's run beside those of its kernels: what they tell better is left to them."""
-    told = {(f.kind, f.line) for run in runs for f in run.findings if f.basis is Basis.SEEN}
-    mine = [f for f in program.findings if f.severity is Severity.FAULT and (f.kind, f.line) not in told]
+    """The program's run beside those of its kernels, without findings that theirs report in more detail."""
+    reported = {(f.kind, f.line) for run in runs for f in run.findings if f.basis is Basis.SEEN}
+    mine = [f for f in program.findings if f.severity is Severity.FAULT and (f.kind, f.line) not in reported]
     return Run(file, ENTRY, None, None, (1, 1, 1), (1, 1, 1), (), (), {}, tuple(mine), origin="own")
 
 
-def words(program: ProgramReport) -> str:
-    """What the verdict on the program stands on."""
+def grounds_of(program: ProgramReport) -> str:
+    """What the verdict on the program rests on."""
     launches = len(program.launches)
     many = f"{launches} launch{'es' if launches != 1 else ''}"
     if program.ended == "limit":
@@ -79,7 +78,7 @@ def words(program: ProgramReport) -> str:
 
 def program_alone(
     kernel: str | Path, defines: Mapping[str, str | int], limits: Limits, error: KernelError, unsafe: bool
-) -> Report:
+) -> CheckReport:
     """A file whose kernels cannot be read one by one, but that runs: the run is the verdict."""
     try:
         source = read_source(kernel)
@@ -89,11 +88,11 @@ def program_alone(
     if program is None or not_run(program):
         raise error from None
     run = as_run(program, source.name, [])
-    return Report(source.name, (run,), {ENTRY: words(program)}, {"its kernels": str(error)}, program)
+    return CheckReport(source.name, (run,), {ENTRY: grounds_of(program)}, {"its kernels": str(error)}, program)
 
 
 def weigh(program: ProgramReport, runs: list[Run]) -> list[Run]:
-    """Findings of kernels in the light of the program's own run."""
+    """The kernels' findings with their basis corrected by the program's own run."""
     shown = {(f.kind, f.line) for f in program.findings}
     whole: dict[str, bool] = {}
     for launch in program.launches:

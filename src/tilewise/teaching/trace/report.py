@@ -1,21 +1,113 @@
-"""The `Report` that `check` gives back: what was judged, and its text for people."""
+"""The report of `check`: all runs of a kernel or of a program, their faults, and the text for the terminal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING, Any, cast
 
-from tilewise.teaching.trace.judged import Judged
-from tilewise.teaching.trace.report_text import report_text
+from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
+from tilewise.i18n.messages import counted, say
+from tilewise.i18n.translation import translated
+from tilewise.teaching.trace.causes import Cause, causes_of
+from tilewise.teaching.trace.findings_text import (
+    change_of,
+    finding_lines,
+    findings_text,
+    kind_label,
+    line_label,
+    message_of,
+    quoted,
+    wrapped,
+)
+from tilewise.teaching.trace.grouping import same_place, shape_name, thread_lines
+from tilewise.teaching.trace.launch import SCHEMA, Run
+from tilewise.teaching.trace.strict_json import strict
+
+if TYPE_CHECKING:
+    from tilewise.emulator.host.program_report import ProgramReport
+
+SHOWN = 2  # causes printed in full; the others in a line each
+TITLES = {Basis.OTHER_SIZES: "check.other.sizes", Basis.UNDECIDED: "check.undecided"}
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Judged):
-    """What `check` gives back."""
+class CheckReport:
+    """One `Run` per launch, and the findings of all of them. `grounds` gives for each kernel the basis of its verdict,
+    `not_judged` the reason for each kernel that could not be run."""
 
-    def text(self, width: int = 80, lang: str = "en") -> str:
-        """What `tilewise check` prints."""
-        return report_text(self, width, lang=lang)
+    file: str
+    runs: tuple[Run, ...]
+    grounds: Mapping[str, str] = field(default_factory=dict)
+    not_judged: Mapping[str, str] = field(default_factory=dict)
+    program: ProgramReport | None = None  # the run of its main, where there is one
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(f for run in self.runs for f in run.findings)
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The faults, grouped by the mistake that causes them."""
+        return causes_of(same_place(self.runs))
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """As many as `tilewise check` counts: of each cause that was seen, the finding closest to the mistake."""
+        return tuple(cause.lead.finding for cause in self.causes if cause.basis is Basis.SEEN)
+
+    @property
+    def seen(self) -> tuple[Finding, ...]:
+        """Every fault, symptoms included, of the requested run, of the program's own run, or of every possible run."""
+        return self._faults(Basis.SEEN)
+
+    @property
+    def at_other_sizes(self) -> tuple[Finding, ...]:
+        """Faults that only sizes other than the program's own show."""
+        return self._faults(Basis.OTHER_SIZES)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """What would be a fault under a launch that the file does not contain."""
+        return self._faults(Basis.UNDECIDED)
+
+    def _faults(self, basis: Basis) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is basis)
+
+    @property
+    def ok(self) -> bool:
+        """No fault was seen; `clean` is stricter: nor is there one at other sizes."""
+        return not self.seen
+
+    @property
+    def clean(self) -> bool:
+        return not self.seen and not self.at_other_sizes
+
+    def to_json(self) -> dict[str, Any]:
+        made = {
+            "schema": SCHEMA,
+            "file": self.file,
+            "ok": self.ok,
+            "clean": self.clean,
+            "grounds": dict(self.grounds),
+            "not_judged": dict(self.not_judged),
+            "program": self.program.to_json() if self.program is not None else None,
+            "runs": [r.to_json() for r in self.runs],
+        }
+        return cast(dict[str, Any], strict(made))
+
+    def text(self, width: int = 80, lang: str = "en", costs: bool = False, everything: bool = False) -> str:
+        """What `tilewise check` prints; `everything`: every finding with its threads and cells, not by cause."""
+        lines = _runs(self, width, everything, lang)
+        if everything:
+            severities = tuple(Severity) if costs else (Severity.FAULT,)
+        else:
+            lines += _causes(self, width, lang)
+            severities = (Severity.COST, Severity.NOTE) if costs else ()
+        body = findings_text(self.runs, width, severities, len(self.runs), lang)
+        lines += ["", body] if body else []
+        return "\n".join([*lines, "", *wrapped(verdict(self, costs, lang), width)])
 
     def __repr__(self) -> str:
         return self.text()
@@ -23,3 +115,151 @@ class Report(Judged):
     def _repr_html_(self) -> str:
         """In a notebook: the text that `tilewise check` prints."""
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _runs(report: CheckReport, width: int, everything: bool, lang: str) -> list[str]:
+    """What was run of each kernel and why, kernels with the same answer together; kernels that could not be run."""
+    entries = list(dict.fromkeys(run.entry for run in report.runs))
+    whole = everything or len(entries) == 1
+    names: dict[str, list[str]] = {}
+    details: dict[str, list[str]] = {}
+    for entry in entries:
+        runs = [run for run in report.runs if run.entry == entry]
+        text = _grounds(report, runs, lang)
+        names.setdefault(text, []).append(entry)
+        details.setdefault(text, []).extend(_details(runs, width, whole, lang))
+    lines: list[str] = []
+    for text, entries in names.items():
+        lines += wrapped(f"{', '.join(entries)} {text}", width)
+        lines += list(dict.fromkeys(details[text]))
+    for name, reason in report.not_judged.items():
+        first = translated(reason.splitlines()[0], lang)
+        lines += wrapped(say(lang, "check.not.judged", name=name, reason=first), width)
+    return lines
+
+
+def _grounds(report: CheckReport, runs: list[Run], lang: str) -> str:
+    """What was run of a kernel, and why."""
+    first = runs[0]
+    by, bx = first.block[1], first.block[0]
+    ground = translated(report.grounds.get(first.entry, ""), lang)
+    shapes = ", ".join(dict.fromkeys(shape_name(r) for r in runs if r.origin in ("probe", "given")))
+    if any(r.origin == "own" for r in runs) or not shapes:
+        return say(lang, "check.and.at", ground=ground, shapes=shapes) if shapes else ground
+    tile = say(lang, "check.tile", tile=first.tile) if first.tile else ""
+    return say(lang, "check.given", shapes=shapes, tile=tile, by=by, bx=bx) + (f": {ground}" if ground else "")
+
+
+def _details(runs: list[Run], width: int, whole: bool, lang: str) -> list[str]:
+    bound = "; ".join(translated(line, lang) for line in runs[0].binding)
+    lines = wrapped(bound, width, "  ") if whole else []
+    notes = list(dict.fromkeys(translated(note, lang) for run in runs for note in run.supplied))
+    if notes and (whole or len(notes) < 3):
+        lines += wrapped(say(lang, "table.supplied", names="; ".join(notes)), width, "  ")
+    lines += [line for text in _traffic(runs, lang) for line in wrapped(text, width, "  ")]
+    readings = list(dict.fromkeys(translated(r.reading, lang) for r in runs if r.reading))
+    sentences = [say(lang, "check.reading", reading=reading) for reading in readings]
+    return lines + [line for text in sentences for line in wrapped(text, width, "  ")]
+
+
+def _traffic(runs: list[Run], lang: str) -> list[str]:
+    """Tiles that save nothing: as many loads as a kernel without tiles."""
+    for run in runs:
+        counters = run.counters
+        plain = counters.get("loads without tiles", 0)
+        if run.shape is None or not run.tile or min(run.shape) < run.tile or run.shape[1] < 2 * run.tile:
+            continue
+        if counters.get("uses") and plain and counters.get("loads", 0) >= plain:
+            return [say(lang, "check.traffic", loads=counters["loads"], shape=shape_name(run), plain=plain)]
+    return []
+
+
+def _causes(report: CheckReport, width: int, lang: str) -> list[str]:
+    lines: list[str] = []
+    shown = hidden = 0
+    basis = Basis.SEEN
+    for cause in report.causes:
+        if cause.basis is not basis:
+            basis = cause.basis
+            lines += ["", *wrapped(say(lang, TITLES[basis]), width)]
+        if cause.basis is Basis.SEEN and shown < SHOWN:
+            lines += ["", *_full(cause, width, len(report.runs), lang)]
+            shown += 1
+        elif hidden < 4:
+            lines += _short(cause, width, lang)
+            hidden += 1
+        else:
+            lines += ["  " + say(lang, "check.more")]
+            break
+    return lines
+
+
+def _full(cause: Cause, width: int, of: int, lang: str) -> list[str]:
+    f = cause.lead.finding
+    threads = thread_lines(frozenset(f.threads), 1, lang) if f.kind not in (Kind.WRONG_PRODUCT, Kind.UNCOVERED) else []
+    if f.count <= 1:
+        threads = []
+    elif threads and f.count > len(f.touches):
+        threads = [say(lang, "check.others", threads=threads[0])]
+    lines = quoted(f.place) if f.place is not None else [f"{cause.lead.runs[0].file}: {cause.entry}"]
+    lines += finding_lines(cause.lead, threads, width, of, lang, "  ")
+    return lines + wrapped(_beside(cause, lang), width, "    ")
+
+
+def _short(cause: Cause, width: int, lang: str) -> list[str]:
+    f = cause.lead.finding
+    at = f"{line_label(f, lang)}: " if f.line else ""
+    shapes = ", ".join(dict.fromkeys(cause.lead.shapes))
+    what = message_of(f, lang).split(": ")[0]
+    if f.kind is Kind.RACE:
+        what = say(lang, "check.race", hazard=f.hazard, scope=say(lang, f"check.scope.{f.scope}"), array=f.array)
+    what = say(lang, "check.at", what=what, shapes=shapes) if shapes else what
+    lines = wrapped(f"{at}{kind_label(f.kind, lang)}: {what}", width, "  ")
+    lines += wrapped(change_of(f, lang), width, "    ")
+    return lines + wrapped(_beside(cause, lang), width, "    ")
+
+
+def _beside(cause: Cause, lang: str) -> str:
+    parts = []
+    lead = cause.lead.finding
+    alike = [s.finding for s in cause.alike]
+    if alike:
+        places = dict.fromkeys(
+            (f"{kind_label(f.kind, lang)} " if f.kind is not lead.kind else "")
+            + line_label(f, lang)
+            + (f" ({f.array})" if f.array else "")
+            for f in alike
+        )
+        named = ", ".join(list(places)[:4]) + (" …" if len(places) > 4 else "")
+        parts.append(say(lang, "check.alike", places=named))
+    if cause.symptoms:
+        found = [s.finding for s in cause.symptoms]
+        places = dict.fromkeys(f"{kind_label(f.kind, lang)} {line_label(f, lang)}" for f in found)
+        parts.append(say(lang, "check.symptoms", places=", ".join(list(places)[:4])))
+    return "; ".join(parts)
+
+
+def beyond(report: CheckReport, lang: str = "en") -> str:
+    """One line under the trace of one shape: what `check` finds at other shapes."""
+    shapes = ", ".join(dict.fromkeys(shape_name(r) for r in report.runs if r.shape is not None))
+    command = say(lang, "check.at", what="tilewise check", shapes=shapes) if shapes else "tilewise check"
+    return f"{command}: {verdict(report, True, lang)}"
+
+
+def verdict(report: CheckReport, costs: bool, lang: str = "en") -> str:
+    rest = len(same_place(report.runs, (Severity.COST, Severity.NOTE)))
+    more = say(lang, "verdict.rest", count=rest) if rest and not costs else ""
+    bases = [cause.basis for cause in report.causes]
+    seen, other, undecided = (bases.count(basis) for basis in Basis)
+    parts = [counted(lang, "verdict", seen) if seen else say(lang, "verdict.none")]
+    if other:
+        parts.append(counted(lang, "verdict.other", other))
+    if undecided:
+        parts.append(say(lang, "verdict.undecided", count=undecided))
+    if report.not_judged:
+        parts.append(counted(lang, "verdict.kernel", len(report.not_judged)))
+    faults = ", ".join(parts) + ("," if len(parts) > 1 else "")
+    launches = len(report.runs)
+    if report.program is not None:  # the program's own run counts as the launches it made
+        launches += len(report.program.launches) - 1
+    return counted(lang, "verdict.launch", launches, faults=faults) + more

@@ -27,7 +27,7 @@ class RungText:
 
 
 def is_rung(kernel: str | Path) -> bool:
-    """Whether a kernel is meant by its rung's name; a file of that name comes first."""
+    """Whether the text is the name of a rung; a file of that name takes precedence."""
     return isinstance(kernel, str) and kernel in LADDER and not Path(kernel).exists()
 
 

@@ -1,17 +1,20 @@
-"""Findings in the form people know from compute-sanitizer, threads and blocks as it has them: (x,y,z)."""
+"""Findings of `check` and `run` in compute-sanitizer's format, threads and blocks as (x,y,z)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tilewise.emulator.check.wording import cell
+from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Touch
 from tilewise.teaching.trace.grouping import Name, same_place
-from tilewise.teaching.trace.one_run import Run
-from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.launch import Run
+from tilewise.teaching.trace.program_text import ordered
+from tilewise.teaching.trace.report import CheckReport
+from tilewise.teaching.trace.sarif import RULES
 
 BAR = "========="
-PRINTED = 100  # errors told one by one, as compute-sanitizer's --print-limit has it
+PRINTED = 100  # errors printed one by one, the default of compute-sanitizer's --print-limit
 
 _TITLES = {
     Kind.DIVERGENT_BARRIER: "Barrier error detected. Divergent thread(s) in block",
@@ -23,24 +26,35 @@ _TITLES = {
 }
 
 
-def report_sanitizer(report: Report) -> str:
-    lines = [f"{BAR} TILEWISE CHECK"]
-    found = [one for one in same_place(report.runs) if one.finding.basis is Basis.SEEN]
-    records = [record for one in found for record in _records(one.finding, one.runs[0])]
-    for record in records[:PRINTED]:
-        lines += [f"{BAR} {text}".rstrip() for text in (*record, "")]
+def report_sanitizer(report: CheckReport) -> str:
+    faults = same_place(report.runs)
+    seen = [one for one in faults if one.finding.basis is Basis.SEEN]
+    records = [record for one in seen for record in _records(one.finding, one.runs[0])]
+    notes = []
     if len(records) > PRINTED:
-        lines.append(f"{BAR} {len(records) - PRINTED} more are not printed")
-    elsewhere = len(same_place(report.runs)) - len(found)
-    if elsewhere:
-        lines.append(f"{BAR} {elsewhere} more only at other sizes, or under a launch that is not known")
-    count = sum(one.finding.count or 1 for one in found)
-    lines.append(f"{BAR} ERROR SUMMARY: {count} error{'s' if count != 1 else ''}")
-    return "\n".join(lines)
+        notes.append(f"{len(records) - PRINTED} more are not printed")
+    if len(faults) > len(seen):
+        notes.append(f"{len(faults) - len(seen)} more only at other sizes, or under a launch that is not known")
+    return _printed("CHECK", records[:PRINTED], notes, [one.finding for one in seen])
+
+
+def program_sanitizer(report: ProgramReport) -> str:
+    records = []
+    for finding in ordered(report):
+        where = f"    at {finding.place.file}:{finding.place.line}" if finding.place else "    at the program"
+        records.append([RULES[finding.kind], where, f"    {finding.message}", *_hint(finding)])
+    return _printed("RUN", records, [], report.faults)
+
+
+def _printed(command: str, records: list[list[str]], notes: list[str], faults: Iterable[Finding]) -> str:
+    lines = [f"TILEWISE {command}", *(text for record in records for text in (*record, "")), *notes]
+    count = sum(finding.count or 1 for finding in faults)
+    lines.append(f"ERROR SUMMARY: {count} error{'s' if count != 1 else ''}")
+    return "\n".join(f"{BAR} {text}".rstrip() for text in lines)
 
 
 def _records(finding: Finding, run: Run) -> Iterator[list[str]]:
-    """One record a thread, or one for the whole launch."""
+    """One record per thread, or one for the whole launch."""
     named = [t for t in finding.touches if t.thread]
     if not named or finding.kind in (Kind.UNCOVERED, Kind.WRONG_PRODUCT):
         yield [_title(finding), *_at(finding, run), f"    {finding.message}", *_hint(finding)]

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code hosts and editors show next to the line."""
+"""Findings of `check` and `run` as SARIF 2.1.0, which code hosts and editors show next to the line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 from urllib.parse import quote
 
 from tilewise.emulator.frontend.source import Place
-from tilewise.emulator.machine.findings import Basis, Kind, Severity, severity_of
+from tilewise.emulator.host.program_report import ProgramReport
+from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity, severity_of
 from tilewise.system.version import __version__
-from tilewise.teaching.trace.grouping import Seen, same_place
-from tilewise.teaching.trace.report import Report
+from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.trace.program_text import ordered
+from tilewise.teaching.trace.report import CheckReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.FAULT: "error", Severity.COST: "note", Severity.NOTE: "note"}
@@ -53,43 +55,45 @@ RULES = {
 BASIS_LEVELS = {Basis.SEEN: "error", Basis.OTHER_SIZES: "warning", Basis.UNDECIDED: "note"}
 
 
-def report_sarif(report: Report, costs: bool = False) -> dict[str, Any]:
-    severities = tuple(Severity) if costs else (Severity.FAULT,)
-    kinds = list(Kind)
-    return {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": {"name": "tilewise", "version": __version__, "rules": [_rule(k) for k in kinds]}},
-                "columnKind": "unicodeCodePoints",
-                "results": [_result(one, kinds) for one in same_place(report.runs, severities)],
-            }
-        ],
-    }
+def report_sarif(report: CheckReport, costs: bool = False) -> dict[str, Any]:
+    """What `check` found; `costs`: notes on costs too."""
+    results = []
+    for one in same_place(report.runs, tuple(Severity) if costs else (Severity.FAULT,)):
+        f, run = one.finding, one.runs[0]
+        properties = {"kernel": run.entry, "count": f.count, "shapes": one.shapes, "basis": str(f.basis)}
+        results.append(_result(f, run.file, properties))
+    return document(results, [_rule(kind) for kind in Kind])
+
+
+def program_sarif(report: ProgramReport) -> dict[str, Any]:
+    """What `run` found."""
+    results = [_result(f, report.path, {"count": f.count}) for f in ordered(report)]
+    return document(results, [_rule(kind) for kind in Kind])
+
+
+def document(results: list[dict[str, Any]], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    driver = {"name": "tilewise", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def _rule(kind: Kind) -> dict[str, Any]:
-    return {
-        "id": str(kind),
-        "shortDescription": {"text": RULES[kind]},
-        "defaultConfiguration": {"level": LEVELS[severity_of(kind)]},
-    }
+    level = {"level": LEVELS[severity_of(kind)]}
+    return {"id": str(kind), "shortDescription": {"text": RULES[kind]}, "defaultConfiguration": level}
 
 
-def _result(one: Seen, kinds: list[Kind]) -> dict[str, Any]:
-    f = one.finding
+def _result(f: Finding, file: str, properties: dict[str, Any]) -> dict[str, Any]:
     text = ". ".join(part[:1].upper() + part[1:] for part in (f.message, f.evidence, f.hint) if part)
     result: dict[str, Any] = {
         "ruleId": str(f.kind),
-        "ruleIndex": kinds.index(f.kind),
+        "ruleIndex": list(Kind).index(f.kind),
         "level": BASIS_LEVELS[f.basis] if f.severity is Severity.FAULT else LEVELS[f.severity],
         "message": {"text": text},
-        "locations": [_location(f.place, one.runs[0].file)],
-        "properties": {"kernel": one.runs[0].entry, "count": f.count, "shapes": one.shapes, "basis": str(f.basis)},
+        "locations": [_location(f.place, file)],
+        "properties": properties,
     }
     if f.other_place is not None:
-        other = {**_location(f.other_place, one.runs[0].file), "id": 1, "message": {"text": "the other access"}}
+        other = {**_location(f.other_place, file), "id": 1, "message": {"text": "the other access"}}
         result["relatedLocations"] = [other]
     return result
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def strict(value: Any) -> Any:
-    """The same document with every number one that every reader of JSON takes; whole numbers without a point."""
+    """The same document with numbers that every JSON parser accepts; whole numbers without a point."""
     if isinstance(value, dict):
         return {k: strict(v) for k, v in value.items()}
     if isinstance(value, list):

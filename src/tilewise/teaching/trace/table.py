@@ -9,31 +9,30 @@ from functools import partial
 import numpy as np
 
 from tilewise.emulator.machine.events import NONE, EventKind, Events
-from tilewise.i18n.messages import say
-from tilewise.teaching.trace.recorded import Recorded
+from tilewise.i18n.messages import counted, say
+from tilewise.teaching.trace.findings_text import findings_text, summary, wrapped
+from tilewise.teaching.trace.trace_data import TraceData
 
-Told = Callable[..., str]  # a sentence in the reader's language
+Message = Callable[..., str]  # a sentence in the reader's language
 THREADS_SHOWN = 16
 PRODUCTS_SHOWN = 4
 TILE_SHOWN = 16
 
 
-def draw(trace: Recorded, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
-    """The whole text; `phases` chooses some. What does not fit is left out, and the text says so."""
-    run, told = trace.run, partial(say, language)
+def draw(trace: TraceData, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
+    """The whole text; `phases` selects some. What does not fit is left out, with a note."""
+    run, message = trace.run, partial(say, language)
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
     gx, gy, _ = run.grid
     bx, by, _ = run.block
-    counted = trace.phases
-    key = "count.phase.one" if counted == 1 else "count.phase.many"
-    seen = f", {told(key, count=counted)}" if run.shape is not None and counted else ""
-    lines = [f"{run.entry}{shape}{seen}: " + told("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
-    lines += _wrap("; ".join(run.binding), width)
+    phases_ = f", {counted(language, 'count.phase', trace.phases)}" if run.shape is not None and trace.phases else ""
+    lines = [f"{run.entry}{shape}{phases_}: " + message("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
+    lines += wrapped("; ".join(run.binding), width)
     if run.supplied:
-        lines += _wrap(told("table.supplied", names="; ".join(run.supplied)), width)
+        lines += wrapped(message("table.supplied", names="; ".join(run.supplied)), width)
     for block in trace.blocks:
-        lines += ["", *_block(trace, block, width, phases, told)]
-    lines += ["", *_counters(trace, width, told)]
+        lines += ["", *_block(trace, block, width, phases, message)]
+    lines += ["", *_counters(trace, width, message)]
     if run.findings:
         lines += ["", *_findings(trace, width, language)]
     return "\n".join(_cut(line.rstrip(), width) for line in lines)
@@ -43,46 +42,37 @@ def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _wrap(text: str, width: int) -> list[str]:
-    out, line = [], ""
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > width:
-            out.append(line)
-            line = "  " + word
-        else:
-            line = f"{line} {word}" if line else word
-    return [*out, line] if line else out
+def _pair(trace: TraceData, thread: int) -> str:
+    return _coordinates(thread, trace.run.block, ",")
 
 
-def _pair(trace: Recorded, thread: int) -> str:
-    x, y, z = trace.run.block
-    tz, rest = divmod(thread, x * y)
-    inside = f"{rest // x},{rest % x}"
-    return f"({tz},{inside})" if z > 1 else f"({inside})"
+def block_name(trace: TraceData, block: int) -> str:
+    return _coordinates(block, trace.run.grid, ", ")
 
 
-def block_name(trace: Recorded, block: int) -> str:
-    x, y, z = trace.run.grid
-    bz, rest = divmod(block, x * y)
-    inside = f"{rest // x}, {rest % x}"
-    return f"({bz}, {inside})" if z > 1 else f"({inside})"
+def _coordinates(number: int, extent: tuple[int, int, int], comma: str) -> str:
+    """(y, x), or (z, y, x) where there is a third dimension."""
+    x, y, z = extent
+    plane, rest = divmod(number, x * y)
+    parts = [plane, rest // x, rest % x] if z > 1 else [rest // x, rest % x]
+    return f"({comma.join(map(str, parts))})"
 
 
-def _block(trace: Recorded, block: int, width: int, chosen: tuple[int, ...] | None, told: Told) -> list[str]:
+def _block(trace: TraceData, block: int, width: int, chosen: tuple[int, ...] | None, message: Message) -> list[str]:
     events = trace.events.where(trace.events.block == block)
-    lines = [told("table.block", block=block_name(trace, block))]
+    lines = [message("table.block", block=block_name(trace, block))]
     if not len(events):
-        return [*lines, "  " + told("table.nothing")]
+        return [*lines, "  " + message("table.nothing")]
     numbers = [p for p in range(int(events.phase.max()) + 1) if chosen is None or p in chosen]
-    cells = {p: _cells(trace, events.where(events.phase == p), told) for p in numbers}
+    cells = {p: _cells(trace, events.where(events.phase == p), message) for p in numbers}
     column = max([20, *(len(s) for c in cells.values() for lines_ in c.values() for s in lines_)]) + 2
     across = max(1, (width - 9) // column)
     threads = sorted(set(events.thread.tolist()))
     shown = threads[:THREADS_SHOWN]
     for first in range(0, len(numbers), across):
         group = numbers[first : first + across]
-        heads = "".join(told("table.phase", phase=p).ljust(column) for p in group)
-        lines.append(told("table.thread").ljust(9) + heads)
+        heads = "".join(message("table.phase", phase=p).ljust(column) for p in group)
+        lines.append(message("table.thread").ljust(9) + heads)
         for thread in shown:
             stacks = [cells[p].get(thread, []) for p in group]
             for i in range(max((len(s) for s in stacks), default=0)):
@@ -90,20 +80,20 @@ def _block(trace: Recorded, block: int, width: int, chosen: tuple[int, ...] | No
                 parts = [(s[i] if i < len(s) else "").ljust(column) for s in stacks]
                 lines.append(head.ljust(9) + "".join(parts))
         for p in group:
-            lines += _phase_notes(trace, events.where(events.phase == p), p, width, told)
+            lines += _phase_notes(trace, events.where(events.phase == p), p, width, message)
     if len(shown) < len(threads):
-        lines.append("  " + told("table.threads.more", count=len(threads) - len(shown)))
+        lines.append("  " + message("table.threads.more", count=len(threads) - len(shown)))
     return lines
 
 
-def _name(trace: Recorded, array: int, row: int, col: int) -> str:
+def _name(trace: TraceData, array: int, row: int, col: int) -> str:
     if row == NONE:
         return trace.names[array]
     return f"{trace.names[array]}[{row}][{col}]"
 
 
-def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
-    """What each thread did in one phase, line by line."""
+def _cells(trace: TraceData, events: Events, message: Message) -> dict[int, list[str]]:
+    """The lines of each thread's cell for one phase."""
     out: dict[int, list[str]] = defaultdict(list)
     products: dict[int, dict[int, list[str]]] = defaultdict(dict)
     for i in range(len(events)):
@@ -113,7 +103,7 @@ def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
         if kind == EventKind.LOAD:
             got = (int(events.got_row[i]), int(events.got_col[i]))
             if got[0] == NONE:
-                name += f" ✗ {told('table.outside')}"
+                name += f" ✗ {message('table.outside')}"
             elif got != (row, col):
                 name += f" ✗ [{got[0]}][{got[1]}]"
             to = int(events.to_array[i])
@@ -127,7 +117,7 @@ def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
         elif kind == EventKind.STORE:
             text = f"{name} = {_number(float(events.value[i]))}"
             if int(events.got_row[i]) == NONE:
-                text += f" ✗ {told('table.outside')}"
+                text += f" ✗ {message('table.outside')}"
             elif (int(events.got_row[i]), int(events.got_col[i])) != (row, col):
                 text += f" ✗ [{int(events.got_row[i])}][{int(events.got_col[i])}]"
             products[thread].setdefault(int(events.step[i]), []).append("\0" + text)
@@ -135,12 +125,15 @@ def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
         terms = [s for s in steps.values() if not s[0].startswith("\0")]
         lines = ["+ " + "·".join(s) for s in terms]
         if len(lines) > PRODUCTS_SHOWN:
-            lines = [*lines[: PRODUCTS_SHOWN - 1], told("table.products.more", count=len(terms) - PRODUCTS_SHOWN + 1)]
+            lines = [
+                *lines[: PRODUCTS_SHOWN - 1],
+                message("table.products.more", count=len(terms) - PRODUCTS_SHOWN + 1),
+            ]
         stores = [s[0][1:] for s in steps.values() if s[0].startswith("\0")]
         out[thread] += lines + stores
     for thread, lines in out.items():
         if len(lines) > 24:
-            out[thread] = [*lines[:23], told("table.more", count=len(lines) - 23)]
+            out[thread] = [*lines[:23], message("table.more", count=len(lines) - 23)]
     return out
 
 
@@ -148,14 +141,14 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _phase_notes(trace: Recorded, events: Events, phase: int, width: int, told: Told) -> list[str]:
+def _phase_notes(trace: TraceData, events: Events, phase: int, width: int, message: Message) -> list[str]:
     """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
-    lines = [f"  {told('table.phase', phase=phase)}: {_barriers(events, told)}"]
+    lines = [f"  {message('table.phase', phase=phase)}: {_barriers(events, message)}"]
     tiles = _tiles(events)
     grids = []
     for array, tile in tiles.items():
         if max(tile.shape) > TILE_SHOWN:
-            grids.append([told("table.tile.large", name=trace.names[array], rows=tile.shape[0], cols=tile.shape[1])])
+            grids.append([message("table.tile.large", name=trace.names[array], rows=tile.shape[0], cols=tile.shape[1])])
             continue
         texts = [[("·" if v != v else _number(v)) for v in row] for row in tile.tolist()]
         most = max(len(t) for row in texts for t in row)
@@ -169,21 +162,21 @@ def _phase_notes(trace: Recorded, events: Events, phase: int, width: int, told: 
         for array in dict.fromkeys(a for a, _ in last):
             mine = [(t, v) for (a, t), v in last.items() if a == array][:THREADS_SHOWN]
             text = "  ".join(f"{_pair(trace, t)} {_number(v)}" for t, v in mine)
-            lines += ["  " + s for s in _wrap(told("table.sofar", name=trace.names[array], sums=text), width - 2)]
+            lines += ["  " + s for s in wrapped(message("table.sofar", name=trace.names[array], sums=text), width - 2)]
     return lines
 
 
-def _barriers(events: Events, told: Told) -> str:
+def _barriers(events: Events, message: Message) -> str:
     barriers = events.of(EventKind.BARRIER)
     if not len(barriers):
-        return told("table.barrier.none")
+        return message("table.barrier.none")
     steps = dict(zip(barriers.step.tolist(), barriers.line.tolist(), strict=True))
-    lines = ", ".join(told("findings.line", line=line) for line in steps.values())
-    return told("table.barrier.one" if len(steps) == 1 else "table.barrier.many", lines=lines)
+    lines = ", ".join(message("findings.line", line=line) for line in steps.values())
+    return message(f"table.barrier.{'one' if len(steps) == 1 else 'many'}", lines=lines)
 
 
 def _tiles(events: Events) -> dict[int, np.ndarray]:
-    """Shared arrays as the phase's loads and fills left them; NaN where nothing was put."""
+    """Shared arrays after the phase's loads and fills; NaN where nothing was written."""
     puts: dict[int, list[tuple[int, int, float]]] = defaultdict(list)
     for i in range(len(events)):
         kind = int(events.kind[i])
@@ -231,7 +224,7 @@ def uses_per_value(events: Events) -> dict[int, int]:
     return {threads: values for threads, values in enumerate(how_many.tolist()) if values}
 
 
-def block_loads(trace: Recorded, block: int) -> tuple[int, int]:
+def block_loads(trace: TraceData, block: int) -> tuple[int, int]:
     """Loads of one block, and what an untiled kernel would load for the same part of P."""
     events = trace.events.where(trace.events.block == block)
     loads = len(events.of(EventKind.LOAD))
@@ -243,29 +236,27 @@ def block_loads(trace: Recorded, block: int) -> tuple[int, int]:
     return loads, int(np.count_nonzero(inside)) * 2 * k
 
 
-def _counters(trace: Recorded, width: int, told: Told) -> list[str]:
+def _counters(trace: TraceData, width: int, message: Message) -> list[str]:
     c = trace.counters
     names = ("loads", "fills", "stores", "uses", "barriers")
-    lines = _wrap(told("table.grid", **{name: c.get(name, 0) for name in names}), width)
+    lines = wrapped(message("table.grid", **{name: c.get(name, 0) for name in names}), width)
     if "loads without tiles" in c:
-        lines.append("      " + told("table.without", loads=c.get("loads", 0), without=c["loads without tiles"]))
+        lines.append("      " + message("table.without", loads=c.get("loads", 0), without=c["loads without tiles"]))
     for block in trace.blocks[:4]:
         loads, without = block_loads(trace, block)
         key = "table.block.without" if without else "table.block.loads"
         values = {"without": without} if without else {}
-        lines.append(told(key, block=block_name(trace, block), loads=loads, **values))
+        lines.append(message(key, block=block_name(trace, block), loads=loads, **values))
     shared = uses_per_value(trace.events)
     if len(shared) == 1:
-        lines.append(told("table.reuse", threads=next(iter(shared))))
+        lines.append(message("table.reuse", threads=next(iter(shared))))
     elif shared:
-        parts = ", ".join(told("table.reuse.part", values=values, threads=n) for n, values in shared.items())
-        lines += _wrap(told("table.reuse.many", parts=parts), width)
+        parts = ", ".join(message("table.reuse.part", values=values, threads=n) for n, values in shared.items())
+        lines += wrapped(message("table.reuse.many", parts=parts), width)
     return lines
 
 
-def _findings(trace: Recorded, width: int, language: str) -> list[str]:
-    from tilewise.teaching.trace.findings_text import findings_text, summary
-
+def _findings(trace: TraceData, width: int, language: str) -> list[str]:
     lines = [summary([trace.run], language)]
     if trace.run.faults:
         lines += ["", *findings_text([trace.run], width, lang=language).split("\n")]

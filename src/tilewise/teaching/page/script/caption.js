@@ -72,7 +72,7 @@ function mineOf(run, state, thread) {
   return own.length ? own.join('; ') : say('thread.idle');
 }
 
-// One line a kind, with its threads; the classes give the colours.
+// One line per kind, with its threads; the CSS classes give the colours.
 function kindLines(run, touched, array) {
   const lines = [];
   for (const how of ['loaded', 'filled', 'silent', 'outside']) {
@@ -82,8 +82,8 @@ function kindLines(run, touched, array) {
     const items = those.map((a) => {
       const who = run.threadName(a.thread);
       if (how === 'filled') return who;
-      if (how === 'silent') return `${who} ${cellName(a.array, a.asked)} → ${cellName(a.array, a.reached)}`;
-      return `${who} ${cellName(a.array, a.asked)}`;
+      if (how === 'silent') return `${who} ${cellName(a.array, a.requested)} → ${cellName(a.array, a.reached)}`;
+      return `${who} ${cellName(a.array, a.requested)}`;
     });
     const key = store ? `stored.${how}` : `kinds.${how}`;
     lines.push({ how, text: say(key, { list: list(items), array: array || [...new Set(those.map((a) => a.array))].join(', '), value: number(those[0].value), count: those.length }) });
@@ -97,7 +97,7 @@ function useCaption(run, block, state, thread, values) {
   const sum = state.summed.filter((s) => s.thread === thread).at(-1);
   const operands = [
     ...own.map((u) => `${cellName(u.name, u.cell)} = ${number(u.value)}`),
-    ...bare.map((a) => `${cellName(a.array, a.asked)} = ${number(a.value)}`),
+    ...bare.map((a) => `${cellName(a.array, a.requested)} = ${number(a.value)}`),
   ];
   const inPhase = block.frames.filter((f) => f.stage === 'use' && f.phase === values.phase);
   const step = inPhase.indexOf(state.frame) + 1;
@@ -141,10 +141,10 @@ function storeCaption(run, block, state, thread, values) {
   };
 }
 
-// One access in words; `brief` leaves out who.
+// One access as text; `brief` leaves out the thread.
 function describeAccess(run, a, brief = false) {
   const values = {
-    thread: run.threadName(a.thread), asked: cellName(a.array, a.asked), value: number(a.value),
+    thread: run.threadName(a.thread), asked: cellName(a.array, a.requested), value: number(a.value),
     reached: a.reached ? cellName(a.array, a.reached) : '', target: a.put ? cellName(a.target, a.put) : '',
   };
   const key = a.store ? `did.store.${a.how}` : a.how === 'filled' ? 'did.filled' : `did.${a.how}${a.put ? '' : '.bare'}`;

@@ -1,4 +1,4 @@
-// The toolbar: stepping, phase, block, zoom, what-if toggles, language and theme. Built anew for each language.
+// The toolbar: stepping, phase, block, zoom, what-if toggles, language and theme. Built again for each language.
 
 const ICONS = {
   first: 'M3 3h2.4v12H3zM15 3v12L6 9z', back: 'M12.5 3v12L4.5 9z', play: 'M4.5 2.5v13L15.5 9z',
@@ -46,7 +46,7 @@ function blockPicker(app) {
   return labelled('block', 'control.block', select, note);
 }
 
-// The same kernel at other tile widths, each really run.
+// The same kernel at other tile widths, each one recorded.
 function tilePicker(app) {
   const tiles = settings.scenes.map((scene) => scene.tile).filter((tile) => tile !== null);
   if (!tiles.length) return null;

@@ -1,4 +1,4 @@
-// Counters: this block so far, this block in all, and the whole grid as the engine counted it.
+// Counters: this block so far, this block in all, and the whole grid as the emulator counted it.
 
 function countsOf(run, blockNumber) {
   run.totals ??= new Map();
@@ -11,7 +11,7 @@ function countsOf(run, blockNumber) {
     for (const frame of frames) {
       for (const i of frame.rows) {
         const a = run.access(i);
-        if (a?.store && P && a.array === P.name && inside(P, a.asked)) own += 1;
+        if (a?.store && P && a.array === P.name && inside(P, a.requested)) own += 1;
       }
     }
     run.totals.set(blockNumber, { ...state.counts, without: own * 2 * k });

@@ -1,4 +1,4 @@
-// A lens: one more way to look at the same step. Traffic beside the naive kernel, warps at memory, the roofline.
+// A lens: another view of the same step. Traffic beside the naive kernel, warps at memory, the roofline.
 
 const LENSES = { traffic: drawTraffic, warps: drawWarps, roofline: drawRoofline };
 

@@ -1,4 +1,4 @@
-// The kernel's source with the lines of this frame marked; what stands before the kernel is folded away.
+// The kernel's source with the lines of this frame marked; the text before the kernel is folded.
 
 function buildListing(host, run) {
   const lines = run.trace.source.split('\n');

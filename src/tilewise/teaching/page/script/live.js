@@ -60,7 +60,7 @@ const live = {
         const answer = await (await fetch(`news?known=${this.number}`)).json();
         if (answer.number > this.number) {
           this.number = answer.number;
-          this.wanted += 1; // an answer about an older text that is still to come is not shown
+          this.wanted += 1; // a pending answer about an older text is not shown
           document.getElementById('text').value = answer.text;
           await this.show(answer);
         }
@@ -72,9 +72,9 @@ const live = {
   },
 
   say(sentence, bad) {
-    const said = document.getElementById('said');
-    said.textContent = sentence;
-    said.classList.toggle('bad', bad);
+    const status = document.getElementById('said');
+    status.textContent = sentence;
+    status.classList.toggle('bad', bad);
   },
 
   async show(answer) {
@@ -92,7 +92,7 @@ const live = {
       try { history.replaceState(null, '', this.arrived || '#'); } catch { /* a frame without an address */ }
       await app.follow();
       document.body.classList.remove('unrun');
-      app.show(); // what is measured is there now
+      app.show(); // sizes can be measured now
     } else await app.open();
     const faults = answer.scenes[0].trace.findings.filter((f) => f.severity === 'fault').length;
     this.say(faults ? say('live.faults', { count: faults, ms: answer.milliseconds }) : say('live.fine', { ms: answer.milliseconds }), faults > 0);

@@ -164,7 +164,7 @@ const app = {
       drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
     };
   },
-  // Go where a link says; what it says wrongly is left as it is.
+  // Go to the state of a link; invalid parts are ignored.
   read(place) {
     const { run } = this.panes[0];
     const block = place.block?.length === 2 ? place.block[0] * run.across + place.block[1] : this.panes[0].block;
@@ -221,7 +221,7 @@ async function begin() {
     document.getElementById('panes').textContent = say('error.browser');
     return;
   }
-  document.body.classList.toggle('unrun', Boolean(settings.live)); // its pictures are another kernel's
+  document.body.classList.toggle('unrun', Boolean(settings.live)); // its pictures show another kernel
   await app.follow();
   if (settings.live) live.begin();
   document.addEventListener('keydown', (event) => app.key(event));

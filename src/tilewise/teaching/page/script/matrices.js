@@ -1,6 +1,6 @@
 // Global memory: N above, M to the left, P where a row of M meets a column of N, as on the board.
 
-// How far each matrix is drawn: to its own end, and to what any thread of the run asked for beyond it.
+// How far each matrix is drawn: to its own end, and to what any thread of the run requested beyond it.
 function extents(run) {
   run.extents ??= (() => {
     const size = {};
@@ -23,7 +23,7 @@ function extents(run) {
 
 function grow(size, rows, cols) {
   if (!size) return;
-  const most = 2 * Math.max(size.rows, size.cols) + 32; // a wild index does not blow up the picture
+  const most = 2 * Math.max(size.rows, size.cols) + 32; // limits the picture for an index far outside
   size.rows = Math.max(size.rows, Math.min(rows, most));
   size.cols = Math.max(size.cols, Math.min(cols, most));
 }
@@ -56,7 +56,7 @@ function drawMatrices(host, run, blockNumber, state, view) {
 function bringIntoView(host, { run, state, geometry, cell }, at) {
   const { rows, cols } = geometry.strips;
   const spots = state.touched.map((a) => inMatrix(run, geometry, state, a)).filter((t) => run.roles[t.array])
-    .map((t) => [at[run.roles[t.array]], t.asked]);
+    .map((t) => [at[run.roles[t.array]], t.requested]);
   if (!spots.length) spots.push([at.P, [rows?.[0] ?? 0, cols?.[0] ?? 0]]);
   const middle = (axis) => spots.reduce((sum, [corner, cellAt]) => sum + corner[axis] + (cellAt[1 - axis] + 0.5) * cell, 0) / spots.length;
   host.scrollLeft = middle(0) - host.clientWidth / 2;
@@ -76,11 +76,11 @@ function drawMatrix(role, [x, y], scene) {
   const touched = state.inPhase.map((a) => inMatrix(run, geometry, state, a)).filter((t) => t.array === matrix.name);
   const now = new Set(state.touched);
   for (const t of touched) {
-    const outside = !inside(matrix, t.asked);
-    const [cx, cy] = put(t.asked);
+    const outside = !inside(matrix, t.requested);
+    const [cx, cy] = put(t.requested);
     const mark = marked(cx, cy, cell, t.access.how, now.has(t.access) ? 'now' : 'before');
     if (outside) mark.append(box(cx + 1.5, cy + 1.5, cell - 3, cell - 3, 'ghost'));
-    mark.dataset.asked = cellName(matrix.name, t.asked);
+    mark.dataset.asked = cellName(matrix.name, t.requested);
     mark.append(shape('title', {}, describeAccess(run, t.access)));
     group.append(mark);
   }
@@ -91,7 +91,7 @@ function drawMatrix(role, [x, y], scene) {
     if (t.access.how === 'silent' && now.has(t.access)) {
       const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
       const [ex, ey] = put(t.access.reached);
-      group.append(arrow(middle(put(t.asked)), [ex + 0.8 * cell, ey + 0.2 * cell]));
+      group.append(arrow(middle(put(t.requested)), [ex + 0.8 * cell, ey + 0.2 * cell]));
     }
   }
   group.append(shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`));
@@ -101,13 +101,13 @@ function drawMatrix(role, [x, y], scene) {
 
 const inside = (matrix, [row, col]) => row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols;
 
-// A fill has no cell of its own: it stands where the tile sticks out of the matrix.
+// A fill has no cell of the matrix: it is drawn where the tile sticks out.
 function inMatrix(run, geometry, state, access) {
-  if (access.how !== 'filled') return { access, array: access.array, asked: access.asked };
+  if (access.how !== 'filled') return { access, array: access.array, requested: access.requested };
   const array = geometry.feeds[access.target];
   const origin = geometry.tiles[array]?.[state.frame.phase];
-  if (!origin) return { access, array: '', asked: access.asked };
-  return { access, array, asked: [origin[0] + access.put[0], origin[1] + access.put[1]] };
+  if (!origin) return { access, array: '', requested: access.requested };
+  return { access, array, requested: [origin[0] + access.put[0], origin[1] + access.put[1]] };
 }
 
 function gridLines(x, y, matrix, cell) {

@@ -35,7 +35,7 @@ class Pane {
     else this.story.remove();
   }
 
-  // The block shown here; a run that did not record the wished one shows its first.
+  // The block shown here; a run that did not record the chosen one shows its first.
   get block() {
     return this.run.trace.blocks.includes(this.view.block) ? this.view.block : this.run.trace.blocks[0];
   }

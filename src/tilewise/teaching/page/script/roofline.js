@@ -1,4 +1,4 @@
-// The point on the roofline: steps a byte of global memory, against what a card can do.
+// The point on the roofline: operations per byte of global memory, against the limits of a card.
 
 function drawRoofline(host, run) {
   const { shape: size, counters } = run.trace;
@@ -21,7 +21,7 @@ function drawRoofline(host, run) {
   const point = (value, name) => shape('g', { class: `point ${name}`, 'data-intensity': value.toFixed(4) },
     shape('path', { d: `M${x(value)} ${bottom} V${y(roof(value))}` }),
     shape('circle', { cx: x(value), cy: y(roof(value)), r: 6 }),
-    shape('text', { x: x(value) + 9, y: y(roof(value)) + (name === 'naive' ? 16 : 4) }, say(`roofline.${name}`)));
+    shape('text', { x: x(value) + 9, y: y(roof(value)) + (name === 'naive' ? 16 : 4) }, say(`traffic.${name}`)));
   const ticks = [0.1, 1, 10, 100].map((value) => shape('text', { x: x(value), y: bottom + 14, class: 'tick-text' }, String(value)));
   const text = say('roofline.text', {
     card: card.name, here: number(Number(here.toPrecision(3))), without: number(Number(without.toPrecision(3))), ridge: number(Number(ridge.toPrecision(3))),

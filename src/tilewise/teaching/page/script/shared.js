@@ -1,4 +1,4 @@
-// Shared memory: the block's tiles, cell by cell, with who put the value there and what it held before.
+// Shared memory: the block's tiles, cell by cell, with the thread that wrote the value and the value before it.
 
 function drawShared(host, run, blockNumber, state, view) {
   const { sizes } = run.block(blockNumber).geometry;
@@ -60,7 +60,7 @@ function drawHeld(held, name, x, y, cell, run, now) {
   if (cell >= 9) group.append(...drawValue(number(held.value), former, middle, y + cell * 0.5, cell, wide ? 0.34 : 0.5));
   if (wide) {
     const small = Math.min(11, cell * 0.19);
-    const origin = held.origin ? `${held.origin.array}${held.origin.asked.join(',')}` : say('short.fill');
+    const origin = held.origin ? `${held.origin.array}${held.origin.requested.join(',')}` : say('short.fill');
     group.append(
       shape('text', { x: middle, y: y + small + 3, class: 'origin', 'font-size': small }, origin),
       shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadName(held.thread)}`));

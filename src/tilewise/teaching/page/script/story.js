@@ -1,4 +1,4 @@
-// The story of a cell: who loads it, who uses it, how often; in the recorded blocks, from the events alone.
+// The story of a cell: which threads of the recorded blocks load and use it, and how often.
 
 function storyOf(run, array, row, col) {
   run.stories ??= new Map();
@@ -34,7 +34,7 @@ function readStory(run, array, row, col) {
   return story;
 }
 
-function tellStory(run, role, row, col) {
+function storyText(run, role, row, col) {
   const matrix = run.matrices[role];
   const story = storyOf(run, matrix.name, row, col);
   const name = (w) => say('story.who', { thread: run.threadName(w.thread), block: run.blockName(w.block), phase: w.phase });
@@ -52,9 +52,9 @@ function tellStory(run, role, row, col) {
 
 // Pointing with the mouse, or with the arrow keys while the picture has the focus.
 function attachStories(host, note, pane) {
-  const tell = (role, row, col) => {
+  const show = (role, row, col) => {
     pane.pointed = { role, row, col };
-    clear(note, tellStory(pane.run, role, row, col));
+    clear(note, storyText(pane.run, role, row, col));
     for (const old of host.querySelectorAll('.pointed')) old.remove();
     const { at, cell } = host.layout;
     host.querySelector('svg').append(box(at[role][0] + col * cell, at[role][1] + row * cell, cell, cell, 'pointed'));
@@ -68,7 +68,7 @@ function attachStories(host, note, pane) {
       const { rows, cols } = pane.run.matrices[role];
       const col = Math.floor((spot[0] - host.layout.at[role][0]) / host.layout.cell);
       const row = Math.floor((spot[1] - host.layout.at[role][1]) / host.layout.cell);
-      if (row >= 0 && col >= 0 && row < rows && col < cols) { tell(role, row, col); return; }
+      if (row >= 0 && col >= 0 && row < rows && col < cols) { show(role, row, col); return; }
     }
   });
   host.addEventListener('keydown', (event) => {
@@ -79,8 +79,8 @@ function attachStories(host, note, pane) {
     const from = pane.pointed ?? { role: 'M', row: 0, col: -1 };
     const next = [from.row + move[0], from.col + move[1]];
     const { rows, cols } = pane.run.matrices[from.role];
-    if (next[0] >= 0 && next[1] >= 0 && next[0] < rows && next[1] < cols) tell(from.role, ...next);
-    else tell(...beyond(pane.run, from, move));
+    if (next[0] >= 0 && next[1] >= 0 && next[0] < rows && next[1] < cols) show(from.role, ...next);
+    else show(...beyond(pane.run, from, move));
   });
 }
 

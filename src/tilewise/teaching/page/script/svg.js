@@ -1,4 +1,4 @@
-// Small makers of elements, and the marks that every picture shares.
+// Functions that create elements, and the marks that every picture shares.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -37,7 +37,7 @@ function marked(x, y, size, how, name = '') {
     box(...at, 'tint', corner), box(...at, 'hatch', { ...corner, fill: `url(#hatch-${how})` }));
 }
 
-// From the cell asked for to the cell reached, bent so that it does not hide the row.
+// From the requested cell to the cell reached, bent so that it does not hide the row.
 function arrow(from, to) {
   const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
   const [dx, dy] = [to[0] - from[0], to[1] - from[1]];

@@ -60,16 +60,16 @@ class Run {
     const c = this.columns;
     const kind = c.kind[i];
     if (kind > KIND.STORE) return null;
-    const asked = [c.row[i], c.col[i]];
+    const requested = [c.row[i], c.col[i]];
     const base = { thread: c.thread[i], value: c.value[i], line: c.line[i], store: kind === KIND.STORE };
     if (kind === KIND.FILL) {
-      return { ...base, how: 'filled', array: '', asked, reached: asked, target: this.names[c.array[i]], put: asked };
+      return { ...base, how: 'filled', array: '', requested, reached: requested, target: this.names[c.array[i]], put: requested };
     }
     const reached = c.got_row[i] === null ? null : [c.got_row[i], c.got_col[i]];
-    const how = !reached ? 'outside' : same(reached, asked) ? 'loaded' : 'silent';
+    const how = !reached ? 'outside' : same(reached, requested) ? 'loaded' : 'silent';
     const goes = c.to_array[i] >= 0 && c.to_row[i] !== null;
     return {
-      ...base, how, asked, reached,
+      ...base, how, requested, reached,
       array: this.names[c.array[i]],
       target: goes ? this.names[c.to_array[i]] : '',
       put: goes ? [c.to_row[i], c.to_col[i]] : null,
@@ -90,15 +90,15 @@ function geometryOf(run, block) {
       if (!a) continue;
       if (a.array) {
         const e = (extent[a.array] ??= { rows: 0, cols: 0, top: Infinity, left: Infinity });
-        e.rows = Math.max(e.rows, a.asked[0] + 1); e.cols = Math.max(e.cols, a.asked[1] + 1);
-        e.top = Math.min(e.top, a.asked[0]); e.left = Math.min(e.left, a.asked[1]);
+        e.rows = Math.max(e.rows, a.requested[0] + 1); e.cols = Math.max(e.cols, a.requested[1] + 1);
+        e.top = Math.min(e.top, a.requested[0]); e.left = Math.min(e.left, a.requested[1]);
       }
       if (!a.put) continue;
       const size = (sizes[a.target] ??= [0, 0]);
       size[0] = Math.max(size[0], a.put[0] + 1); size[1] = Math.max(size[1], a.put[1] + 1);
       if (a.array) {
         feeds[a.target] ??= a.array;
-        (tiles[a.array] ??= {})[frame.phase] ??= [a.asked[0] - a.put[0], a.asked[1] - a.put[1]];
+        (tiles[a.array] ??= {})[frame.phase] ??= [a.requested[0] - a.put[0], a.requested[1] - a.put[1]];
       }
     }
   }

@@ -1,7 +1,7 @@
 // Naive beside tiled: what has been loaded from global memory up to this step, and what a kernel without tiles, where
 // every product loads both of its factors, would have loaded for the same products.
 
-// Products of elements that both exist, by frame: fills and cells outside are nobody's load.
+// Products of elements that both exist, by frame: fills and cells outside are no loads.
 function productsUpTo(run, blockNumber, index) {
   run.products ??= new Map();
   if (!run.products.has(blockNumber)) run.products.set(blockNumber, countProducts(run, blockNumber));

@@ -39,26 +39,26 @@ function drawWarps(host, run, blockNumber, state) {
 
 // One row of lanes above, the sectors or banks they reach below, a line for each; a place reached twice is red.
 function drawRequest(run, { kind, name, warps }) {
-  const [warp, asked] = [...warps.entries()][0];
+  const [warp, requests] = [...warps.entries()][0];
   const bytes = elementBytes(run);
   const shared = kind === 'use';
   const per = shared ? 1 : SECTOR / bytes;
   const places = shared
     ? Array.from({ length: BANKS }, (_, bank) => bank)
-    : [...new Set(asked.map((a) => Math.floor(a.word / per)))].sort((a, b) => a - b);
+    : [...new Set(requests.map((a) => Math.floor(a.word / per)))].sort((a, b) => a - b);
   const placeOf = (a) => (shared ? ((a.word * bytes) / 4) % BANKS : places.indexOf(Math.floor(a.word / per)));
-  const words = new Map();
-  for (const a of asked) words.set(placeOf(a), (words.get(placeOf(a)) ?? new Set()).add(a.word));
-  const passes = Math.max(...[...words.values()].map((set) => set.size));
+  const elements = new Map();
+  for (const a of requests) elements.set(placeOf(a), (elements.get(placeOf(a)) ?? new Set()).add(a.word));
+  const passes = Math.max(...[...elements.values()].map((set) => set.size));
   const width = 330; const lane = width / LANES; const step = width / Math.max(1, places.length);
-  const busy = new Set(asked.map((a) => a.lane));
+  const busy = new Set(requests.map((a) => a.lane));
   const lanes = Array.from({ length: LANES }, (_, i) => box(i * lane + 0.7, 2, lane - 1.4, 10, busy.has(i) ? 'lane busy' : 'lane'));
-  const lines = asked.map((a) => shape('path', {
-    d: `M${(a.lane + 0.5) * lane} 13 L${(placeOf(a) + 0.5) * step} 33`, class: shared && words.get(placeOf(a)).size > 1 ? 'wire bad' : 'wire',
+  const lines = requests.map((a) => shape('path', {
+    d: `M${(a.lane + 0.5) * lane} 13 L${(placeOf(a) + 0.5) * step} 33`, class: shared && elements.get(placeOf(a)).size > 1 ? 'wire bad' : 'wire',
   }));
   const boxes = places.map((_, i) => box(i * step + 0.7, 34, Math.min(step, width) - 1.4, 11,
-    `place ${words.has(i) ? (shared && words.get(i).size > 1 ? 'bad' : 'busy') : ''}`));
-  const least = shared ? 1 : Math.ceil(new Set(asked.map((a) => a.word)).size / per);
+    `place ${elements.has(i) ? (shared && elements.get(i).size > 1 ? 'bad' : 'busy') : ''}`));
+  const least = shared ? 1 : Math.ceil(new Set(requests.map((a) => a.word)).size / per);
   const count = shared ? passes : places.length;
   const text = say(shared ? 'warps.use' : `warps.${kind}`, { name, warp, lanes: busy.size, count, least });
   return html('figure', { class: `request ${count > least ? 'dear' : 'cheap'}`, 'data-request': kind, 'data-count': count, 'data-least': least },

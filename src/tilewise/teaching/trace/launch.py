@@ -1,24 +1,69 @@
-"""One launch: as it is asked for, and the `Run` that came of it."""
+"""One launch of a kernel: its grid and block, and the `Run` that comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import Simulation
-from tilewise.emulator.machine.findings import Severity
+from tilewise.emulator.machine.findings import Basis, Finding, Severity
 from tilewise.errors import UsageError
-from tilewise.teaching.trace.one_run import Run, Shape
 from tilewise.teaching.trace.rungs import RungText
+
+Shape = tuple[int, int, int]
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch: its arguments, its counters and its findings."""
+
+    file: str
+    entry: str
+    shape: Shape | None
+    tile: int | None
+    grid: tuple[int, int, int]  # (x, y, z), as CUDA writes it
+    block: tuple[int, int, int]
+    binding: tuple[str, ...]  # one line per argument: "d_M: M, 3x3 float"
+    supplied: tuple[str, ...]  # names the file did not define and that were supplied: "TILE_WIDTH = 2"
+    counters: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    output: str = ""  # what printf wrote
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # bound arrays after the launch
+    origin: str = "given"  # or "own", as main launches it, or "probe", a shape that finds bugs
+    reading: str = ""  # the other product (transposed, column-major, another semiring) that P is
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """Faults, without those that depend on a launch which the file does not contain."""
+        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is not Basis.UNDECIDED)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "entry": self.entry,
+            "shape": list(self.shape) if self.shape else None,
+            "tile": self.tile,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "binding": list(self.binding),
+            "supplied": list(self.supplied),
+            "counters": dict(self.counters),
+            "findings": [f.to_json() for f in self.findings],
+            "output": self.output,
+            "origin": self.origin,
+            "reading": self.reading,
+        }
 
 
 def launch_for(
     rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
 ) -> tuple[Sequence[int] | None, Sequence[int] | None]:
-    """A rung's blocks cover the part of P that its geometry says; a file has its own launch."""
+    """A rung's grid covers P by the rung's geometry; a file brings its own launch."""
     if rung is None or shape is None:
         return grid, block
     return grid or rung.grid(shape), block or rung.geometry.block

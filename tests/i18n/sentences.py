@@ -1,5 +1,5 @@
-"""Every sentence that simt can say about a program, read from its own source: forms, with a zero byte for what is
-filled in."""
+"""Every sentence that the emulator can report about a program, read from its source: forms, with a zero byte for each
+value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import tilewise
 
 SIMT = Path(tilewise.__file__).parent / "emulator"
-# functions that give a sentence, or a part of one that is said again inside another
+# functions that return a sentence, or a part of one
 GIVERS = {
     "check/wording.py": ("_guard_hint", "_race_hint", "_uninitialised_hint"),
     "check/judge.py": ("_coverage_hint", "terms_missing"),
@@ -23,7 +23,7 @@ FILLED = "\0"
 
 
 def forms(node, scope, spelt=False):
-    """The texts that an expression may be; `spelt`: with local names in an f-string as what they were given."""
+    """The texts that an expression may give; `spelt`: with local names in an f-string replaced by their values."""
     if isinstance(node, ast.Constant):
         return {str(node.value)} if isinstance(node.value, str) else {FILLED}
     if isinstance(node, ast.JoinedStr):
@@ -48,7 +48,7 @@ def forms(node, scope, spelt=False):
 
 
 def _choices(node, scope, spelt):
-    """What stands in the braces of an f-string: one of two words, or anything."""
+    """The value in the braces of an f-string: one of two constants, or any text."""
     if spelt and isinstance(node, ast.Name):
         return forms(node, scope, spelt)
     if isinstance(node, ast.IfExp) and all(isinstance(x, ast.Constant) for x in (node.body, node.orelse)):
@@ -57,7 +57,7 @@ def _choices(node, scope, spelt):
 
 
 def assigned(function):
-    """Local names and everything that they are given."""
+    """Local names and everything assigned to them."""
     out = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -68,8 +68,8 @@ def assigned(function):
     return out
 
 
-def said_in(function, giver, kernel):
-    """The sentences of a function: what it hands to `faults.add`, notes, ends of programs, and hints."""
+def sentences_in(function, giver, kernel):
+    """The sentences of a function: arguments of `faults.add`, notes, ends of programs, and hints."""
     scope = assigned(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
@@ -96,7 +96,7 @@ REFUSERS = ("error", "refuse", "refused", "KernelError", "fail", "unsupported")
 
 
 def every_refusal():
-    """The same of what is said about CUDA C that is not understood."""
+    """The same for CUDA C that is refused."""
     for path in sorted([*(SIMT / "frontend").rglob("*.py"), *(SIMT / "compile").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in REFUSERS:
@@ -107,7 +107,7 @@ def every_refusal():
 
 
 def every_sentence():
-    """(where it stands, its forms, its forms with local names spelt), of every sentence in check/ and host/."""
+    """(place, forms, forms with local names spelt out) of every sentence in check/ and host/."""
     for path in sorted([*(SIMT / "check").rglob("*.py"), *(SIMT / "host").rglob("*.py")]):
         inside = path.relative_to(SIMT).as_posix()
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -115,14 +115,14 @@ def every_sentence():
                 continue
             scope = assigned(function)
             giver = function.name in GIVERS.get(inside, ())
-            for node, line in said_in(function, giver, inside.startswith("check/")):
-                plain, spelt = (
+            for node, line in sentences_in(function, giver, inside.startswith("check/")):
+                plain, spelt_out = (
                     {
                         f
-                        for f in forms(node, scope, way)
+                        for f in forms(node, scope, spelt)
                         if (f[:1].isalnum() or f[:1] == FILLED) and any(c.isalpha() for c in f)
                     }
-                    for way in (False, True)
+                    for spelt in (False, True)
                 )
                 if plain:
-                    yield f"{inside}:{line}", plain, spelt
+                    yield f"{inside}:{line}", plain, spelt_out

@@ -1,10 +1,10 @@
-// Words: every sentence comes from the language files; numbers and names are set into them.
+// Messages: every sentence comes from the language files, with numbers and names filled in.
 
 const settings = JSON.parse(document.getElementById('settings').textContent);
 let language = settings.lang;
 
 function say(key, values = {}) {
-  const sentence = settings.words[language][key] ?? settings.words.en[key];
+  const sentence = settings.messages[language][key] ?? settings.messages.en[key];
   if (sentence === undefined) throw new Error(`no sentence for ${key}`);
   return sentence.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? values[name] : whole));
 }

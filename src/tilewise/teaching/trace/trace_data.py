@@ -1,4 +1,4 @@
-"""A launch with everything its threads did: what every view is drawn from."""
+"""A launch with everything its threads did: the data that texts, pages and pictures show."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from tilewise.emulator.machine.events import Events
 from tilewise.emulator.machine.findings import Finding
-from tilewise.teaching.trace.one_run import SCHEMA, Run
+from tilewise.teaching.trace.launch import SCHEMA, Run
 from tilewise.teaching.trace.strict_json import strict
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """M, N or P of a launch: its name in `Recorded.names`, and what it held afterwards (the launch changes only P)."""
+    """M, N or P of a launch: its name in `TraceData.names`, its values after the launch (which changes only P)."""
 
     name: str
     values: np.ndarray = field(repr=False)
@@ -28,17 +28,17 @@ class Matrix:
 
 
 @dataclass(frozen=True, repr=False)
-class Recorded:
+class TraceData:
     """A launch with its events. `names` are the arrays and registers that the event columns number."""
 
     run: Run
     events: Events
     names: tuple[str, ...]
     blocks: tuple[int, ...]  # linear numbers of the blocks recorded
-    source: str = ""  # the text that ran; events name its lines
+    source: str = ""  # the text that ran; events refer to its line numbers
     matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
     shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shared arrays as they are declared
-    failing: Recorded | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
+    failing: TraceData | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
     wrong: tuple[tuple[int, int], ...] = ()  # of a failing order: the cells of P that are not the product
 
     @property
@@ -55,7 +55,7 @@ class Recorded:
         return int(self.events.phase.max()) + 1 if len(self.events) else 0
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, versioned; what views are drawn from. Every reader of JSON takes it: see `strict_json`."""
+        """Everything, versioned; numbers that JSON lacks as in `strict_json`."""
         made = {
             "schema": SCHEMA,
             **self.run.to_json(),
