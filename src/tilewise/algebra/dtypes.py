@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from tilewise.algebra.names import DTypeName
 from tilewise.errors import DtypeError
 
 
@@ -61,28 +62,15 @@ class DType:
         return self.name
 
 
-DTYPES: dict[str, DType] = {
-    d.name: d
-    for d in (
-        DType("bool", "b", 1),
-        DType("int8", "i", 1),
-        DType("int16", "i", 2),
-        DType("int32", "i", 4),
-        DType("int64", "i", 8),
-        DType("uint8", "u", 1),
-        DType("uint16", "u", 2),
-        DType("uint32", "u", 4),
-        DType("uint64", "u", 8),
-        DType("float16", "f", 2),
-        DType("bfloat16", "f", 2),
-        DType("float32", "f", 4),
-        DType("float64", "f", 8),
-        DType("longdouble", "f", np.dtype(np.longdouble).itemsize),
-        DType("complex64", "c", 8),
-        DType("complex128", "c", 16),
-        DType("clongdouble", "c", np.dtype(np.clongdouble).itemsize),
-    )
-}
+def _number(name: str) -> DType:
+    """The DType of a name; bfloat16, which NumPy lacks, without loading ml_dtypes."""
+    if name == "bfloat16":
+        return DType(name, "f", 2)
+    known = np.dtype(name)
+    return DType(name, known.kind, known.itemsize)
+
+
+DTYPES: dict[str, DType] = {name: _number(name) for name in get_args(DTypeName)}
 
 
 # What matrices may lie in but no sum is kept in: they are multiplied as float32, or as the dtype asked for.

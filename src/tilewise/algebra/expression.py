@@ -16,18 +16,13 @@ from tilewise.errors import AlgebraError, DtypeError
 
 Number = bool | int | float | complex
 
-TRUTHS = ("lt", "le", "gt", "ge", "eq", "ne", "or", "and", "not")
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+LOGIC = ("or", "and", "not")
+TRUTHS = (*COMPARISONS, *LOGIC)
 ORDERED = ("lt", "le", "gt", "ge", "min", "max")
 BITWISE = {"bit_or": "|", "bit_and": "&", "bit_xor": "^", "invert": "~"}
 WHOLE = {"mod": "%", "floordiv": "//", "shl": "<<", "shr": ">>"}
 FLOATING = ("div", "exp", "log", "log1p", "sqrt", "logaddexp")
-ARITY = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "logaddexp"), 2),
-    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "or", "and"), 2),
-    **dict.fromkeys(("bit_or", "bit_and", "bit_xor", *WHOLE), 2),
-    **dict.fromkeys(("neg", "abs", "invert", "exp", "log", "log1p", "sqrt", "not"), 1),
-    "where": 3,
-}
 
 # NumPy's ufuncs that mean what an operation here means; min and max skip NaN, so only fmin and fmax qualify.
 UFUNCS = {
@@ -38,6 +33,8 @@ UFUNCS = {
     "remainder": "mod", "floor_divide": "floordiv", "left_shift": "shl", "right_shift": "shr",
     "not_equal": "ne", "logical_or": "or", "logical_and": "and", "logical_not": "not",
 }  # fmt: skip
+UNARY = ("neg", "abs", "invert", "exp", "log", "log1p", "sqrt", "not")
+ARITY = {op: 1 if op in UNARY else 2 for op in UFUNCS.values()} | {"where": 3}
 
 
 class Expression:
@@ -87,6 +84,11 @@ class Apply(Expression):
         return f"{self.op}({', '.join(map(repr, self.args))})"
 
 
+def _operator(op: str) -> tuple[Callable[[Symbol, Any], Symbol], Callable[[Symbol, Any], Symbol]]:
+    """The methods for `self op other` and `other op self`."""
+    return lambda self, other: apply(op, self, other), lambda self, other: apply(op, other, self)
+
+
 class Symbol:
     """A value while a function is being traced. Its operators build a larger tree."""
 
@@ -96,29 +98,18 @@ class Symbol:
     def __init__(self, tree: Expression) -> None:
         self.tree = tree
 
-    def __add__(self, other: Any) -> Symbol:
-        return apply("add", self, other)
-
-    def __radd__(self, other: Any) -> Symbol:
-        return apply("add", other, self)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return apply("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return apply("sub", other, self)
-
-    def __mul__(self, other: Any) -> Symbol:
-        return apply("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Symbol:
-        return apply("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return apply("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return apply("div", other, self)
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("div")
+    __floordiv__, __rfloordiv__ = _operator("floordiv")
+    __mod__, __rmod__ = _operator("mod")
+    __lshift__, __rlshift__ = _operator("shl")
+    __rshift__, __rrshift__ = _operator("shr")
+    __xor__, __rxor__ = _operator("bit_xor")
+    __lt__, __gt__ = _operator("lt")[0], _operator("gt")[0]
+    __le__, __ge__ = _operator("le")[0], _operator("ge")[0]
+    __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]  # type: ignore[assignment]
 
     def __neg__(self) -> Symbol:
         if isinstance(self.tree, Extreme):
@@ -127,6 +118,9 @@ class Symbol:
 
     def __abs__(self) -> Symbol:
         return apply("abs", self)
+
+    def __invert__(self) -> Symbol:
+        return apply("not" if is_truth(self.tree) else "invert", self)
 
     def __or__(self, other: Any) -> Symbol:
         return _bits("or", self, other)
@@ -140,57 +134,6 @@ class Symbol:
     def __rand__(self, other: Any) -> Symbol:
         return _bits("and", other, self)
 
-    def __xor__(self, other: Any) -> Symbol:
-        return apply("bit_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Symbol:
-        return apply("bit_xor", other, self)
-
-    def __invert__(self) -> Symbol:
-        return apply("not" if is_truth(self.tree) else "invert", self)
-
-    def __mod__(self, other: Any) -> Symbol:
-        return apply("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Symbol:
-        return apply("mod", other, self)
-
-    def __floordiv__(self, other: Any) -> Symbol:
-        return apply("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Symbol:
-        return apply("floordiv", other, self)
-
-    def __lshift__(self, other: Any) -> Symbol:
-        return apply("shl", self, other)
-
-    def __rlshift__(self, other: Any) -> Symbol:
-        return apply("shl", other, self)
-
-    def __rshift__(self, other: Any) -> Symbol:
-        return apply("shr", self, other)
-
-    def __rrshift__(self, other: Any) -> Symbol:
-        return apply("shr", other, self)
-
-    def __lt__(self, other: Any) -> Symbol:
-        return apply("lt", self, other)
-
-    def __le__(self, other: Any) -> Symbol:
-        return apply("le", self, other)
-
-    def __gt__(self, other: Any) -> Symbol:
-        return apply("gt", self, other)
-
-    def __ge__(self, other: Any) -> Symbol:
-        return apply("ge", self, other)
-
-    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
-        return apply("eq", self, other)
-
-    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
-        return apply("ne", self, other)
-
     def __bool__(self) -> NoReturn:
         raise AlgebraError(
             "a semiring's function cannot branch on a value (if, and, or, min(), max()): "
@@ -203,17 +146,7 @@ class Symbol:
             "write tw.exp, tw.log, tw.log1p, tw.sqrt, tw.absolute, or + − * / and comparisons"
         )
 
-    def __float__(self) -> NoReturn:
-        self._not_a_number()
-
-    def __int__(self) -> NoReturn:
-        self._not_a_number()
-
-    def __index__(self) -> NoReturn:
-        self._not_a_number()
-
-    def __complex__(self) -> NoReturn:
-        self._not_a_number()
+    __float__ = __int__ = __index__ = __complex__ = _not_a_number
 
     def __pow__(self, _other: Any) -> NoReturn:
         raise AlgebraError("** cannot be traced: write x * x, or tw.exp(tw.log(x) * p)")
@@ -294,6 +227,11 @@ def constant_over(node: Expression, dtype: DType) -> Number:
 def is_truth(node: Expression) -> bool:
     """Whether a node yields true or false rather than a value."""
     return isinstance(node, Apply) and node.op in TRUTHS
+
+
+def is_plain(tree: Expression, op: str) -> bool:
+    """Whether a tree is one operation of x and y, in either order."""
+    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
 
 
 def check_types(node: Expression, dtype: DType) -> None:

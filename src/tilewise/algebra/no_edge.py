@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.algebra.expression import Apply, Expression, Extreme, Variable
+from tilewise.algebra.expression import Extreme, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
@@ -94,22 +94,18 @@ def _lying_alike(X: Array) -> Array:
 def no_edge_of(algebra: Algebra) -> NoEdge | None:
     """What "no edge" is over this algebra, where it needs a stand-in: sums of integers under min or max."""
     dtype, ring = algebra.partial, algebra.semiring
-    if not dtype.is_integer or not isinstance(ring.zero, Extreme) or not _is(ring.mul, "add"):
+    if not dtype.is_integer or not isinstance(ring.zero, Extreme) or not is_plain(ring.mul, "add"):
         return None
-    if _is(ring.add, "min") and ring.zero.which == "largest":
+    if is_plain(ring.add, "min") and ring.zero.which == "largest":
         top = int(dtype.largest())
         inside = top // 2
         heaviest = (inside - 1) // 3 if dtype.kind == "i" else (inside - 1) // 2
         return NoEdge(dtype, top, inside, -heaviest if dtype.kind == "i" else 0, heaviest)
-    if _is(ring.add, "max") and ring.zero.which == "smallest" and dtype.kind == "i":
+    if is_plain(ring.add, "max") and ring.zero.which == "smallest" and dtype.kind == "i":
         inside = -(int(dtype.largest()) // 2)
         heaviest = (-inside - 1) // 3
         return NoEdge(dtype, int(dtype.smallest()), inside, -heaviest, heaviest)
     return None  # unsigned max_plus: its zero is 0, a weight like others
-
-
-def _is(tree: Expression, op: str) -> bool:
-    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
 
 
 def around(

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import (
+    COMPARISONS,
+    LOGIC,
     Apply,
     Expression,
     Number,
@@ -22,8 +24,6 @@ from tilewise.algebra.expression import (
 from tilewise.errors import DtypeError
 
 TRUTH = DTYPES["bool"]
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-LOGIC = ("and", "or", "not")
 
 
 @dataclass(frozen=True)

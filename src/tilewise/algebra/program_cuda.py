@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.expression import Apply, Number, Variable
+from tilewise.algebra.expression import COMPARISONS, Apply, Number, Variable
 from tilewise.algebra.program import Program, run, step_of, typed
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, cuda_expression, literal
 from tilewise.errors import DtypeError
 
 LARGEST = 16  # bytes of a value: what one copy to shared memory takes
-INFIX = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 PLAIN = ("add", "sub", "mul", "div", "neg", "bit_or", "bit_and", "bit_xor", "invert", "exp", "log", "log1p", "sqrt")
 
 
@@ -40,7 +39,7 @@ class Statements:
         return self._put(c_name(dtype), cuda_expression(tree, dtype, dict(zip("xy", args, strict=False))))
 
     def compare(self, op: str, dtype: DType, a: str, b: str) -> str:
-        return self._put("bool", f"{a} {INFIX[op]} {b}")
+        return self._put("bool", f"{a} {COMPARISONS[op]} {b}")
 
     def logic(self, op: str, args: list[str]) -> str:
         return self._put("bool", {"and": "{0} && {1}", "or": "{0} || {1}", "not": "!{0}"}[op].format(*args))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Apply, Number, Variable
+from tilewise.algebra.program import TRUTH
 from tilewise.algebra.to_llvm import Renderer, Writer, constant, scalar_kind, splat, vector
 
 
@@ -21,33 +22,29 @@ class Registers:
     def _kind(self, dtype: DType) -> str:
         return vector(scalar_kind(dtype), self.lanes)
 
+    def _renderer(self, dtype: DType) -> Renderer:
+        return Renderer(self.writer, dtype, self.lanes)
+
     def operate(self, op: str, dtype: DType, args: list[str]) -> str:
         if op in ("min", "max"):
             return self.select(dtype, self.compare("lt" if op == "min" else "gt", dtype, *args), *args)
         if dtype.kind == "f" and op in ("add", "sub", "mul"):
             return self.writer.op(f"f{op} contract {self._kind(dtype)} {args[0]}, {args[1]}")
         tree = Apply(op, (Variable("x"), Variable("y"))[: len(args)])
-        return Renderer(self.writer, dtype, self.lanes).value(tree, (args[0],), (args[-1],))[0]
+        return self._renderer(dtype).value(tree, (args[0],), (args[-1],))[0]
 
     def compare(self, op: str, dtype: DType, a: str, b: str) -> str:
-        if dtype.kind == "f":
-            code = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}[op]
-            return self.writer.op(f"fcmp {code} {self._kind(dtype)} {a}, {b}")
-        sign = "" if op in ("eq", "ne") else "s" if dtype.kind == "i" else "u"
-        return self.writer.op(f"icmp {sign}{op} {self._kind(dtype)} {a}, {b}")
+        return self._renderer(dtype).compare(op, (a,), (b,))
 
     def logic(self, op: str, args: list[str]) -> str:
-        if op == "not":
-            return self.writer.op(f"xor {self.mask} {args[0]}, {splat('true', 'i1', self.lanes)}")
-        return self.writer.op(f"{op} {self.mask} {args[0]}, {args[1]}")
+        return self._renderer(TRUTH).logic(op, args, self.mask)
 
     def select(self, dtype: DType, truth: str, a: str, b: str) -> str:
         kind = self._kind(dtype)
         return self.writer.op(f"select {self.mask} {truth}, {kind} {a}, {kind} {b}")
 
     def number(self, truth: str, dtype: DType) -> str:
-        how = "uitofp" if dtype.kind == "f" else "zext"
-        return self.writer.op(f"{how} {self.mask} {truth} to {self._kind(dtype)}")
+        return self._renderer(dtype).number((truth,))[0]
 
     def truth(self, value: str, dtype: DType) -> str:
-        return self.compare("ne", dtype, value, self.constant(0, dtype))
+        return self._renderer(dtype).nonzero((value,))

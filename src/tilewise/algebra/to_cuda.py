@@ -13,6 +13,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import (
     BITWISE,
+    COMPARISONS,
     Apply,
     Constant,
     Expression,
@@ -161,20 +162,7 @@ def cuda_expression(tree: Expression, dtype: DType, names: Mapping[str, str] | N
     return _floating(tree.op, args, dtype)
 
 
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
-
-
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"} | COMPARISONS
 WHOLE_OF = {"mod": "modulo_of", "floordiv": "floor_divide_of", "shl": "shift_left_of", "shr": "shift_right_of"}
 
 

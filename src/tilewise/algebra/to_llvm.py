@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.algebra.expression import Apply, Constant, Expression, Extreme, Number, Variable, constant_over
+from tilewise.algebra.expression import (
+    COMPARISONS,
+    LOGIC,
+    Apply,
+    Constant,
+    Expression,
+    Extreme,
+    Number,
+    Variable,
+    constant_over,
+    is_plain,
+)
 from tilewise.algebra.llvm_softplus import LN2, softplus
 from tilewise.algebra.llvm_whole import whole_numbers
 from tilewise.errors import DtypeError
@@ -97,11 +107,11 @@ class Renderer:
     def value(self, tree: Expression, x: Value, y: Value, clean: str = "") -> Value:
         """The tree of x and y as a number; `clean` names the variables that never hold NaN."""
         truth, value = self._node(tree, x, y, clean)
-        return self._number(value) if truth else value
+        return self.number(value) if truth else value
 
     def accumulate(self, add: Expression, mul: Expression, total: Value, x: Value, y: Value) -> Value:
         """add(total, mul(x, y)), the step every product is made of; a sum of products becomes a fused multiply-add."""
-        if _plain(add, "add") and _plain(mul, "mul"):
+        if is_plain(add, "add") and is_plain(mul, "mul"):
             if self.dtype.kind == "f":
                 return (self._fma(x[0], y[0], total[0]),)
             if self.dtype.kind == "c":
@@ -130,20 +140,20 @@ class Renderer:
         assert isinstance(tree, Apply)
         parts = [self._node(arg, x, y, clean) for arg in tree.args]
         op = self.writer.op
-        if tree.op in ("and", "or", "not"):
+        if tree.op in LOGIC:
             if self.dtype.kind == "b" and not any(truth for truth, _ in parts):
-                return False, (self._logic(tree.op, [value[0] for _, value in parts], self.type),)
-            return True, (self._logic(tree.op, [self._truth(p) for p in parts], self.mask),)
+                return False, (self.logic(tree.op, [value[0] for _, value in parts], self.type),)
+            return True, (self.logic(tree.op, [self._truth(p) for p in parts], self.mask),)
         if tree.op == "where":
             condition = self._truth(parts[0])
-            yes, no = (self._number(v) if truth else v for truth, v in parts[1:])
+            yes, no = (self.number(v) if truth else v for truth, v in parts[1:])
             pairs = zip(yes, no, strict=True)
             return False, tuple(
                 op(f"select {self.mask} {condition}, {self.type} {a}, {self.type} {b}") for a, b in pairs
             )
-        numbers = [self._number(value) if truth else value for truth, value in parts]
-        if tree.op in ("lt", "le", "gt", "ge", "eq", "ne"):
-            return True, (self._compare(tree.op, *numbers),)
+        numbers = [self.number(value) if truth else value for truth, value in parts]
+        if tree.op in COMPARISONS:
+            return True, (self.compare(tree.op, *numbers),)
         if self.dtype.kind == "c":
             return False, self._complex(tree.op, numbers)
         names = [value[0] for value in numbers]
@@ -155,7 +165,7 @@ class Renderer:
         quiet = all(known[i] or never_signals(arg, clean) for i, arg in enumerate(tree.args))
         return False, (self._floating(tree.op, names, known, quiet),)
 
-    def _number(self, truth: Value) -> Value:
+    def number(self, truth: Value) -> Value:
         """A truth as 0 or 1 of the dtype."""
         op = self.writer.op
         if self.dtype.kind in "fc":
@@ -174,17 +184,17 @@ class Renderer:
         found = [self.writer.op(f"{compare} {self.type} {v}, {zero}") for v in value]
         return found[0] if len(found) == 1 else self.writer.op(f"or {self.mask} {found[0]}, {found[1]}")
 
-    def _logic(self, name: str, args: list[str], kind: str) -> str:
+    def logic(self, name: str, args: list[str], kind: str) -> str:
         one = "true" if kind.endswith(("i1", "i1>")) else "1"
         element = "i1" if one == "true" else "i8"
         if name == "not":
             return self.writer.op(f"xor {kind} {args[0]}, {splat(one, element, self.lanes)}")
         return self.writer.op(f"{name} {kind} {args[0]}, {args[1]}")
 
-    def _compare(self, name: str, a: Value, b: Value) -> str:
+    def compare(self, name: str, a: Value, b: Value) -> str:
         op = self.writer.op
         if self.dtype.kind in "fc":
-            code = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}[name]
+            code = "une" if name == "ne" else f"o{name}"
             found = [op(f"fcmp {code} {self.type} {p}, {q}") for p, q in zip(a, b, strict=True)]
             if len(found) == 2:
                 return op(f"{'and' if name == 'eq' else 'or'} {self.mask} {found[0]}, {found[1]}")
@@ -290,12 +300,6 @@ class Renderer:
         raise DtypeError(f"the cpu engine has no kernel for {name} of {self.dtype}: it runs in the reference engine")
 
 
-@lru_cache(maxsize=256)
-def _plain(tree: Expression, name: str) -> bool:
-    """Whether a tree is just one operation of x and y."""
-    return isinstance(tree, Apply) and tree.op == name and set(tree.args) == {Variable("x"), Variable("y")}
-
-
 def _never_nan(tree: Expression, clean: str) -> bool:
     if isinstance(tree, Variable):
         return tree.name in clean
@@ -311,11 +315,8 @@ def never_signals(tree: Expression, clean: str = "") -> bool:
 
 def commutes(mul: Expression) -> bool:
     """Whether mul(x, y) is mul(y, x) by its form, so that a transposed product needs no kernel of its own."""
-    return (
-        isinstance(mul, Apply)
-        and mul.op in ("add", "mul", "min", "max", "and", "or", "logaddexp", "bit_or", "bit_and", "bit_xor")
-        and (set(mul.args) == {Variable("x"), Variable("y")})
-    )
+    commuting = ("add", "mul", "min", "max", "and", "or", "logaddexp", "bit_or", "bit_and", "bit_xor")
+    return any(is_plain(mul, op) for op in commuting)
 
 
 def exchanged(tree: Expression) -> Expression:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import (
+    UFUNCS,
     Apply,
     Constant,
     Expression,
@@ -23,14 +24,7 @@ from tilewise.algebra.expression import (
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Array]  # (x, y, out=None) -> out
 
-_SAME = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.absolute,
-    "exp": np.exp, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "logaddexp": np.logaddexp,
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-    "bit_or": np.bitwise_or, "bit_and": np.bitwise_and, "bit_xor": np.bitwise_xor, "invert": np.invert,
-    "mod": np.remainder, "floordiv": np.floor_divide, "shl": np.left_shift, "shr": np.right_shift,
-    "or": np.logical_or, "and": np.logical_and, "not": np.logical_not,
-}  # fmt: skip
+_UFUNC_OF = {op: getattr(np, name) for name, op in UFUNCS.items()}
 
 
 def ufunc(op: str, dtype: DType) -> Any:
@@ -39,11 +33,9 @@ def ufunc(op: str, dtype: DType) -> Any:
         logical = {"add": np.logical_or, "max": np.logical_or, "mul": np.logical_and, "min": np.logical_and}
         if op in logical:
             return logical[op]
-    if op == "min":
-        return np.fmin if dtype.kind == "f" else np.minimum
-    if op == "max":
-        return np.fmax if dtype.kind == "f" else np.maximum
-    return _SAME[op]
+    if op in ("min", "max") and dtype.kind != "f":
+        return np.minimum if op == "min" else np.maximum
+    return _UFUNC_OF[op]
 
 
 @lru_cache(maxsize=512)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.expression import Apply, Expression, Variable
+from tilewise.algebra.expression import Apply, Expression, is_plain
 from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
 
@@ -91,11 +91,6 @@ def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
 def uses(tree: Expression, ops: tuple[str, ...]) -> bool:
     """Whether any of the operations occurs in the tree."""
     return isinstance(tree, Apply) and (tree.op in ops or any(uses(arg, ops) for arg in tree.args))
-
-
-def is_plain(tree: Expression, op: str) -> bool:
-    """Whether a tree is just one operation of x and y."""
-    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
 
 
 def multiplies(problem: Problem) -> bool:

@@ -14,13 +14,13 @@ from functools import lru_cache
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader, job_of
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
-from tilewise.core.blocking import is_plain
 from tilewise.system.llvm_text import IRFunction, module
 from tilewise.system.timing import least_seconds
 

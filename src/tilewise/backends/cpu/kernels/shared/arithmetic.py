@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.algebra.expression import Apply, Expression, Number, Variable
+from tilewise.algebra.expression import Apply, Expression, Number, Variable, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_llvm import (
     KINDS,
@@ -21,7 +21,7 @@ from tilewise.algebra.to_llvm import (
     vector,
 )
 from tilewise.backends.cpu.runtime.target import Target
-from tilewise.core.blocking import is_heavy, is_plain, register_tile
+from tilewise.core.blocking import is_heavy, register_tile
 from tilewise.system.llvm_text import IRFunction
 
 
