@@ -1,4 +1,4 @@
-"""Every error tilewise raises on purpose. One sentence each: what is wrong, and what would be right."""
+"""Every error that tilewise raises. A message is one sentence: what is wrong, and what would be right."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class TilewiseError(Exception):
 
 
 class UsageError(TilewiseError, ValueError):
-    """An argument that cannot be meant: a tile of 0, a kernel nobody wrote."""
+    """A wrong argument: a tile of 0, an unknown kernel."""
 
 
 class ShapeError(TilewiseError, ValueError):
@@ -38,7 +38,7 @@ class FileError(TilewiseError, OSError):
 
 
 class DeviceError(TilewiseError, RuntimeError):
-    """The device asked for is not there, or the arrays are on another one."""
+    """The requested device is not there, or the arrays are on another one."""
 
     exit_code = 3
 
@@ -50,11 +50,11 @@ class EngineError(TilewiseError, RuntimeError):
 
 
 class OutOfMemoryError(EngineError, MemoryError):
-    """An allocation that does not fit; says how much was asked for and how much there is."""
+    """An allocation that does not fit; the message has the requested and the available bytes."""
 
 
 class TooLargeError(OutOfMemoryError):
-    """What was asked for does not fit, and was refused before anything was allocated: input, not a failure."""
+    """A request that does not fit, refused before anything was allocated: a wrong input, not a failure."""
 
     exit_code = 2
 

@@ -14,7 +14,7 @@ from operands import DTYPES, SEMIRINGS, works
 from seeds import next_seed
 from tilewise.algebra.builtin import ALIASES, find_semiring
 from tilewise.algebra.dtypes import DTYPES as KNOWN
-from tilewise.algebra.semiring import BY_WORD, _over, check_laws, lawful
+from tilewise.algebra.semiring import BY_FINGERPRINT, _over, check_laws, lawful
 from tilewise.algebra.table import dtype_table
 from tilewise.errors import AlgebraError
 
@@ -142,33 +142,33 @@ class TestOnesOwn:
             tw.matmul(np.ones((2, 2), int), np.ones((2, 2), int), semiring=mine)
 
 
-class TestWord:
-    def test_two_alike_have_one_word_and_two_that_differ_have_two(self):
+class TestFingerprint:
+    def test_equal_semirings_share_a_fingerprint_and_different_ones_do_not(self):
         def made(name="own", add=tw.maximum, mul=lambda x, y: x * y, zero=0, **how):
             return tw.Semiring(name, add, mul, zero, **how)
 
         others = [made(), made("other"), made(add=lambda x, y: x + y), made(mul=lambda x, y: x * (y * 2)),
                   made(mul=lambda x, y: x * y * 2), made(mul=lambda x, y: x * y * 2.0), made(zero=tw.smallest),
                   made(pad_m=0, pad_n=0), made(pad_m=0, pad_n=1), made("own' x")]  # fmt: skip
-        assert len({own.word for own in others}) == len(others)
-        assert made().word == others[0].word == copy.deepcopy(others[0]).word
-        assert pickle.loads(pickle.dumps(others[0])).word == others[0].word
+        assert len({own.fingerprint for own in others}) == len(others)
+        assert made().fingerprint == others[0].fingerprint == copy.deepcopy(others[0]).fingerprint
+        assert pickle.loads(pickle.dumps(others[0])).fingerprint == others[0].fingerprint
 
-    def test_it_leads_to_one_of_them_as_long_as_one_lives(self):
+    def test_it_finds_a_semiring_as_long_as_one_lives(self):
         first, second = (tw.Semiring("fleeting", tw.maximum, lambda x, y: x * y * 5, 0) for _ in range(2))
-        word = first.word
+        text = first.fingerprint
         del first
         _over.cache_clear()  # which keeps the last thousand
         gc.collect()
-        assert BY_WORD[word] == second
+        assert BY_FINGERPRINT[text] == second
         del second
         gc.collect()
-        assert word not in BY_WORD
+        assert text not in BY_FINGERPRINT
 
-    def test_parts_that_are_used_again_and_again_are_spelt_once(self):
+    def test_common_subexpressions_are_written_once(self):
         def mul(x, y):
             for _ in range(12):
                 x = x * x
             return x * y
 
-        assert len(tw.Semiring("deep", tw.maximum, mul, 0).word) < 500
+        assert len(tw.Semiring("deep", tw.maximum, mul, 0).fingerprint) < 500

@@ -207,5 +207,5 @@ def test_the_parent_reports_for_a_child_that_cannot(capfd):
 
     assert guarded(["check", "kernel.cu"], used_up) == 4
     errors = capfd.readouterr().err
-    assert "ended without a word" in errors
+    assert "ended without a message" in errors
     assert "2048 MiB were allowed" in errors

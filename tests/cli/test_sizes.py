@@ -22,7 +22,7 @@ def test_a_shape_that_does_not_fit(capsys, arguments):
     assert run(arguments) == 2
     err = capsys.readouterr().err
     assert "of memory, and" in err
-    assert "can be had" in err
+    assert "are available" in err
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_shape_that_does_not_fit(capsys, arguments):
     ],
 )
 def test_a_product_or_a_closure_that_does_not_fit(call):
-    with pytest.raises(TooLargeError, match=r"needs .* of memory, and .* can be had") as caught:
+    with pytest.raises(TooLargeError, match=r"needs .* of memory, and .* are available") as caught:
         call(lambda shape: np.broadcast_to(np.float32(1), shape))
     assert caught.value.exit_code == 2
 
@@ -45,5 +45,5 @@ def test_the_same_of_sparse_matrices():
     sparse = pytest.importorskip("scipy.sparse")
     for weight in (-1.0, 1.0):  # by products, and by search
         W = sparse.coo_array(([weight], ([0], [1])), shape=(10**6, 10**6)).tocsr()
-        with pytest.raises(TooLargeError, match=r"needs .* of memory, and .* can be had"):
+        with pytest.raises(TooLargeError, match=r"needs .* of memory, and .* are available"):
             tw.closure(W)

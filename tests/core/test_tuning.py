@@ -11,15 +11,15 @@ import tilewise.kernels.mma_sync.model as mma_sync
 import tilewise.kernels.wgmma_half.model as wgmma_half
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.core.tuning import CLOSE, Entry, Table, class_of, preferred, slug, table_for, table_of
+from tilewise.core.tuning import CLOSE, TunedClass, TunedTable, class_of, preferred, slug, table_for, table_of
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
 
 
 def tuned_for(problem, way, family=wgmma_half):
-    entry = Entry((problem.m, problem.k, problem.n), way.spec(), 1e-6, "another", 2e-6)
-    return replace(H200, tuned=Table(H200.name, {family.tuning_class(problem): entry}))
+    entry = TunedClass((problem.m, problem.k, problem.n), way.spec(), 1e-6, "another", 2e-6)
+    return replace(H200, tuned=TunedTable(H200.name, {family.tuning_class(problem): entry}))
 
 
 @pytest.mark.parametrize(("dtype", "side", "family"), [("bfloat16", 4096, wgmma_half), ("float64", 1024, mma_sync)])
@@ -42,8 +42,8 @@ def test_a_way_that_hardly_won_decides_nothing():
     timed = sorted((wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200)))
     second = timed[1][2]
     for model_seconds, chosen in ((1.005e-6, timed[0][2]), (1.02e-6, second)):
-        entry = Entry((4096, 4096, 4096), second.spec(), 1e-6, "another", model_seconds)
-        table = Table(H200.name, {wgmma_half.tuning_class(problem): entry})
+        entry = TunedClass((4096, 4096, 4096), second.spec(), 1e-6, "another", model_seconds)
+        table = TunedTable(H200.name, {wgmma_half.tuning_class(problem): entry})
         assert make_plan(problem, replace(H200, tuned=table)).way == chosen
 
 
@@ -79,7 +79,7 @@ def test_classes_hold_neighbours_and_keep_others_apart():
 
 
 def test_a_table_comes_back_from_its_file_and_a_damaged_one_is_left_alone(tmp_path):
-    table = Table("NVIDIA X9", {"a class": Entry((1, 2, 3), "128x64", 1.5e-6, "64x64", 2e-6)})
+    table = TunedTable("NVIDIA X9", {"a class": TunedClass((1, 2, 3), "128x64", 1.5e-6, "64x64", 2e-6)})
     assert table_of(json.loads(json.dumps(table.to_json()))) == table
     path = tmp_path / "tuned" / "x9.json"
     path.parent.mkdir()
@@ -98,6 +98,6 @@ def test_names_of_cards_as_files():
 def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
     timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200))]
-    for table in (None, Table("x", {})):
+    for table in (None, TunedTable("x", {})):
         seconds, way, tuned = preferred(timed, "no such class", table)
         assert (seconds, way, tuned) == (min(timed)[0], min(timed)[2], False)

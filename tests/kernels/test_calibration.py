@@ -13,7 +13,7 @@ import pytest
 from tilewise.bench.random_shapes import draw
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape, row_major
-from tilewise.core.tuning import Line, Table, table_for, table_of
+from tilewise.core.tuning import StackFit, TunedTable, table_for, table_of
 from tilewise.kernels.calibration import Mending, applies, calibrated, classes, with_errors
 from tilewise.kernels.registry import FAMILIES
 from tilewise.planning.choose import make_plan
@@ -37,7 +37,7 @@ def test_a_kernel_that_takes_twice_as_long_is_expected_to():
     seed = int(time.time())
     found = [plan for problem in random_problems(60, seed) for plan in plans(problem)]
     slow = {"plain": 2.0, "wgmma_half": 0.5}
-    table = with_errors(Table("NVIDIA H200", {}), [(p, p.predicted * slow.get(p.kernel, 1.0)) for p in found])
+    table = with_errors(TunedTable("NVIDIA H200", {}), [(p, p.predicted * slow.get(p.kernel, 1.0)) for p in found])
     tuned = replace(H200, tuned=table)
     for plan in found:
         mended = calibrated(replace(plan, machine=tuned)).predicted
@@ -46,7 +46,7 @@ def test_a_kernel_that_takes_twice_as_long_is_expected_to():
 
 
 def test_what_was_not_measured_is_left_alone():
-    table = Table("NVIDIA H200", {}, {"plain float32 high": (1.0, 100), "plain float32 ieee": (1.0, 100)})
+    table = TunedTable("NVIDIA H200", {}, {"plain float32 high": (1.0, 100), "plain float32 ieee": (1.0, 100)})
     tuned = replace(H200, tuned=table)
     for problem in (problem_of_shape(100, 100, 100, semiring="min_plus"), replace(problem_of_shape(9, 9, 9), stack=())):
         plan = make_plan(problem, tuned, "plain")
@@ -86,7 +86,7 @@ def test_stacks_are_mended_by_their_extents():
         return plan.predicted * (2 * max(1.0, 64 / plan.problem.n) ** 0.5 if plan.kernel == "cells" else 1.0)
 
     half = len(found) // 2
-    table = with_errors(Table("NVIDIA H200", {}), [(plan, slow(plan)) for plan in found[:half]])
+    table = with_errors(TunedTable("NVIDIA H200", {}), [(plan, slow(plan)) for plan in found[:half]])
     assert not table.errors
     tuned = replace(H200, tuned=table)
     checked = [plan for plan in found[half:] if f"{plan.kernel} half" in table.stacks]
@@ -104,13 +104,13 @@ def test_stacks_are_mended_by_their_extents():
 
 def test_a_few_stacks_say_nothing():
     many = plans(stacked(1000, 17, 129, 33))
-    table = with_errors(Table("NVIDIA H200", {}), [(plan, 3 * plan.predicted) for plan in many for _ in range(5)])
+    table = with_errors(TunedTable("NVIDIA H200", {}), [(plan, 3 * plan.predicted) for plan in many for _ in range(5)])
     assert not table.stacks
 
 
 def test_tables_of_another_form_of_lines_are_left_alone():
-    document = Table("NVIDIA H200", {}, {}, 0.0, {"cells half": Line((0.5, 1.0), -1.0, 1.0)}).to_json()
-    assert table_of(document).stacks == {"cells half": Line((0.5, 1.0), -1.0, 1.0)}
+    document = TunedTable("NVIDIA H200", {}, {}, 0.0, {"cells half": StackFit((0.5, 1.0), -1.0, 1.0)}).to_json()
+    assert table_of(document).stacks == {"cells half": StackFit((0.5, 1.0), -1.0, 1.0)}
     assert table_of({**document, "stacks": {"cells half": [1.0]}}) is None
     plan = make_plan(stacked(1000, 17, 129, 33), H200, "cells")
     tuned = replace(H200, tuned=table_of(document))

@@ -25,7 +25,7 @@ from tilewise.scale.targets import ArrayTarget
 def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, card_of=ThreadQueues, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")
     problem = problem_of(*sources, semiring)
-    schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
+    schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.transposed for s in sources))
     if cut:
         schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
     P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
@@ -37,10 +37,10 @@ def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "complex64", "bool"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_any_dtype_and_order_streams_right(dtype, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_any_dtype_and_order_streams_right(dtype, transposed):
     M, N = values((700, 517), dtype, 1), values((517, 411), dtype, 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     P, schedule, queues = product(M, N, "plus_times", 400_000)
     assert_product(P, M, N, "plus_times")
     assert schedule.tiles > 1
@@ -98,11 +98,11 @@ def pinned(monkeypatch):
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
-def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
+def test_pinned_pages_are_read_where_they_lie(transposed, most, pinned):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005, most_pages=most)
     assert_product(P, M, N, "plus_times")
     assert len(queues.let_go) == most or most > 3

@@ -19,10 +19,10 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "uint8", "bool",
 
 @pytest.mark.drawn(6)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("turned", [False, True])
-def test_any_dtype_and_order(dtype, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_any_dtype_and_order(dtype, transposed):
     M, N = values((233, 317), dtype, 1), values((317, 211), dtype, 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     assert_product(tw.matmul(M, N, memory=400_000), M, N, "plus_times")
 
 

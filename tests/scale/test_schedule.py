@@ -14,8 +14,9 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.scale import schedule as schedules
 from tilewise.scale.budget import budget
 from tilewise.scale.files import LEAST_TILE
-from tilewise.scale.panels import Ring, phases
+from tilewise.scale.panels import phases
 from tilewise.scale.schedule import Level, make_schedule
+from tilewise.scale.staging import Ring
 
 LEVEL = Level("test", 1e9, 5e8, 1e11)
 

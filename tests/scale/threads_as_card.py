@@ -96,7 +96,7 @@ class ThreadQueues:
     def copy_in(self, host_bytes, address, stream):
         self.queue(stream, lambda: ctypes.memmove(address, host_bytes.ctypes.data, host_bytes.nbytes))
 
-    def copy_lines_in(self, host, pitch, width, count, address, pitch_to, stream):
+    def copy_pitched_in(self, host, pitch, width, count, address, pitch_to, stream):
         inside = any(low <= host and host + (count - 1) * pitch + width <= high for low, high in self.pages)
         assert inside, "a copy that passes from one registration to another"
         self.straight += count

@@ -57,7 +57,7 @@ def test_no_limit_is_none(tmp_path, cgroup):
 def test_the_sentence_has_both_numbers(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda root=None: (100 * 2**20, "the container's limit, memory.max"))
     memory.check_room(10**7, "W.npy")
-    with pytest.raises(TooLargeError, match=r"W.npy needs 90 MB of memory, and 71\.3 MB can be had \(the container's"):
+    with pytest.raises(TooLargeError, match=r"W.npy needs 90 MB of memory, and 71\.3 MB are available \(the container's"):
         memory.check_room(9 * 10**7, "W.npy")
 
 

@@ -1,4 +1,4 @@
-"""The semirings everybody knows, under GraphBLAS's names and under those people use."""
+"""The built-in semirings, under GraphBLAS's names and their aliases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEMIRINGS: dict[str, Semiring] = {
     )
 }
 
-semirings = SEMIRINGS  # as people reach it: tw.semirings["min_plus"]
+semirings = SEMIRINGS  # the public name: tw.semirings["min_plus"]
 ALIASES = {"tropical": "min_plus", "viterbi": "max_plus", "boolean": "lor_land", "log": "logaddexp_plus"}
 
 
@@ -42,13 +42,13 @@ def is_structured_name(name: str) -> bool:
 
 
 def is_plus_times(semiring: Semiring) -> bool:
-    """Whether it adds and multiplies as everybody does, under whatever name."""
+    """Whether it is + and ×, under any name."""
     plain = SEMIRINGS["plus_times"]
     return semiring is plain or (semiring.add, semiring.mul, semiring.zero) == (plain.add, plain.mul, plain.zero)
 
 
 def find_semiring(semiring: str | Semiring) -> Semiring:
-    """A semiring by name, by alias, or one's own."""
+    """A semiring by name or alias; a Semiring is returned unchanged."""
     if isinstance(semiring, Semiring):
         return semiring
     if isinstance(semiring, str):

@@ -1,4 +1,4 @@
-"""The numbers tilewise knows, by name. A name is a plain value that plans, JSON and every engine share."""
+"""The dtypes, by name. Plans, JSON and every backend share these names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DType:
     itemsize: int
 
     def __eq__(self, other: object) -> bool:
-        """There is one of each name, but for copies out of other processes."""
+        """There is one instance of each name, but for unpickled copies."""
         return self is other or (isinstance(other, DType) and self.name == other.name)
 
     def __hash__(self) -> int:
@@ -29,7 +29,7 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; bfloat16 and the 8-bit floats come from ml_dtypes, imported only here and when asked for."""
+        """The NumPy dtype; bfloat16 and the 8-bit floats come from ml_dtypes, imported only here, on first use."""
         if self.name == "bfloat16" or self.name in FLOAT8:
             import ml_dtypes
 
@@ -43,7 +43,7 @@ class DType:
 
     @property
     def partial(self) -> DType:
-        """What partial sums are kept in: half precision adds up in float32, everything else in itself."""
+        """The accumulator's dtype: float32 for half precision, else the dtype itself."""
         return DTYPES["float32"] if self.name in ("float16", "bfloat16") else self
 
     def largest(self) -> int | float | bool:
@@ -73,10 +73,10 @@ def _number(name: str) -> DType:
 DTYPES: dict[str, DType] = {name: _number(name) for name in get_args(DTypeName)}
 
 
-# What matrices may lie in but no sum is kept in: they are multiplied as float32, or as the dtype asked for.
+# Storage dtypes that have no accumulator: they are multiplied as float32, or as the dtype= of the call.
 FLOAT8: dict[str, DType] = {name: DType(name, "f", 1) for name in ("float8_e4m3fn", "float8_e5m2")}
 
-SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}  # as people with cards say
+SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}  # abbreviations
 
 
 @lru_cache(maxsize=256)
@@ -93,7 +93,7 @@ def dtype_of(dtype: np.dtype[Any]) -> DType:
 
 
 def dtype_named(name: str) -> DType:
-    """The DType a person wrote, say on the command line."""
+    """The DType of a name, say from the command line."""
     name = SHORT.get(name, name)
     if name not in DTYPES:
         raise DtypeError(f"dtype {name!r} is not known; known are {', '.join(DTYPES)}")
@@ -101,7 +101,7 @@ def dtype_named(name: str) -> DType:
 
 
 def dtype_given(dtype: Any) -> DType:
-    """What a person passed as `dtype=`: a name, or a dtype of NumPy, ml_dtypes or PyTorch."""
+    """The DType of a `dtype=` argument: a name, or a dtype of NumPy, ml_dtypes or PyTorch."""
     name = SHORT.get(dtype, dtype) if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if name in DTYPES:
         return DTYPES[name]
@@ -113,7 +113,7 @@ def dtype_given(dtype: Any) -> DType:
 
 @lru_cache(maxsize=1024)
 def promote(m: DType, n: DType) -> DType:
-    """The dtype both operands are taken to before they meet, by NumPy's promotion rules."""
+    """The dtype to which both operands are converted, by NumPy's promotion rules."""
     m, n = (DTYPES["float32"] if x.name in FLOAT8 else x for x in (m, n))
     if m == n:
         return m

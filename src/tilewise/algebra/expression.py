@@ -1,8 +1,8 @@
-"""Expression trees: a person's `add` and `mul`, traced once, so that every engine can render them.
+"""Expression trees: `add` and `mul` of a semiring, traced once, so that every backend can render them.
 
-A function of two values is called with two symbols; what it does to them is recorded. Branches cannot be recorded,
-so asking a symbol for its truth, or handing it to `math`, is refused with what to write instead. Trees are frozen
-values (they compare and hash); symbols are the throw-away handles whose operators build them.
+A function of two values is called with two symbols, whose operators record a tree. Branches cannot be recorded, so
+`bool(symbol)` and functions of `math` raise an error that says what to write instead. Trees are frozen values (they
+compare and hash); symbols are temporary.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Variable(Expression):
 
 @dataclass(frozen=True, repr=False)
 class Constant(Expression):
-    """A number written by a person."""
+    """A number in the function."""
 
     value: Number
 
@@ -65,7 +65,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True, repr=False)
 class Extreme(Expression):
-    """`tw.largest` or `tw.smallest`: a constant that every dtype spells in its own way (∞, MAX, True)."""
+    """`tw.largest` or `tw.smallest`: ∞, MAX or True, depending on the dtype."""
 
     which: str
 
@@ -142,7 +142,7 @@ class Symbol:
 
     def _not_a_number(self) -> NoReturn:
         raise AlgebraError(
-            "a semiring's function cannot turn its values into Python numbers (math.exp, int(), float()): "
+            "a semiring's function cannot convert its values to Python numbers (math.exp, int(), float()): "
             "write tw.exp, tw.log, tw.log1p, tw.sqrt, tw.absolute, or + − * / and comparisons"
         )
 
@@ -190,7 +190,7 @@ def _bits(name: str, *args: Any) -> Symbol:
 
 
 def trace(function: Callable[[Any, Any], Any], what: str) -> Expression:
-    """Call `function` once with two symbols and keep what it did to them."""
+    """Call `function` once with two symbols; the tree it records."""
     try:
         return lift(function(Symbol(Variable("x")), Symbol(Variable("y"))))
     except AlgebraError as error:
@@ -257,12 +257,12 @@ def check_types(node: Expression, dtype: DType) -> None:
 
 
 def minimum(a: Any, b: Any) -> Symbol:
-    """The smaller of two values; a NaN gives way to the other, as in C's fmin."""
+    """The smaller of two values; NaN is ignored, as in C's fmin."""
     return apply("min", a, b)
 
 
 def maximum(a: Any, b: Any) -> Symbol:
-    """The larger of two values; a NaN gives way to the other, as in C's fmax."""
+    """The larger of two values; NaN is ignored, as in C's fmax."""
     return apply("max", a, b)
 
 

@@ -1,11 +1,10 @@
-"""log(1 + exp(−d)) for d ≥ 0 as vector instructions: what logaddexp adds to the larger of its operands.
+"""log(1 + exp(−d)) for d ≥ 0 as vector instructions: the term that logaddexp adds to its larger operand.
 
 exp: −d is split into n·ln 2 + r with |r| ≤ ln 2 / 2 and ln 2 in two pieces, the series of exp(r) is cut where its rest
 is below a quarter of the last bit, and n goes straight into the exponent. log: log(1 + u) = 2·atanh(s) with
 s = u / (2 + u) ≤ 1/3, an odd polynomial whose coefficients were found in exact fractions (Chebyshev economisation of
 the series over s² ≤ 1/9; error below 1e-17 for doubles, 1e-9 for floats). logaddexp stays within 5 units in the last
-place of the larger operand (`test_logaddexp_is_right_to_a_few_units_in_the_last_place`); what exp would make a
-subnormal number is 0.
+place of the larger operand (`test_logaddexp_is_right_to_a_few_units_in_the_last_place`); subnormal values of exp are 0.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ LN2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The figures of one precision."""
+class SoftplusConstants:
+    """The constants of one precision."""
 
     bits: int  # of a number
     mantissa: int
@@ -30,12 +29,12 @@ class Plan:
     atanh: tuple[float, ...]  # atanh(s) = s + s³·(a₀ + a₁·s² + …)
 
 
-PLANS = {
-    "double": Plan(64, 52, 13, 0.6931471803691238, 1.9082149292705877e-10, 708.0, (
+CONSTANTS = {
+    "double": SoftplusConstants(64, 52, 13, 0.6931471803691238, 1.9082149292705877e-10, 708.0, (
         0.3333333333333333, 0.20000000000007456, 0.1428571428351453, 0.11111111362409382, 0.09090894546491375,
         0.07692789505129312, 0.06657003641335145, 0.060011469977136564, 0.04397433369474833, 0.08087903454072548,
     )),
-    "float": Plan(32, 23, 7, 0.693145751953125, 1.4286068203094173e-06, 87.0, (
+    "float": SoftplusConstants(32, 23, 7, 0.693145751953125, 1.4286068203094173e-06, 87.0, (
         0.33333333668806814, 0.19999850678147366, 0.14296291707203718, 0.10851657504511722, 0.11619525266245728,
     )),
 }  # fmt: skip
@@ -50,7 +49,7 @@ def softplus(
     number: Callable[[float], str],
 ) -> str:
     """`op` emits an instruction, `fma` a·b + c, `number` writes a constant of `kind` for every lane."""
-    plan, t = PLANS[kind], kind if lanes == 1 else f"<{lanes} x {kind}>"
+    plan, t = CONSTANTS[kind], kind if lanes == 1 else f"<{lanes} x {kind}>"
     ints = f"i{plan.bits}" if lanes == 1 else f"<{lanes} x i{plan.bits}>"
     shift = str(plan.mantissa) if lanes == 1 else f"splat (i{plan.bits} {plan.mantissa})"
     mask = "i1" if lanes == 1 else f"<{lanes} x i1>"

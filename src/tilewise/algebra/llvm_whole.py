@@ -1,7 +1,7 @@
 """// % << >> and ~ of integers as LLVM IR, defined wherever NumPy defines them.
 
 LLVM leaves a division by 0, MIN // −1 and a shift by the width or more undefined, and rounds quotients towards 0, where
-Python rounds them down. Where the divisor or the shift is a number written by a person, all of this folds away.
+Python rounds them down. Where the divisor or the shift is a constant, LLVM folds the checks away.
 """
 
 from __future__ import annotations

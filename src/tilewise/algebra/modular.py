@@ -1,7 +1,7 @@
-"""Arithmetic modulo p: a semiring like others, whose products of host arrays are reduced as seldom as exactness allows.
+"""Arithmetic modulo p: products of host arrays are reduced as rarely as exactness allows.
 
 Sums of k products below p² are whole numbers: in float64 they are exact up to 2⁵³, in 64-bit integers up to 2⁶⁴. So k
-is cut into stretches that stay below, each a plain product at the speed of plus_times; only their sums are reduced.
+is split into parts that stay below, each a plus_times product; only their sums are reduced.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def modular(p: int) -> Semiring:
 
 
 def takes(ring: Any, M: Any, N: Any) -> bool:
-    """Whether a product is reduced lazily: of NumPy arrays of integers."""
+    """Whether a product is reduced lazily: a product of integer NumPy arrays."""
     return isinstance(ring, Modular) and all(type(x) is np.ndarray and x.dtype.kind in "iu" for x in (M, N))
 
 
@@ -66,17 +66,28 @@ def remainders(M: Array, N: Array, p: int) -> np.dtype[Any]:
     return result
 
 
-class LazilyReduced:
-    """M · N modulo p for arrays like these, in the operands' common dtype; kept for the next call of its kind."""
+class ModularProduct:
+    """M · N modulo p for arrays of these dtypes and this k; cached under the call's signature."""
 
-    __slots__ = ("_dtypes", "_matmul", "_modulus", "_narrow", "_p", "_result", "_stretch", "_sums", "_whole", "tick")
+    __slots__ = (
+        "_dtypes",
+        "_matmul",
+        "_modulus",
+        "_narrow",
+        "_p",
+        "_part_length",
+        "_result",
+        "_sums",
+        "_whole",
+        "tick",
+    )
 
     def __init__(self, M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> None:
         result = remainders(M, N, p)
         limit, sums = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
-        self._stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
+        self._part_length = max(1, (limit - p) // max(1, (p - 1) ** 2))
         self._p, self._result, self._sums, self._matmul = p, result, np.dtype(sums), matmul
-        self._dtypes = M.dtype, N.dtype  # a signature may know them by their addresses
+        self._dtypes = M.dtype, N.dtype  # kept alive: a signature may contain their addresses
         fits = M.shape[-1] * (p - 1) ** 2 <= min(np.iinfo(result).max, 2**63 - 1)
         self._whole = result if fits else np.dtype(np.int64 if sums is np.float64 else np.uint64)
         self._modulus = self._whole.type(min(p, np.iinfo(self._whole).max))
@@ -86,17 +97,17 @@ class LazilyReduced:
         if self._narrow:
             M, N = (x if self._p <= np.iinfo(x.dtype).max else x.astype(np.int64) for x in (M, N))
         left, right = (M % self._p).astype(self._sums), (N % self._p).astype(self._sums)
-        k, stretch = M.shape[-1], self._stretch
-        if k <= stretch:
+        k, part_length = M.shape[-1], self._part_length
+        if k <= part_length:
             return self._reduced(self._matmul(left, right)).astype(self._result, copy=False)
         total: Any = 0
-        for start in range(0, k, stretch):
-            rows = right[start : start + stretch] if N.ndim == 1 else right[..., start : start + stretch, :]
-            part = self._reduced(self._matmul(left[..., start : start + stretch], rows))
+        for start in range(0, k, part_length):
+            rows = right[start : start + part_length] if N.ndim == 1 else right[..., start : start + part_length, :]
+            part = self._reduced(self._matmul(left[..., start : start + part_length], rows))
             total = (total + part) % part.dtype.type(self._p)
         return total.astype(self._result)
 
     def _reduced(self, sums: Any) -> Any:
-        """Whole numbers again: dividing those is quicker."""
+        """Reduced as integers, whose remainder is faster."""
         whole = sums if sums.dtype == self._whole else sums.astype(self._whole)
         return whole % self._modulus

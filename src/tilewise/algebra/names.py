@@ -1,4 +1,4 @@
-"""The names that calls take, as a type checker knows them: one that is misspelled is told before anything runs."""
+"""The names that calls accept, as Literal types: a type checker reports a misspelled one."""
 
 from __future__ import annotations
 

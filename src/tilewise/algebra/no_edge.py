@@ -1,8 +1,8 @@
-"""Integers' "no edge": over min_plus and max_plus the zero must stay away from every sum, and MAX + 7 would wrap.
+"""Integers' "no edge": over min_plus and max_plus the zero (MAX or MIN) must not be added, since MAX + 7 would wrap.
 
-Weights are within a stated range. While sums are made, another value stands for "no edge": so far out that what it
-takes part in is beyond every sum of two weights, and so near that two of it do not wrap. Sums beyond are "no edge"
-again when they are stored. Steps cost what they cost anyway; the operands are looked through once, before.
+Weights are limited to a range. During a product another value represents "no edge": so large that any sum with it
+exceeds every sum of two weights, and so small that twice the value does not wrap. Larger sums are stored as "no edge"
+again. The steps themselves cost nothing more; the operands are scanned once before.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FEW = 65536  # weights whose distances from the lightest make no large array
+FEW = 65536  # weights up to which one temporary array is cheaper than two reductions
 
 
 @dataclass(frozen=True)
 class NoEdge:
-    """How "no edge" is spelled outside and inside of a product over one dtype, and which weights there may be."""
+    """The values of "no edge" in the operands and during a product over one dtype, and the range of weights."""
 
     dtype: DType
     outside: int  # in M, N and P: the semiring's zero, MAX for min and MIN for max
-    inside: int  # while sums are made
+    inside: int  # during the product
     lightest: int
     heaviest: int
 
     @property
     def last(self) -> int:
-        """The farthest sum of two weights: what lies beyond is no path."""
+        """The largest sum of two weights (the smallest for max): values beyond are no path."""
         return 2 * (self.heaviest if self.outside > 0 else self.lightest)
 
     def enter(self, X: Array, name: str) -> tuple[Array, bool]:
-        """An operand as sums are made of it, its strides kept; and whether it has cells without an edge."""
+        """A copy of an operand, with the same strides, in which `inside` replaces "no edge"; and whether it has any."""
         if self.within(X):
             return X, False
         gone = self.outside == X
@@ -55,8 +55,8 @@ class NoEdge:
         return made, True
 
     def within(self, X: Array) -> bool:
-        """Whether all are weights. Few are looked through once: from the lightest on, the others wrap to far above."""
-        if not X.size or X.itemsize < self.dtype.itemsize:  # whatever a narrower dtype holds is a weight
+        """Whether all are weights. A small array takes one pass: values below the lightest wrap to large ones."""
+        if not X.size or X.itemsize < self.dtype.itemsize:  # every value of a narrower dtype is a weight
             return True
         if X.size > FEW:
             return int(X.min()) >= self.lightest and int(X.max()) <= self.heaviest
@@ -65,12 +65,12 @@ class NoEdge:
 
     @cached_property
     def _unsigned(self) -> tuple[Any, Any, int]:
-        """The unsigned dtype of as many bytes, the lightest weight in it, and how far the heaviest is from that."""
+        """The unsigned dtype of the same size, the lightest weight in it, and the heaviest minus the lightest."""
         natural = np.dtype(f"u{self.dtype.itemsize}")
         return natural, natural.type(self.lightest % 2 ** (8 * self.dtype.itemsize)), self.heaviest - self.lightest
 
     def leave(self, P: Array, arg: Array | None = None) -> None:
-        """Sums in which "no edge" took part are "no edge" again, and no k won them."""
+        """Store sums that contain "no edge" as "no edge", with −1 as their winning k."""
         gone = self.last < P if self.outside > 0 else self.last > P
         np.copyto(P, self.outside, where=gone)
         if arg is not None:
@@ -83,7 +83,7 @@ def _wider(dtype: DType) -> str:
 
 
 def _lying_alike(X: Array) -> Array:
-    """Memory of its own with the shape and strides of X: kernels that are ready for X take it too."""
+    """Fresh memory with the shape and strides of X, so that a kernel prepared for X takes it too."""
     steps = [(size - 1) * stride for size, stride in zip(X.shape, X.strides, strict=True)]
     before = -sum(step for step in steps if step < 0)
     room = np.empty(before + sum(step for step in steps if step > 0) + X.itemsize, np.uint8)
@@ -92,7 +92,7 @@ def _lying_alike(X: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def no_edge_of(algebra: Algebra) -> NoEdge | None:
-    """What "no edge" is over this algebra, where it needs a stand-in: sums of integers under min or max."""
+    """The values of "no edge" over this algebra; None unless it is min or max of integer sums."""
     dtype, ring = algebra.partial, algebra.semiring
     if not dtype.is_integer or not isinstance(ring.zero, Extreme) or not is_plain(ring.mul, "add"):
         return None
@@ -105,7 +105,7 @@ def no_edge_of(algebra: Algebra) -> NoEdge | None:
         inside = -(int(dtype.largest()) // 2)
         heaviest = (-inside - 1) // 3
         return NoEdge(dtype, int(dtype.smallest()), inside, -heaviest, heaviest)
-    return None  # unsigned max_plus: its zero is 0, a weight like others
+    return None  # unsigned max_plus: its zero is 0, which is a weight
 
 
 def around(
@@ -117,7 +117,7 @@ def around(
     arg: Array | None,
     onto: Algebra | None,
 ) -> Any:
-    """Run a product of host arrays with "no edge" kept apart; `onto` is the algebra where it is added onto P."""
+    """Run a product of host arrays with "no edge" replaced; `onto` is the algebra where it is added onto P."""
     if edges is None:
         return run(M, N, P, arg)
     M, missing_m = edges.enter(M, "M")
@@ -125,7 +125,7 @@ def around(
     if not (missing_m or missing_n):
         return run(M, N, P, arg)
     made = P
-    if onto is not None:  # what P holds may lie beyond every sum: it is added after
+    if onto is not None:  # the values of P may exceed every sum: they are added afterwards
         made = _lying_alike(P)
         made[...] = edges.outside
     done = run(M, N, made, arg)

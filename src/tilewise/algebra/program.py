@@ -1,7 +1,7 @@
-"""Straight-line programs: what functions of structured values do, one operation a line, every common part once.
+"""Straight-line programs of structured values in SSA form: one operation a line, common subexpressions once.
 
-A tree would write a part out as often as it is used; a sorting network is then exponential. A program is a flat frozen
-value: lines refer to earlier lines. `run` gives it a meaning through a target: NumPy, LLVM or CUDA, one file each.
+A tree repeats a subexpression at every use; a sorting network would then be exponential. A program is a flat frozen
+value: lines refer to earlier lines. `run` renders it for a target: NumPy, LLVM or CUDA, one file each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRUTH = DTYPES["bool"]
 
 
 @dataclass(frozen=True)
-class Line:
+class Operation:
     """An operation on earlier lines; or "input" with (operand, field), or "constant" with a Constant or an Extreme."""
 
     op: str
@@ -36,85 +36,85 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Program:
-    """Lines in order, and which of them are the fields of the result."""
+class StraightLine:
+    """The lines, and the indices of those that are the fields of the result."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[Operation, ...]
     outputs: tuple[int, ...]
 
     @property
     def operations(self) -> int:
-        """Lines that do something."""
+        """The number of operations."""
         return sum(line.op not in ("input", "constant") for line in self.lines)
 
 
-class _Lines:
-    """A program while it is written: a line that is there already is not written again."""
+class _Builder:
+    """Builds a program without repeating equal lines."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self._known: dict[Line, int] = {}
+        self.lines: list[Operation] = []
+        self._known: dict[Operation, int] = {}
 
-    def put(self, line: Line) -> int:
+    def put(self, line: Operation) -> int:
         if line not in self._known:
             self._known[line] = len(self.lines)
             self.lines.append(line)
         return self._known[line]
 
-    def finished(self, outputs: Sequence[int]) -> Program:
-        """Without the lines that nothing comes from."""
+    def finished(self, outputs: Sequence[int]) -> StraightLine:
+        """The program without dead lines."""
         needed, number = set(outputs), {}
         for i in reversed(range(len(self.lines))):
             if i in needed:
                 needed |= set(self.lines[i].args)
-        kept: list[Line] = []
+        kept: list[Operation] = []
         for i in sorted(needed):
             number[i] = len(kept)
             line = self.lines[i]
-            kept.append(Line(line.op, tuple(number[a] for a in line.args), line.leaf))
-        return Program(tuple(kept), tuple(number[i] for i in outputs))
+            kept.append(Operation(line.op, tuple(number[a] for a in line.args), line.leaf))
+        return StraightLine(tuple(kept), tuple(number[i] for i in outputs))
 
 
-def flattened(trees: Sequence[Expression]) -> Program:
-    """Trees whose variables are called x0, x1, …, y0, y1, …: field by field of the two operands."""
-    made, seen = _Lines(), {}
+def flattened(trees: Sequence[Expression]) -> StraightLine:
+    """The program of trees whose variables x0, x1, …, y0, y1, … are the fields of the two operands."""
+    made, seen = _Builder(), {}
 
     def put(tree: Expression) -> int:
         if id(tree) not in seen:
             if isinstance(tree, Variable):
-                line = Line("input", (), (tree.name[0], int(tree.name[1:])))
+                line = Operation("input", (), (tree.name[0], int(tree.name[1:])))
             elif isinstance(tree, Apply):
-                line = Line(tree.op, tuple(put(arg) for arg in tree.args))
+                line = Operation(tree.op, tuple(put(arg) for arg in tree.args))
             else:
-                line = Line("constant", (), tree)
+                line = Operation("constant", (), tree)
             seen[id(tree)] = made.put(line)
         return seen[id(tree)]
 
     return made.finished([put(tree) for tree in trees])
 
 
-def step_of(add: Program, mul: Program) -> Program:
-    """add(t, mul(x, y)): the step every product is made of; t is the sum so far."""
-    made = _Lines()
+def step_of(add: StraightLine, mul: StraightLine) -> StraightLine:
+    """add(t, mul(x, y)): one step of a product; t is the accumulator."""
+    made = _Builder()
 
-    def copied(program: Program, inputs: dict[tuple[str, int], int]) -> list[int]:
+    def copied(program: StraightLine, inputs: dict[tuple[str, int], int]) -> list[int]:
         at: list[int] = []
         for line in program.lines:
             if line.op == "input" and line.leaf in inputs:
                 at.append(inputs[line.leaf])
             else:
-                at.append(made.put(Line(line.op, tuple(at[a] for a in line.args), line.leaf)))
+                at.append(made.put(Operation(line.op, tuple(at[a] for a in line.args), line.leaf)))
         return [at[i] for i in program.outputs]
 
     products = copied(mul, {})
     fields = range(len(products))
-    totals = {("x", i): made.put(Line("input", (), ("t", i))) for i in fields}
+    totals = {("x", i): made.put(Operation("input", (), ("t", i))) for i in fields}
     return made.finished(copied(add, totals | {("y", i): products[i] for i in fields}))
 
 
-def typed(program: Program, dtypes: Sequence[DType], what: str) -> list[DType | None]:
-    """The dtype of each line, bool for a truth, None for a constant, which is of what it meets. Refused where an
-    operation mixes dtypes or has no meaning over them."""
+def typed(program: StraightLine, dtypes: Sequence[DType], what: str) -> list[DType | None]:
+    """The dtype of each line: bool for a truth, None for a constant, which takes the dtype of the other operand.
+    DtypeError where an operation mixes dtypes or is not defined for them."""
     kinds: list[DType | None] = []
     for line in program.lines:
         if line.op == "input":
@@ -140,8 +140,8 @@ def typed(program: Program, dtypes: Sequence[DType], what: str) -> list[DType | 
     return kinds
 
 
-class Target(Protocol):
-    """What a program is rendered into; a value is whatever the target makes."""
+class ProgramTarget(Protocol):
+    """Renders operations; the type of a value is up to the target."""
 
     def constant(self, value: Number, dtype: DType) -> Any: ...
 
@@ -158,8 +158,10 @@ class Target(Protocol):
     def truth(self, value: Any, dtype: DType) -> Any: ...
 
 
-def run(program: Program, dtypes: Sequence[DType], inputs: Mapping[str, Sequence[Any]], to: Target) -> list[Any]:
-    """The fields of the result, as values of the target."""
+def run(
+    program: StraightLine, dtypes: Sequence[DType], inputs: Mapping[str, Sequence[Any]], to: ProgramTarget
+) -> list[Any]:
+    """Render the program; the fields of the result as values of the target."""
     kinds = typed(program, dtypes, "a structured semiring")
     values: list[Any] = []
 
@@ -175,30 +177,21 @@ def run(program: Program, dtypes: Sequence[DType], inputs: Mapping[str, Sequence
             return to.constant(bool(constant_over(line.leaf, DTYPES["float64"])), TRUTH)
         return values[i] if kind is TRUTH or kind is None else to.truth(values[i], kind)
 
-    for i, line in enumerate(program.lines):
-        values.append(_value(i, line, kinds, inputs, number, truth, to))
+    def value(line: Operation, dtype: DType | None) -> Any:
+        if line.op == "input":
+            return inputs[line.leaf[0]][line.leaf[1]]
+        if line.op == "constant":
+            return None  # written where it is used
+        if line.op in LOGIC:
+            return to.logic(line.op, [truth(a) for a in line.args])
+        if line.op in COMPARISONS:
+            dtype = next(kind for kind in (kinds[a] for a in line.args) if kind is not None and kind is not TRUTH)
+            return to.compare(line.op, dtype, *(number(a, dtype) for a in line.args))
+        assert dtype is not None
+        if line.op == "where":
+            return to.select(dtype, truth(line.args[0]), *(number(a, dtype) for a in line.args[1:]))
+        return to.operate(line.op, dtype, [number(a, dtype) for a in line.args])
+
+    for line, kind in zip(program.lines, kinds, strict=True):
+        values.append(value(line, kind))
     return [number(i, dtype) for i, dtype in zip(program.outputs, dtypes, strict=True)]
-
-
-def _value(
-    i: int,
-    line: Line,
-    kinds: list[DType | None],
-    inputs: Mapping[str, Sequence[Any]],
-    number: Any,
-    truth: Any,
-    to: Target,
-) -> Any:
-    if line.op == "input":
-        return inputs[line.leaf[0]][line.leaf[1]]
-    if line.op == "constant":
-        return None  # written where it is used
-    if line.op in LOGIC:
-        return to.logic(line.op, [truth(a) for a in line.args])
-    if line.op in COMPARISONS:
-        dtype = next(kind for kind in (kinds[a] for a in line.args) if kind is not None and kind is not TRUTH)
-        return to.compare(line.op, dtype, *(number(a, dtype) for a in line.args))
-    dtype = kinds[i]  # type: ignore[assignment]
-    if line.op == "where":
-        return to.select(dtype, truth(line.args[0]), *(number(a, dtype) for a in line.args[1:]))
-    return to.operate(line.op, dtype, [number(a, dtype) for a in line.args])

@@ -1,4 +1,4 @@
-"""Programs as CUDA C: a local variable a line."""
+"""Programs as CUDA C: a local variable for each line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import COMPARISONS, Apply, Number, Variable
-from tilewise.algebra.program import Program, run, step_of, typed
+from tilewise.algebra.program import StraightLine, run, step_of, typed
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, cuda_expression, literal
 from tilewise.errors import DtypeError
 
-LARGEST = 16  # bytes of a value: what one copy to shared memory takes
+LARGEST = 16  # bytes of a value: one cp.async
 PLAIN = ("add", "sub", "mul", "div", "neg", "bit_or", "bit_and", "bit_xor", "invert", "exp", "log", "log1p", "sqrt")
 
 
@@ -19,11 +19,11 @@ class Statements:
     """Values are names of local variables, and constants."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.body: list[str] = []
 
     def _put(self, kind: str, text: str) -> str:
-        name = f"v{len(self.lines)}"
-        self.lines.append(f"    const {kind} {name} = {text};")
+        name = f"v{len(self.body)}"
+        self.body.append(f"    const {kind} {name} = {text};")
         return name
 
     def constant(self, value: Number, dtype: DType) -> str:
@@ -55,15 +55,13 @@ class Statements:
 
 
 def value_bytes(dtypes: Sequence[DType]) -> int:
-    """Of a value as it lies on a card: fields one after the other, each on its own boundary, a power of two in all."""
-    at = 0
-    for dtype in dtypes:
-        at = -(-at // dtype.itemsize) * dtype.itemsize + dtype.itemsize
-    return max(4, 1 << (at - 1).bit_length())
+    """The size of a value on a card: aligned fields, rounded up to a power of two."""
+    end = offsets(dtypes)[-1] + dtypes[-1].itemsize
+    return max(4, 1 << (end - 1).bit_length())
 
 
 def offsets(dtypes: Sequence[DType]) -> list[int]:
-    """Where each field begins."""
+    """The offset of each field."""
     made, at = [], 0
     for dtype in dtypes:
         at = -(-at // dtype.itemsize) * dtype.itemsize
@@ -73,7 +71,7 @@ def offsets(dtypes: Sequence[DType]) -> list[int]:
 
 
 def structured_prelude(algebra: StructuredAlgebra) -> str:
-    """What stands above a plain kernel: values as structures, their zero, add, and the step."""
+    """The prelude of a plain kernel: values as structures, their zero, add, and the step."""
     dtypes, fields = algebra.dtypes, range(len(algebra.dtypes))
     size = value_bytes(dtypes)
     if size > LARGEST:
@@ -82,12 +80,12 @@ def structured_prelude(algebra: StructuredAlgebra) -> str:
     members = " ".join(f"{c_name(d)} f{i};" for i, d in enumerate(dtypes))
     zero = ", ".join(literal(v, d) for v, d in zip(algebra.zero, dtypes, strict=True))
 
-    def function(head: str, program: Program, operands: Sequence[str], tail: str) -> str:
+    def function(head: str, program: StraightLine, operands: Sequence[str], tail: str) -> str:
         body = Statements()
         inputs = {x: [f"{x}.f{i}" for i in fields] for x in operands}
         made = run(program, dtypes, inputs, body)
-        lines = [*body.lines, *(f"    z.f{i} = {value};" for i, value in enumerate(made))]
-        return "\n".join((f"{FUNCTION} {head} {{", "    Value z;", *lines, f"    {tail}", "}", ""))
+        body_text = [*body.body, *(f"    z.f{i} = {value};" for i, value in enumerate(made))]
+        return "\n".join((f"{FUNCTION} {head} {{", "    Value z;", *body_text, f"    {tail}", "}", ""))
 
     ring = algebra.semiring
     return "\n".join(
@@ -108,8 +106,8 @@ def structured_prelude(algebra: StructuredAlgebra) -> str:
 
 
 def slots(algebra: StructuredAlgebra) -> float:
-    """Issue slots of a step, in float32 multiply-adds: min, max, compares, selects and integers go at half rate,
-    beside them. An addition of a product is one with it."""
+    """Issue slots of a step, in float32 multiply-adds: min, max, compares, selects and integers run at half rate, in
+    parallel to them."""
     program = step_of(algebra.semiring.add, algebra.semiring.mul)
     kinds = typed(program, algebra.dtypes, str(algebra.semiring))
     total = slow = 0.0

@@ -1,4 +1,4 @@
-"""Programs as LLVM IR over vectors: a register a value, a mask a truth."""
+"""Programs as LLVM IR over vectors: a value is a register, a truth is a mask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewise.algebra.to_llvm import Renderer, Writer, constant, scalar_kind, sp
 
 
 class Registers:
-    """Values are registers of `lanes` lanes, written into `writer`. What is multiplied and added is fused."""
+    """Values are registers of `lanes` lanes, written into `writer`. Multiplications and additions may be contracted."""
 
     def __init__(self, writer: Writer, lanes: int) -> None:
         self.writer, self.lanes, self.mask = writer, lanes, vector("i1", lanes)

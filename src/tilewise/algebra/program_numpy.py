@@ -1,4 +1,4 @@
-"""Programs as NumPy: the meaning the other renderings are held against."""
+"""Programs as NumPy: the definition that the other renderings are tested against."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A semiring: what takes the place of + and ×, from which value a sum starts, and what fills a tile's empty cells.
+"""A semiring: its add and mul, the initial value of a sum, and the fill of edge tiles.
 
-The law a fill must keep is mul(pad_m, pad_n) == zero, exactly: in the last phase pads only ever meet pads, and what
-they make must leave the sum as it is. The additive identity is not always a right pad: (−∞)·(−∞) = +∞ breaks max_times,
-and MAX + MAX wraps in integer min_plus. So pads are found by the law, per dtype, when the semiring is defined.
+A fill must satisfy mul(pad_m, pad_n) == zero exactly: in the last phase pads are only multiplied by pads, and the
+product must not change the sum. The additive identity is not always a valid pad: (−∞)·(−∞) = +∞ breaks max_times, and
+MAX + MAX wraps in integer min_plus. So pads are searched by this law, for each dtype, when the semiring is defined.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from tilewise.algebra.to_numpy import Function, numpy_function
 from tilewise.errors import AlgebraError, DtypeError
 
 Operation = Callable[[Any, Any], Any]
-BY_WORD: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # those that live, for who is given a word only
+BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the string
 
 
 @dataclass(frozen=True)
 class Algebra:
-    """A semiring over one dtype: everything an engine needs to know, as plain values."""
+    """A semiring over one dtype: everything a backend needs, as plain values."""
 
     semiring: Semiring
-    element: DType  # as it lies in M and N
-    partial: DType  # what a sum is kept in
-    result: DType  # as it lies in P
+    element: DType  # of M and N
+    partial: DType  # of the accumulator
+    result: DType  # of P
     zero: Number
     pad_m: Number
     pad_n: Number
@@ -62,7 +62,7 @@ class Algebra:
 
 @dataclass(frozen=True, init=False)
 class Semiring:
-    """What takes the place of + and ×: two functions and a zero.
+    """Two functions in place of + and ×, and a zero.
 
     add, mul: functions of two values, traced once (see `tilewise.minimum` and kin).
     zero: the identity of add; `tw.largest` and `tw.smallest` mean ∞, MAX or True as the dtype has it.
@@ -83,14 +83,14 @@ class Semiring:
     pad_m: Expression | None = field(repr=False)
     pad_n: Expression | None = field(repr=False)
     boolean: bool = field(repr=False)
-    word: str = field(repr=False, compare=False)  # its trees spelt out: a compiler's guard compares strings
+    fingerprint: str = field(repr=False, compare=False)  # its trees as text: torch.compile guards on strings
 
-    if not TYPE_CHECKING:  # for a checker, what is made is a Semiring
+    if not TYPE_CHECKING:  # a type checker sees a Semiring
 
         def __new__(cls, name="", add=None, mul=None, zero=None, **how):
             if not isinstance(zero, tuple):
                 return object.__new__(cls)
-            from tilewise.algebra.structured import Structured  # which is no Semiring: values have fields
+            from tilewise.algebra.structured import Structured  # values with fields: no Semiring
 
             return Structured(name, add, mul, zero, **how)
 
@@ -113,24 +113,21 @@ class Semiring:
         check_laws(self)
 
     def __hash__(self) -> int:
-        return hash(self.name)  # trees are compared where names are alike
+        return hash(self.name)  # trees are compared only if names are equal
 
     def over(self, dtype: DType) -> Algebra:
         """This semiring over `dtype`, or a DtypeError that says why not."""
         return _over(self, dtype)
 
     def with_zero(self, zero: Any) -> Semiring:
-        """The same operations from another zero."""
+        """The same operations with another zero."""
         made = object.__new__(Semiring)
-        values = {"name": self.name, "add": self.add, "mul": self.mul, "zero": lift(zero), "boolean": self.boolean}
-        for key, value in {**values, "pad_m": None, "pad_n": None}.items():
-            object.__setattr__(made, key, value)
-        _give_word(made)
+        _set(made, name=self.name, add=self.add, mul=self.mul, zero=lift(zero), boolean=self.boolean)
         return made
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        _give_word(self)  # a copy may outlive what it was made from, and what was pickled comes from elsewhere
+        _set_fingerprint(self)  # a copy may outlive its original; an unpickled one comes from another process
 
     @property
     def selective(self) -> bool:
@@ -142,7 +139,7 @@ class Semiring:
 
 
 def lawful(name: str, add: Operation, mul: Operation, zero: Any, *, boolean: bool = False) -> Semiring:
-    """One whose laws the tests check: checking those of ours at every start would load numpy.random and numpy.ma."""
+    """A semiring without checks: tests check the laws of the built-in ones; at import that would load numpy.random."""
     made = object.__new__(Semiring)
     _define(made, name, add, mul, zero, None, None, boolean)
     return made
@@ -152,51 +149,51 @@ def _define(
     semiring: Semiring, name: str, add: Operation, mul: Operation, zero: Any, pad_m: Any, pad_n: Any, boolean: bool
 ) -> None:
     if not isinstance(name, str) or not name:
-        raise AlgebraError(f"a semiring's name must be a word, got {name!r}")
+        raise AlgebraError(f"a semiring's name must be a nonempty string, got {name!r}")
     if (pad_m is None) != (pad_n is None):
         raise AlgebraError(f"semiring {name!r}: give both pad_m and pad_n, or neither")
 
-    def put(key: str, value: object) -> None:
-        object.__setattr__(semiring, key, value)
-
-    put("name", name)
-    put("add", trace(add, f"semiring {name!r}: add"))
-    put("mul", trace(mul, f"semiring {name!r}: mul"))
+    constants: dict[str, Expression | None] = {}
     for key, value in (("zero", zero), ("pad_m", pad_m), ("pad_n", pad_n)):
-        tree = None if value is None and key != "zero" else lift(value)
+        tree = constants[key] = None if value is None and key != "zero" else lift(value)
         if tree is not None and not isinstance(tree, (Constant, Extreme)):
             raise AlgebraError(f"semiring {name!r}: {key} must be a number, tw.largest or tw.smallest")
-        put(key, tree)
-    put("boolean", boolean)
-    _give_word(semiring)
+    trees = {role: trace(function, f"semiring {name!r}: {role}") for role, function in (("add", add), ("mul", mul))}
+    _set(semiring, name=name, boolean=boolean, **trees, **constants)
 
 
-def _give_word(semiring: Semiring) -> None:
-    """Made anew with the same trees, in every call perhaps, it has the word it had: nothing is compiled again."""
-    word = _spelt(semiring)
-    first = BY_WORD.setdefault(word, semiring)
-    object.__setattr__(semiring, "word", word)
-    # Who shares the word of another keeps it alive, or the word would lead nowhere once the other is gone.
+def _set(semiring: Semiring, **values: object) -> None:
+    for key, value in ({"pad_m": None, "pad_n": None} | values).items():
+        object.__setattr__(semiring, key, value)
+    _set_fingerprint(semiring)
+
+
+def _set_fingerprint(semiring: Semiring) -> None:
+    """Equal trees give equal fingerprints, so a semiring defined again in every call compiles nothing again."""
+    text = _text_of(semiring)
+    first = BY_FINGERPRINT.setdefault(text, semiring)
+    object.__setattr__(semiring, "fingerprint", text)
+    # keeps the first semiring with this fingerprint alive, which BY_FINGERPRINT refers to weakly
     object.__setattr__(semiring, "_first", None if first is semiring else first)
 
 
-def _spelt(semiring: Semiring) -> str:
-    """The name and the trees line by line, every part once: two that differ never read alike."""
-    lines: dict[str, int] = {}
+def _text_of(semiring: Semiring) -> str:
+    """The name and the trees in SSA form, common subexpressions once: different semirings have different texts."""
+    nodes: dict[str, int] = {}
     seen: dict[int, int] = {}
 
-    def line_of(tree: Expression) -> int:
+    def node_of(tree: Expression) -> int:
         if id(tree) not in seen:
             if isinstance(tree, Apply):
-                text = f"{tree.op}({', '.join(f'%{line_of(part)}' for part in tree.args)})"
+                text = f"{tree.op}({', '.join(f'%{node_of(part)}' for part in tree.args)})"
             else:
                 text = repr(tree)
-            seen[id(tree)] = lines.setdefault(text, len(lines))
+            seen[id(tree)] = nodes.setdefault(text, len(nodes))
         return seen[id(tree)]
 
     trees = (semiring.add, semiring.mul, semiring.zero, semiring.pad_m, semiring.pad_n)
-    roots = ["-" if tree is None else f"%{line_of(tree)}" for tree in trees]
-    return f"{semiring.name!r} {'; '.join(lines)}: {' '.join(roots)}{' boolean' if semiring.boolean else ''}"
+    roots = ["-" if tree is None else f"%{node_of(tree)}" for tree in trees]
+    return f"{semiring.name!r} {'; '.join(nodes)}: {' '.join(roots)}{' boolean' if semiring.boolean else ''}"
 
 
 @lru_cache(maxsize=1024)
@@ -226,7 +223,7 @@ def _over(semiring: Semiring, dtype: DType) -> Algebra:
 
 
 def _pad_candidates(semiring: Semiring, dtype: DType, zero: Number) -> Iterator[tuple[Number, Number]]:
-    """The pads given; else zero with itself, then zero with whatever may be the semiring's one."""
+    """The given pads; else (zero, zero), then zero with candidates for the semiring's one."""
     if semiring.pad_m is not None and semiring.pad_n is not None:
         yield constant_over(semiring.pad_m, dtype), constant_over(semiring.pad_n, dtype)
         return
@@ -250,12 +247,12 @@ def _same(value: Any, expected: Number, dtype: DType) -> bool:
     return bool(value == dtype.numpy.type(expected))
 
 
-# Where values may come from: weights and counts, or chances. zero must be neutral on one of them at least.
+# Typical values: weights and counts, or probabilities. zero must be neutral for one of the two sets.
 _PROBES = ((1, 2, 3), (0.25, 0.5, 1.0))
 
 
 def check_laws(semiring: Semiring) -> None:
-    """Refuse at definition what could never give right products."""
+    """Raise at definition if a law is broken."""
     name, works = semiring.name, []
     for dtype in DTYPES.values():
         try:
@@ -298,7 +295,7 @@ def _check_neutral(semiring: Semiring, dtype: DType, zero: Number) -> None:
 
 
 def _check_add(semiring: Semiring, dtype: DType) -> None:
-    """Commutative and associative on a few values chosen and many drawn; the first that breaks it is named."""
+    """Check that add is commutative and associative on chosen and random values; errors name the first failure."""
     chosen = np.array([(1.0, 2.0, 3.0), (3.0, 0.5, 2.0), (-1.0, 4.0, 0.25)])
     drawn = np.random.default_rng(0).normal(0, 3, (61, 3)).round(2)
     with np.errstate(all="ignore"):

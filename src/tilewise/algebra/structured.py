@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Constant, Expression, Extreme, Number, Symbol, Variable, constant_over, lift
-from tilewise.algebra.program import Program, flattened, run, step_of, typed
+from tilewise.algebra.program import StraightLine, flattened, run, step_of, typed
 from tilewise.algebra.program_numpy import Arrays
 from tilewise.errors import AlgebraError, DtypeError
 
@@ -51,21 +51,21 @@ class StructuredAlgebra:
     zero: tuple[Number, ...]
 
     @property
-    def step(self) -> Program:
+    def step(self) -> StraightLine:
         return step_of(self.semiring.add, self.semiring.mul)
 
-    def evaluate(self, program: Program, **operands: Sequence[Array]) -> Values:
+    def evaluate(self, program: StraightLine, **operands: Sequence[Array]) -> Values:
         with np.errstate(all="ignore"):
             return tuple(run(program, self.dtypes, operands, Arrays()))
 
 
 @dataclass(frozen=True, init=False)
 class Structured:
-    """Made by `tw.Semiring` where zero is a tuple: one number for each field."""
+    """A semiring of values with fields; `tw.Semiring` returns it where zero is a tuple."""
 
     name: str
-    add: Program = field(repr=False)
-    mul: Program = field(repr=False)
+    add: StraightLine = field(repr=False)
+    mul: StraightLine = field(repr=False)
     zero: tuple[Expression, ...] = field(repr=False)
     fields: tuple[str, ...]
 
@@ -80,12 +80,12 @@ class Structured:
         witnesses: Callable[[np.random.Generator, int], Sequence[Array]] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:
-            raise AlgebraError(f"a semiring's name must be a word, got {name!r}")
+            raise AlgebraError(f"a semiring's name must be a nonempty string, got {name!r}")
         names = tuple(fields) if fields is not None else tuple(f"f{i}" for i in range(len(zero)))
         if not 1 <= len(zero) <= MOST_FIELDS or len(names) != len(zero) or len(set(names)) != len(names):
             raise AlgebraError(
                 f"semiring {name!r}: zero has {len(zero)} fields and {len(names)} names; 1 to {MOST_FIELDS} are taken, "
-                "each with a name of its own"
+                "each with a distinct name"
             )
         trees = tuple(lift(value) for value in zero)
         if not all(isinstance(tree, (Constant, Extreme)) for tree in trees):
@@ -105,7 +105,7 @@ class Structured:
         return self.name
 
 
-def _traced(function: Callable[[Any, Any], Any], names: tuple[str, ...], what: str) -> Program:
+def _traced(function: Callable[[Any, Any], Any], names: tuple[str, ...], what: str) -> StraightLine:
     operands = []
     for letter in "xy":
         value = Fields(Symbol(Variable(f"{letter}{i}")) for i in range(len(names)))
@@ -136,7 +136,7 @@ def _over(ring: Structured, dtypes: tuple[DType, ...]) -> StructuredAlgebra:
 
 
 def _check_no_wrap(algebra: StructuredAlgebra) -> None:
-    """Integers have no ∞: where MAX stands for it, mul must keep it, and MAX + 7 would wrap."""
+    """Integers have no ∞: where zero is MAX, mul must preserve it, but MAX + 7 would wrap."""
     ring = algebra.semiring
     extreme = [i for i, tree in enumerate(ring.zero) if isinstance(tree, Extreme) and algebra.dtypes[i].is_integer]
     if not extreme:
@@ -146,7 +146,7 @@ def _check_no_wrap(algebra: StructuredAlgebra) -> None:
     try:
         real = ring.over((wide,) * len(ones))
     except DtypeError:
-        return  # bits and remainders: nothing that floats could tell about
+        return  # bits and remainders: floats cannot evaluate them
     meant = real.evaluate(ring.mul, x=_filled(real, real.zero), y=_filled(real, ones))
     for i in extreme:
         if np.isinf(meant[i][0]) and made[i][0] != algebra.zero[i]:
@@ -165,7 +165,7 @@ def _drawn(rng: np.random.Generator, count: int, fields: int = 0) -> list[Array]
 
 
 def _check_laws(ring: Structured, witnesses: Callable[..., Sequence[Array]]) -> None:
-    """Refuse at definition what could never give right products; the values that break a law are named."""
+    """Raise at definition if a law is broken; the message names the values."""
     algebra = None
     for name in ("float64", "int64"):
         try:

@@ -1,4 +1,4 @@
-"""Structured semirings that people ask for: counted shortest paths, the k best, provenance, dual numbers."""
+"""Built-in structured semirings: counted shortest paths, the k best, provenance, dual numbers."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def k_best(k: int) -> Structured:
 
 
 def _least_sums(x: Any, y: Any, k: int) -> list[Symbol]:
-    """The k least of all sums. x[i] + y[j] has (i + 1)(j + 1) − 1 others before it, so few can be among them; those of
-    one i ascend, and lists are merged from the shortest on."""
+    """The k least of all sums. (i + 1)(j + 1) − 1 other sums are not larger than x[i] + y[j], so only few candidates
+    remain; those of one i ascend, and lists are merged from the shortest on."""
     lists = [[x[i] + y[j] for j in range(k // (i + 1))] for i in range(k)]
     lists.sort(key=len)
     while len(lists) > 1:
@@ -82,8 +82,8 @@ def _least_sums(x: Any, y: Any, k: int) -> list[Symbol]:
 
 
 def _least(x: list[Any], y: list[Any], k: int) -> list[Any]:
-    """The k least of two ascending lists, ascending: Batcher's odd-even merge, of which only what is needed is kept;
-    two lists of k are met end to end first, which leaves k in one bitonic list."""
+    """The k least of two ascending lists, ascending: Batcher's odd-even merge, with dead outputs dropped;
+    of two lists of k, the minima of x and reversed y are the k least, as one bitonic list."""
     if len(x) == len(y) == k and k & (k - 1) == 0:
         return _bitonic([minimum(a, b) for a, b in zip(x, reversed(y), strict=True)])
     return _merged(x, y)[:k]

@@ -1,7 +1,7 @@
-"""Expression trees as CUDA C: the types, constants and small functions that stand above a kernel's text.
+"""Expression trees as CUDA C: the prelude of a kernel, with its types, constants and small functions.
 
-Everything is spelled so that NVRTC needs no header and our interpreter no special case: half precision travels as bits,
-infinities are bit patterns, integers wrap by way of their unsigned twins (signed overflow is undefined in C).
+NVRTC needs no header for it and the emulator no special case: half precision is passed as bits, infinities are bit
+patterns, signed integers wrap through unsigned arithmetic (signed overflow is undefined in C).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ FLOAT_TO_BFLOAT = f"""{FUNCTION} unsigned short float_to_bfloat(float value) {{
 
 
 def c_name(dtype: DType) -> str:
-    """How CUDA C spells a dtype."""
+    """The C type of a dtype."""
     if dtype.name not in C_NAMES:
         raise DtypeError(f"a card has no {dtype}: use device='cpu', or convert the operands to float64 or complex128")
     return C_NAMES[dtype.name]
@@ -137,7 +137,7 @@ def _real(value: float, dtype: np.dtype[np.generic]) -> str:
 
 
 def cuda_expression(tree: Expression, dtype: DType, names: Mapping[str, str] | None = None) -> str:
-    """A tree over `dtype` as one C expression of the variables x and y, under other names if they have any."""
+    """A tree over `dtype` as one C expression of x and y; `names` renames them."""
     if isinstance(tree, Variable):
         return tree.name if names is None else names[tree.name]
     if isinstance(tree, (Constant, Extreme)):
@@ -215,7 +215,7 @@ def _floating(op: str, args: list[str], dtype: DType) -> str:
 
 
 def _whole_numbers(dtype: DType) -> dict[str, str]:
-    """// % << >> of integers, defined wherever NumPy defines them: by 0 they give 0, and quotients round down."""
+    """// % << >> of integers as NumPy defines them: division by 0 gives 0, and quotients round down."""
     if not dtype.is_integer:
         return {}
     t, bits = c_name(dtype), 8 * dtype.itemsize
@@ -286,7 +286,7 @@ def _helpers(algebra: Algebra) -> list[str]:
 
 
 def widened(dtype: DType, partial: DType) -> str:
-    """The element x as what a thread adds up in."""
+    """The element x converted to the accumulator's dtype."""
     if partial.kind == "b" and dtype.kind != "b":
         if dtype.name in ("float16", "bfloat16"):
             return "(x & 0x7fff) != 0"  # neither +0 nor -0
@@ -295,19 +295,19 @@ def widened(dtype: DType, partial: DType) -> str:
 
 
 def _entering(edges: NoEdge) -> str:
-    """A weight as sums are made of it; what is no weight, "no edge" above all, as what is beyond every sum."""
+    """A weight unchanged; any other value ("no edge") as one beyond every sum."""
     low, high, inside = (literal(x, edges.dtype) for x in (edges.lightest, edges.heaviest, edges.inside))
     outside = f"x > {high}" if edges.lightest == 0 else f"x < {low} || x > {high}"
     return f"{outside} ? {inside} : x"
 
 
 def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, apart: bool = True) -> str:
-    """What stands above a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. Integers' "no
-    edge" is kept `apart`: widen takes it to where sums cannot wrap, STORE back; not for kernels with their own way.
+    """The prelude of a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. `apart`: widen
+    maps integers' "no edge" to a value whose sums cannot wrap, STORE maps it back; some kernels do this themselves.
     """
     edges = no_edge_of(algebra) if apart else None
     element, partial, result = algebra.element, algebra.partial, algebra.result
-    lines = [
+    head = [
         f"// {algebra.semiring.name} over {element}",
         f"typedef {c_name(element)} Element;  // {element}, as it lies in M and N",
         f"typedef {c_name(partial)} Partial;  // {partial}: what a thread adds up in",
@@ -321,7 +321,7 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, a
     widen = widened(element, partial) if edges is None else _entering(edges)
     narrow = {"float16": "float_to_half(x)", "bfloat16": "float_to_bfloat(x)"}.get(result.name, "x")
     resume = widened(result, partial)
-    text = "\n".join(lines) + "\n"
+    text = "\n".join(head) + "\n"
     for call, definition in (
         ("half_to_float", HALF_TO_FLOAT),
         ("bfloat_to_float", BFLOAT_TO_FLOAT),

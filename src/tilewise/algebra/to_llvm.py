@@ -1,7 +1,7 @@
-"""Expression trees as LLVM IR over vectors: the same meaning as `to_numpy`, a register at a time.
+"""Expression trees as LLVM IR over vectors, with the semantics of `to_numpy`.
 
 A value is one register, or two for complex numbers (real parts, imaginary parts). bool is an i8 that holds 0 or 1.
-min and max skip NaN whichever side it is on; where a side is known to hold none, that costs one instruction.
+min and max ignore NaN on either side; where one side is known to hold none, that takes one instruction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PARTS = {"complex64": DTYPES["float32"], "complex128": DTYPES["float64"]}
 
 
 class Writer(Protocol):
-    """What rendering needs of the function that is being written."""
+    """The function that is being written, as rendering needs it."""
 
     def op(self, text: str) -> str: ...
 
@@ -51,7 +51,7 @@ class Writer(Protocol):
 def scalar_kind(dtype: DType) -> str:
     """The LLVM type of one register lane; half precision is kept as its bits until it is widened."""
     if dtype.name not in KINDS:
-        raise DtypeError(f"the cpu engine has no kernel for {dtype}: it runs in the reference engine")
+        raise DtypeError(f"the cpu backend has no kernel for {dtype}: it runs in the reference backend")
     return KINDS[dtype.name]
 
 
@@ -93,7 +93,7 @@ class Renderer:
     dtype: DType
     lanes: int
     skips_nan: bool = False  # the machine has vrangeps: one instruction whose min and max skip NaN on either side
-    min_number: bool = False  # it has fminnm, which skips quiet NaN on either side, and turns a signalling one quiet
+    min_number: bool = False  # it has fminnm, which skips quiet NaN on either side, and quiets a signalling one
     quiet: bool = False  # what is multiplied holds no signalling NaN
     kind: str = field(init=False)
     type: str = field(init=False)
@@ -110,7 +110,7 @@ class Renderer:
         return self.number(value) if truth else value
 
     def accumulate(self, add: Expression, mul: Expression, total: Value, x: Value, y: Value) -> Value:
-        """add(total, mul(x, y)), the step every product is made of; a sum of products becomes a fused multiply-add."""
+        """add(total, mul(x, y)), one step of a product; a sum of products becomes a fused multiply-add."""
         if is_plain(add, "add") and is_plain(mul, "mul"):
             if self.dtype.kind == "f":
                 return (self._fma(x[0], y[0], total[0]),)
@@ -118,7 +118,7 @@ class Renderer:
                 minus = self.writer.op(f"fneg {self.type} {x[1]}")
                 real = self._fma(minus, y[1], self._fma(x[0], y[0], total[0]))
                 return real, self._fma(x[1], y[0], self._fma(x[0], y[1], total[1]))
-        # a running min or max never holds NaN, and what arithmetic has made never a signalling one
+        # a running min or max never holds NaN, and a result of arithmetic never a signalling one
         quiet = "Q" if self.quiet or never_signals(mul) else ""
         return self.value(add, total, self.value(mul, x, y, quiet if self.quiet else ""), "x" + quiet)
 
@@ -243,7 +243,7 @@ class Renderer:
 
     def _skip_nan(self, name: str, a: str, b: str, clean: list[bool], quiet: bool) -> str:
         """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there. fminnm
-        and vrangeps skip NaN on either side, but a signalling one turns their result into NaN."""
+        and vrangeps skip NaN on either side, but a signalling one makes their result NaN."""
         op, t = self.writer.op, self.type
         code = "olt" if name == "min" else "ogt"
         if quiet and self.min_number:
@@ -297,7 +297,7 @@ class Renderer:
             (a, b), (c, d) = args
             ac, bd, ad, bc = (op(f"fmul {t} {p}, {q}") for p, q in ((a, c), (b, d), (a, d), (b, c)))
             return op(f"fsub {t} {ac}, {bd}"), op(f"fadd {t} {ad}, {bc}")
-        raise DtypeError(f"the cpu engine has no kernel for {name} of {self.dtype}: it runs in the reference engine")
+        raise DtypeError(f"the cpu backend has no kernel for {name} of {self.dtype}: it runs in the reference backend")
 
 
 def _never_nan(tree: Expression, clean: str) -> bool:
@@ -307,14 +307,14 @@ def _never_nan(tree: Expression, clean: str) -> bool:
 
 
 def never_signals(tree: Expression, clean: str = "") -> bool:
-    """Whether a value is no signalling NaN: arithmetic makes them quiet, loads and selections pass them on."""
+    """Whether a value is never a signalling NaN: arithmetic quiets them, loads and selects pass them on."""
     if isinstance(tree, Variable):
         return "Q" in clean or tree.name in clean
     return _never_nan(tree, clean) or (isinstance(tree, Apply) and tree.op in ("add", "sub", "mul", "div"))
 
 
 def commutes(mul: Expression) -> bool:
-    """Whether mul(x, y) is mul(y, x) by its form, so that a transposed product needs no kernel of its own."""
+    """Whether mul(x, y) is mul(y, x) by its form, so that a transposed product can use the same kernel."""
     commuting = ("add", "mul", "min", "max", "and", "or", "logaddexp", "bit_or", "bit_and", "bit_xor")
     return any(is_plain(mul, op) for op in commuting)
 

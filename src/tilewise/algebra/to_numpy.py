@@ -1,4 +1,4 @@
-"""Expression trees as NumPy: the meaning all other renderings are held against."""
+"""Expression trees as NumPy: the definition that all other renderings are tested against."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def larger_than_card(
     schedule = card_schedule(problem_of(*sources, "plus_times"), *sources, device, memory)
     resident = resident_rate(dtype, device)
     loop = plain_loop(M, N, schedule, device)
-    compile_phases(schedule, (sources[0].turned, sources[1].turned), device)
+    compile_phases(schedule, (sources[0].transposed, sources[1].transposed), device)
     free = card_memory(device)[0]
     with Peak(lambda: free - card_memory(device)[0], every=0.05) as watched:
         start = time.perf_counter()

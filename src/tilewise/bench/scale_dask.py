@@ -15,7 +15,7 @@ from tilewise.bench.peak import Peak, resident
 from tilewise.bench.rows import Row
 from tilewise.core.problem import problem_of_shape
 from tilewise.scale.cluster import StoredMatrix, local_workers
-from tilewise.scale.workers import Crew, Spread
+from tilewise.scale.workers import Spread, Workers
 
 WORKERS = 4
 
@@ -146,7 +146,7 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
                 rates = client.submit(_rates, stored[sides[-1]], pure=False).result()
                 tiny = da.ones((64, 64), chunks=16, dtype=np.float32)
                 starts = [_seconds(client, matmul(tiny + number, tiny).sum()) for number in range(3)]
-                machines = Crew(count, rates[0], rates[1], overlap=False, start=min(starts))
+                machines = Workers(count, rates[0], rates[1], overlap=False, start=min(starts))
                 for side in sides:
                     step = side // 4
                     x = da.from_array(stored[side], chunks=step, asarray=False, meta=np.empty((0, 0), np.float32))

@@ -25,7 +25,7 @@ from tilewise.bench.torch_products import ProductCase, is_cold, operands, torch_
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
-from tilewise.core.tuning import WORTH, Entry, Table
+from tilewise.core.tuning import WORTH, TunedClass, TunedTable
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.planning.choose import make_plan
@@ -58,8 +58,8 @@ def suite(dtypes: tuple[str, ...], shapes: tuple[Shape, ...] = ()) -> list[Tuned
 
 
 def tune(
-    products: list[TunedProduct], machine: Machine, table: Table, rounds: int, enough: Callable[[], bool]
-) -> Iterator[tuple[TunedProduct, str, Entry | None, Table]]:
+    products: list[TunedProduct], machine: Machine, table: TunedTable, rounds: int, enough: Callable[[], bool]
+) -> Iterator[tuple[TunedProduct, str, TunedClass | None, TunedTable]]:
     """(product, class, its new entry or None where the table had one, the table now), until `enough`."""
     untuned = replace(machine, tuned=None)
     for product in products:
@@ -75,13 +75,13 @@ def tune(
             yield product, key, None, table
             continue
         entry = _measured(product, problem, untuned, kernel, (M, N, P), rounds)
-        table = Table(table.card, {**table.entries, key: entry})
+        table = TunedTable(table.card, {**table.entries, key: entry})
         yield product, key, entry, table
 
 
 def _measured(
     product: TunedProduct, problem: Problem, machine: Machine, kernel: str, tensors: tuple[Any, Any, Any], rounds: int
-) -> Entry:
+) -> TunedClass:
     from cuda.core import Stream
 
     torch = torch_for("tilewise tune")
@@ -96,7 +96,7 @@ def _measured(
     first, best = next(iter(plans)), min(seconds, key=lambda spec: seconds[spec])
     if seconds[first] < WORTH * seconds[best]:
         best = first
-    return Entry(product.case.shape, best, seconds[best], first, seconds[first])
+    return TunedClass(product.case.shape, best, seconds[best], first, seconds[first])
 
 
 def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:

@@ -142,7 +142,7 @@ def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str
 
     plan, times = report.plan, report.times
     p = plan.problem
-    made = f"{p.epilogue.words()}, " if p.epilogue else ""
+    made = f"{p.epilogue.formula()}, " if p.epilogue else ""
     rows = [
         ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
         ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.cut}; {plan.phases} phases"),

@@ -32,12 +32,12 @@ def plan_spread(
     problem: Problem, machine: Machine, workers: int, memory: str | None, bandwidth: str, as_json: bool
 ) -> None:
     """2-D and 2.5-D algorithms over many workers, each of them such a machine."""
-    from tilewise.scale.workers import Crew, plan_workers
+    from tilewise.scale.workers import Workers, plan_workers
 
     side = [max(1, min(8192, extent)) for extent in (problem.m, problem.k, problem.n)]
     sample = replace(problem, m=side[0], k=side[1], n=side[2])
     steps = sample.steps / make_plan(sample, machine).predicted
-    machines = Crew(workers, steps, budget(bandwidth, "--bandwidth"), budget(memory, "--memory") if memory else 0)
+    machines = Workers(workers, steps, budget(bandwidth, "--bandwidth"), budget(memory, "--memory") if memory else 0)
     made = plan_workers(problem, machines)
     best = min(made, key=lambda spread: spread.predicted)
     if as_json:
@@ -48,10 +48,8 @@ def plan_spread(
         f"{problem.shape} {problem.dtype} {problem.semiring} over {workers:,} x {machine.name}, "
         f"{size(machines.bandwidth)}/s to each"
     )
-    print_table(title, columns, [spread.words() for spread in made])
-    print_rows(
-        [("best", f"{best.words()[0]} {best.words()[1]}: {seconds(best.predicted)}, floor {seconds(best.floor)}")]
-    )
+    print_table(title, columns, [spread.row() for spread in made])
+    print_rows([("best", f"{best.row()[0]} {best.row()[1]}: {seconds(best.predicted)}, floor {seconds(best.floor)}")])
 
 
 def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:

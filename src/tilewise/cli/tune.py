@@ -14,7 +14,7 @@ import click
 
 from tilewise.cli.output import json_option, print_json, print_table, progress, remark
 from tilewise.core.machine import Machine
-from tilewise.core.tuning import Table, slug, table_of
+from tilewise.core.tuning import TunedTable, slug, table_of
 from tilewise.system.cache import cache_folder
 from tilewise.system.output import check_output, write_whole
 
@@ -60,7 +60,7 @@ def command(
     products = suite(wanted, tuple(parse_shape(text) for text in shapes.split(",")) if shapes else ())
     machine = describe("cuda:0")
     path = _table_path(output, machine)
-    table = (None if restart else _read(path)) or Table(machine.name, {})
+    table = (None if restart else _read(path)) or TunedTable(machine.name, {})
     started, rows = time.monotonic(), []
     bar, task = progress(len(products), "tune")
     with bar:
@@ -110,7 +110,7 @@ def _table_path(output: Path | None, machine: Machine) -> Path:
     return output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
 
 
-def _read(path: Path) -> Table | None:
+def _read(path: Path) -> TunedTable | None:
     try:
         return table_of(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_j
 
     machine = describe("cuda:0")
     path = _table_path(output, machine)
-    table = _read(path) or machine.tuned or Table(machine.name, {})
+    table = _read(path) or machine.tuned or TunedTable(machine.name, {})
     names = tuple(name.strip() for name in dtypes.split(","))
     remark(f"seed {seed}")
     found = []

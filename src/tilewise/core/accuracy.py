@@ -1,4 +1,4 @@
-"""How far a product is from what it should be: one number, whatever the dtype."""
+"""The relative error of a product, for every dtype."""
 
 from __future__ import annotations
 

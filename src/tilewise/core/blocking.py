@@ -1,7 +1,7 @@
-"""How a product is cut for a CPU: the register tile MR × NR and the strips KC, MC, NC that are made of it.
+"""Blocking for the CPU, as in BLIS: the register tile MR × NR and the cache blocks KC, MC, NC.
 
-Pure functions over plain values: a plan can be made for an instruction set that is not there. Which kernel runs, and
-what each one takes, stands with the kernels: `backends/cpu/kernels/*/model.py`.
+Pure functions over plain values: a plan can be made for an instruction set that this machine lacks. Which kernel runs,
+and which problems it takes, is decided in `backends/cpu/kernels/*/model.py`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from tilewise.algebra.expression import Apply, Expression, is_plain
 from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
 
-FEW = 16  # rows or columns that count as a handful
-TALL_K = 8192  # from here on k is shared among threads where P is small
+FEW = 16  # rows or columns of a skinny product at most
+TALL_K = 8192  # from this k on, threads split k where P is small
 SMALL_P = 256 * 256  # cells of such a P
-SHORT = 2**16  # steps up to which the call counts more than the kernel
-DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
+SHORT = 2**16  # steps up to which the call takes longer than the kernel
+DEPTH = 384  # KC: a larger one visits P less often, but leaves no room in the L1 cache
 HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """The choice. `swapped`: Pᵀ = Nᵀ ⊗ Mᵀ is computed, because P's rows lie side by side and its columns do not."""
+    """The choice. `swapped`: Pᵀ = Nᵀ ⊗ Mᵀ is computed, because P is column-major."""
 
     kernel: str
     swapped: bool
@@ -44,7 +44,7 @@ class Blocking:
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """The tile whose sums stay in registers over k, and the registers of the machine."""
+    """The tile whose accumulators stay in registers over k, and the machine's registers."""
 
     MR: int
     NR: int
@@ -54,7 +54,7 @@ class RegisterTile:
 
     @property
     def neon(self) -> bool:
-        """No operand comes from memory, and an element in every lane takes a vector port where it does not multiply."""
+        """No instruction takes an operand from memory, and only a multiply takes one lane as its operand."""
         return self.vector_bytes == 16 and self.registers >= 32
 
 
@@ -63,7 +63,7 @@ def register_tile(
 ) -> tuple[int, int]:
     """Rows and vectors of the tile."""
     wide = registers >= 32
-    if is_heavy(add, mul):  # a step hides the next one's loads, and wants the registers for itself
+    if is_heavy(add, mul):  # a step is long enough to hide the next loads, and needs the registers itself
         return (4, 1)
     if tracks_arg:
         return (4, 3) if wide else (3, 2)
@@ -77,13 +77,13 @@ def register_tile(
 
 
 def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
-    """NEON's operations take nothing from memory, so what lies between a mul and an add has a register too. The tallest
-    whose loops do not spill (`tests/backends/cpu/test_inner_loops.py`)."""
+    """NEON instructions take no operand from memory, so the value between a mul and an add needs a register too. The
+    tallest tile whose loops do not spill (`tests/backends/cpu/test_inner_loops.py`)."""
     if dtype.kind == "c":
         return (4, 3) if dtype.itemsize == 8 else (6, 2)
-    if dtype.is_integer and dtype.itemsize == 8:  # no multiplication, no min or max of its own
+    if dtype.is_integer and dtype.itemsize == 8:  # NEON has no 64-bit multiply, min or max
         return (4, 3)
-    if dtype.itemsize >= 4 and not products:  # a whole line of P a row, and an element of M serves four vectors
+    if dtype.itemsize >= 4 and not products:  # a row is a cache line of P, and an element of M serves four vectors
         return (5, 4)
     return (8, 3) if sums and products and dtype.kind != "b" else (8, 2)  # max_times 1024³ 0.83 of the ports by 5 × 4
 
@@ -99,13 +99,13 @@ def multiplies(problem: Problem) -> bool:
 
 
 def signals(problem: Problem) -> bool:
-    """Whether a signalling NaN must be made quiet before a step: once where operands are packed, at every load else."""
+    """Whether signalling NaNs must be quieted before a step: once where operands are packed, else at every load."""
     return problem.dtype.kind == "f" and not never_signals(problem.semiring.mul)
 
 
 def takes_a_port(problem: Problem, tile: RegisterTile) -> bool:
-    """Whether an element of M in every lane takes a vector port: on NEON, where nothing multiplies by one lane of a
-    vector. Of products for which more than the call counts."""
+    """Whether broadcasting an element of M takes a vector port: on NEON, where the step is not a multiply by lane.
+    False for short products."""
     by_lane = is_plain(problem.semiring.mul, "mul")
     return tile.neon and problem.dtype.itemsize >= 4 and not by_lane and not is_short(problem)
 
@@ -119,7 +119,7 @@ def is_heavy(add: Expression, mul: Expression) -> bool:
 
 
 def has_kernel(problem: Problem) -> bool:
-    """Whether the cpu engine can write a kernel; what has none (long double, say) runs in the reference engine."""
+    """Whether the cpu backend can emit a kernel; other problems (long double, say) run in the reference backend."""
     partial, ring = problem.algebra.partial, problem.semiring
     if any(dtype.name not in KINDS for dtype in (partial, problem.dtype_m, problem.dtype_n)):
         return False
@@ -128,5 +128,5 @@ def has_kernel(problem: Problem) -> bool:
 
 
 def even_strips(k: int, depth: int = DEPTH) -> int:
-    """KC: strips of k alike, near `depth`; a short one at the end would read and write P for little work."""
+    """KC: equal blocks of k, near `depth`; a short last one would read and write P for little work."""
     return -(-k // (8 * max(1, round(k / depth)))) * 8

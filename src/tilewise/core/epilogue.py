@@ -1,4 +1,4 @@
-"""What becomes of a product before it is stored: activation(alpha · M·N + bias). A pure value; engines render it."""
+"""The epilogue of a product: activation(alpha · M·N + bias). A pure value; backends render it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BIASES = ("float16", "bfloat16", "float32", "float64")  # and what products they
 class Epilogue:
     """`alpha` scales the product, then a row of biases of dtype `bias` is added, then the activation is taken.
 
-    Which biases, and where they lie, is not part of it: a plan does not depend on that.
+    The bias's values and address are not part of it: a plan does not depend on them.
     """
 
     alpha: float = 1.0
@@ -24,10 +24,10 @@ class Epilogue:
     activation: str | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything happens at all."""
+        """Whether it changes the product."""
         return self.alpha != 1.0 or self.bias is not None or self.activation is not None
 
-    def words(self) -> str:
+    def formula(self) -> str:
         """As a formula: gelu(0.5 · M·N + bias)."""
         inside = ("M·N" if self.alpha == 1.0 else f"{self.alpha:g} · M·N") + (" + bias" if self.bias else "")
         return f"{self.activation}({inside})" if self.activation else inside
@@ -40,7 +40,7 @@ PLAIN = Epilogue()
 
 
 def epilogue_of(alpha: object, bias: DType | None, activation: object) -> Epilogue:
-    """The epilogue a person asked for, or one clear sentence."""
+    """The epilogue of a call's arguments, or an error that names the wrong one."""
     if activation is not None and activation not in ACTIVATIONS:
         raise UsageError(f"activation={activation!r} is not known; known are {', '.join(ACTIVATIONS)}")
     if isinstance(alpha, bool) or not hasattr(alpha, "__float__"):
@@ -51,7 +51,7 @@ def epilogue_of(alpha: object, bias: DType | None, activation: object) -> Epilog
 
 
 def check_fits(epilogue: Epilogue, semiring: object, ordinary: bool, dtype: DType) -> None:
-    """`ordinary`: the semiring adds and multiplies as people do."""
+    """Raise where the epilogue does not go with the semiring or dtype. `ordinary`: the semiring is plus_times."""
     if epilogue and not ordinary:
         raise UsageError(
             f"alpha=, bias= and activation= need plus_times, and the semiring is {semiring}: leave them out"

@@ -1,4 +1,4 @@
-"""What a plan must know of a machine: how fast it computes and moves bytes. Plain values; nothing is probed here."""
+"""A machine's rates, as the cost models need them. Plain values; nothing is probed here."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tilewise.core.tuning import Table
+from tilewise.core.tuning import TunedTable
 from tilewise.system.once import once
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One device as the planner sees it. Rates are multiply-and-add steps a second on plain cores."""
+    """One device. Rates are multiply-add steps a second on the ordinary cores."""
 
     kind: str  # "cpu" or "cuda"
     name: str
@@ -22,16 +22,15 @@ class Machine:
     step_rates: dict[str, float] = field(hash=False)  # by dtype; "" is any other
     arch: str = ""  # sm_90 and kin; empty on a CPU
     source: str = "datasheet"  # or "measured here"
-    fast_memory: int = 48 * 1024  # bytes of shared memory a block may have without asking
     resident_threads: int = 2048  # threads a unit holds at once
     tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
     vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
     registers: int = 0
     byte_dots: bool = False  # multiplies bytes and adds them up by fours in one instruction (VNNI, dotprod)
-    tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
+    tuned: TunedTable | None = field(default=None, hash=False)  # what was measured on such a card
 
     def __hash__(self) -> int:
-        """Reckoned once: a machine is part of many keys on the way to a launch."""
+        """Computed once: a machine is part of many cache keys."""
         return self._hash
 
     @once
@@ -39,7 +38,7 @@ class Machine:
         return hash((self.kind, self.name, self.units, self.arch))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the hash: words have another one in another process."""
+        """Without the hash: strings hash differently in another process."""
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def step_rate(self, dtype: str) -> float:

@@ -1,4 +1,4 @@
-"""The keywords of `tw.matmul` as one value: names, defaults, and which of them exclude each other."""
+"""The keywords of `tw.matmul` as one value: names, defaults, and how they form a cache key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = tuple[Any, ...]
 
 
 class KeywordsButArg(TypedDict, total=False):
-    """What `tw.matmul` takes beside M, N and return_arg; its own text says what each means."""
+    """Keywords of `tw.matmul` without return_arg; its docstring describes them."""
 
     semiring: SemiringName | Semiring
     out: Any
@@ -38,7 +38,7 @@ class KeywordsButArg(TypedDict, total=False):
 
 
 class Keywords(KeywordsButArg, total=False):
-    """What `tw.matmul` takes beside M and N."""
+    """Keywords of `tw.matmul`."""
 
     return_arg: bool
 
@@ -69,7 +69,7 @@ class Options:
         if unknown:
             raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
         o = cls(**keywords)
-        check_precision(o.precision)  # here: a road on which it changes nothing does not look at it
+        check_precision(o.precision)  # here, because routes that precision does not affect never check it
         if o.accumulate and o.out is None:
             raise UsageError("accumulate=True adds onto out=, and no out was given")
         return o
@@ -79,11 +79,11 @@ class Options:
         return self.alpha != 1 or self.bias is not None or self.activation is not None
 
     def keywords(self) -> dict[str, Any]:
-        """The same as keywords of another call."""
+        """As keywords of another call."""
         return {name: getattr(self, name) for name in NAMES}
 
     def given(self, *names: str) -> list[str]:
-        """Which of these keywords were given anything but their default, as people write them."""
+        """Which of these keywords have another value than their default, as `name=`."""
         found = []
         for name in names:
             value, usual = getattr(self, name), DEFAULTS[name]
@@ -92,7 +92,7 @@ class Options:
         return found
 
     def refuse(self, why: str, *names: str) -> None:
-        """A UsageError where any of these was given; `why` says what they do not go with."""
+        """Raise UsageError if any of these was given; `why` says what excludes them."""
         found = self.given(*names)
         if found:
             raise UsageError(f"{', '.join(found)} {why}")
@@ -100,9 +100,9 @@ class Options:
 
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
-GRADIENT_BYTE = 1  # of a signature by machine code: not 0 where a gradient is wanted
-UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
-UNPREPARED_ON_HOST = frozenset(("memory",))  # the same of NumPy arrays
+GRADIENT_BYTE = 1  # index in a native signature: not 0 where a gradient is required
+UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # keywords of calls that are not cached
+UNPREPARED_ON_HOST = frozenset(("memory",))  # the same for NumPy arrays
 ARRAYS = frozenset(("out", "bias"))
 
 
@@ -111,14 +111,14 @@ def keywords_key(
     of_array: Callable[[Any], tuple[Any, ...] | None],
     unprepared: frozenset[str] = UNPREPARED,
 ) -> Key | None:
-    """The part of a call's signature that its keywords make; None where such a call is not kept.
+    """The keywords' part of a call's signature; None where such a call is not cached.
 
-    `of_array`: how an array given as out= or bias= lies, None where that cannot be told.
+    `of_array`: the layout of an array given as out= or bias=, None where it is unknown.
     """
     parts: list[Any] = []
     for name, value in keywords.items():
         if value is None:
-            if name not in NAMES:  # to be refused
+            if name not in NAMES:  # will be refused
                 return None
             continue
         if name in unprepared and value is not False:
@@ -133,13 +133,13 @@ def keywords_key(
     key = tuple(parts)
     try:
         hash(key)
-    except TypeError:  # a keyword of a kind that the call itself will refuse
+    except TypeError:  # a value that the call itself will refuse
         return None
     return key
 
 
 def _kinds_of_scales(pair: Any, of_array: Callable[[Any], Key | None]) -> Key | None:
-    """Of two scales: a number is any number, an array is how it lies; None where one is something else."""
+    """The key of two scales: "number", or an array's layout; None where one is something else."""
     if pair.__class__ is not tuple or len(pair) != 2:
         return None
     a, b = ("number" if x is None or x.__class__ in (int, float) else of_array(x) for x in pair)

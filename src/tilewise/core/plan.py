@@ -1,4 +1,4 @@
-"""The frozen description of what will run: kernel, tile, grid, what it moves, the floor it is held against, and why."""
+"""A plan: the kernel, tile and grid that will run, the bytes it moves, its expected time, the floor, and the reason."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 from tilewise.core.problem import Problem
 from tilewise.system.quantities import seconds, size
 
-if TYPE_CHECKING:  # a rung drawn for a trace has a geometry, and neither of these
+if TYPE_CHECKING:  # a kernel of the ladder traced alone needs neither
     from tilewise.core.blocking import Blocking
     from tilewise.core.machine import Machine
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16
 GRID_Y_LIMIT = 65535  # CUDA's; a taller grid is launched in bands
-LAUNCH_SECONDS = 3e-6  # what the emptiest kernel takes
+LAUNCH_SECONDS = 3e-6  # of an empty kernel
 QUAD = 4  # elements of one vector load
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What one block does: `block` threads (x, y) make a `rows`×`cols` piece of P in phases of `depth`."""
+    """What one block computes: `block` threads (x, y), a `rows`×`cols` tile of P, phases of `depth`."""
 
     block: tuple[int, int]
     rows: int
@@ -44,7 +44,7 @@ class Plan:
     geometry: Geometry
     index: str  # the C type that reaches every cell
     aligned: bool  # rows of M and N start on vector boundaries
-    packs: tuple[str, ...]  # operands that are packed first, because their columns do not lie side by side
+    packs: tuple[str, ...]  # operands that are packed first, because they are not row-major
     predicted: float  # seconds, by the model
     floor: float  # seconds, by physics
     bound: str  # which limit sets the floor
@@ -52,16 +52,16 @@ class Plan:
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
     family: str = ""  # the folder under kernels/ whose text runs on a card
-    way: Any = None  # that family's own choice, as its model made it
-    passes: int = 0  # launches beside the product's own: realigning, packing, adding up parts of k
+    way: Any = None  # the family's choice of parameters
+    passes: int = 0  # further launches: realigning, packing, the reduction of split-K
     shares: bool = True  # threads of a block share what they load
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
-    idea: str = ""  # the kernel's, in a sentence
-    cut: str = ""  # how P is cut, in the words of the kernel that cuts it
+    idea: str = ""  # the kernel's, one sentence
+    cut: str = ""  # how P is tiled, as text of the kernel's family
 
     @classmethod
     def made(cls, **fields: Any) -> Plan:
-        """A plan of these fields, the others at their defaults; the constructor takes four times as long."""
+        """A plan with these fields and defaults for the others; the constructor takes four times as long."""
         plan = object.__new__(cls)
         plan.__dict__.update(fields)
         return plan
@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def reuse(self) -> float:
-        """By how much tiles cut the traffic; TILE_WIDTH for square tiles and whole sizes."""
+        """The factor by which tiles reduce the traffic; TILE_WIDTH for square tiles that divide the sizes."""
         return self.loads_without_tiles / self.loads_with_tiles if self.loads_with_tiles else 1.0
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ class Plan:
         return f'<table style="text-align:left">{rows}</table>'
 
     def rows(self) -> list[tuple[str, str]]:
-        """The plan as people read it, one fact a row."""
+        """The plan as a table of (name, text)."""
         p, g = self.problem, self.geometry
         byte = p.dtype.itemsize
         rows = [
@@ -191,7 +191,7 @@ def packed_lead(cols: int) -> int:
 def assemble(
     problem: Problem, machine: Machine, engine: str, kernel: str, idea: str, tile: int, geometry: Geometry
 ) -> Plan:
-    """What every plan says; the times and the reason are still to come."""
+    """The fields common to all plans; times and reason are filled in later."""
     grid = (math.ceil(problem.m / geometry.rows), math.ceil(problem.n / geometry.cols))
     packs, leads, aligned = [], [], True
     for name, layout, rows, cols, dtype in (
@@ -207,7 +207,7 @@ def assemble(
             aligned &= enough and all(stride % QUAD == 0 for stride in (lead, *layout.stack))
         leads.append(lead)
     ldp = problem.layout_p.leading_dimension(problem.m, problem.n) or problem.n
-    # a block's edge threads form addresses past the matrix before a check turns them away
+    # edge threads compute addresses past the matrix before their bounds check
     tall, deep = problem.m + geometry.rows, problem.k + geometry.depth
     reach = max(tall * leads[0] + deep, deep * leads[1] + problem.n, tall * ldp + problem.n) + geometry.cols
     return Plan.made(
@@ -231,7 +231,7 @@ def assemble(
 
 
 def after_epilogue(seconds: float, problem: Problem, machine: Machine) -> float:
-    """The time of a bare product with the problem's epilogue in a pass behind it."""
+    """The time of a product whose epilogue is a separate pass."""
     if not problem.epilogue:
         return seconds
     moved = problem.members * problem.m * problem.n * (problem.algebra.partial.itemsize + problem.result.itemsize)
@@ -239,9 +239,9 @@ def after_epilogue(seconds: float, problem: Problem, machine: Machine) -> float:
 
 
 def epilogue_after(plan: Plan, problem: Problem) -> Plan:
-    """The plan of the bare product, and the epilogue in a pass of its own."""
+    """The plan of the bare product with the epilogue as a separate pass."""
     if not problem.epilogue:
         return plan
-    note = f"P is {problem.epilogue.words()}, in a pass over the product"
+    note = f"P is {problem.epilogue.formula()}, in a pass over the product"
     predicted = after_epilogue(plan.predicted, problem, plan.machine)
     return plan.but(problem=problem, predicted=predicted, notes=(*plan.notes, note))

@@ -1,4 +1,4 @@
-"""What is asked for: shape, strides, dtypes, semiring, stack. One frozen value, and no word of how it is done."""
+"""The problem: shape, strides, dtypes, semiring, stack, epilogue. One frozen value, without any choice of kernel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PRECISIONS = ("ieee", "high", "tf32")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a matrix lies in memory: strides in elements, and its first byte's distance from a 16-byte boundary."""
+    """A matrix in memory: strides in elements, and the misalignment of its first byte."""
 
     row: int
     col: int
     stack: tuple[int, ...] = ()
     skew: int = 0  # bytes past a 16-byte boundary
-    spare: bool = False  # of P: what lies past a row's end, up to the next 16 bytes, may be overwritten
+    spare: bool = False  # of P: the bytes after a row, up to the next 16-byte boundary, may be overwritten
 
     @property
     def alignment(self) -> int:
@@ -32,7 +32,7 @@ class Layout:
         return math.gcd(self.skew, 16)
 
     def leading_dimension(self, rows: int, cols: int) -> int | None:
-        """The distance from row to row when the columns lie side by side, else None: such a matrix is packed first."""
+        """The leading dimension of a row-major matrix; None for others, which are packed first."""
         if cols > 1 and self.col != 1:
             return None
         if rows <= 1:
@@ -51,7 +51,7 @@ def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
 
 @dataclass(frozen=True)
 class Groups:
-    """Consecutive groups of rows, whose ends lie on the device and are read by nobody else.
+    """Consecutive groups of rows, whose ends are in device memory and are not read by the host.
 
     Along "rows": group g of M's rows times member g of N is group g of P's rows. Along "k": group g of M's columns
     times the same rows of N is member g of P, a stack.
@@ -78,17 +78,17 @@ class Problem:
     layout_p: Layout
     accumulate: bool = False
     precision: str = "high"
-    return_arg: bool = False  # the k that won is wanted too
-    nonnegative: bool = False  # promised: no element is below 0 or NaN
-    unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
-    wanted: DType | None = None  # the dtype asked for, if any
+    return_arg: bool = False  # the winning k is returned too
+    nonnegative: bool = False  # the caller guarantees that no element is negative or NaN
+    unrounded: bool = False  # P has the accumulator's dtype, because more is added before it is rounded
+    wanted: DType | None = None  # the dtype= of the call, if any
     scaled: bool = False  # rows and columns of P are scaled before it is stored
-    epilogue: Epilogue = PLAIN  # what becomes of the product before it is stored
+    epilogue: Epilogue = PLAIN  # applied to the product before it is stored
     groups: Groups | None = None
 
     @once
     def dtype(self) -> DType:
-        """What both operands are taken to."""
+        """The dtype to which both operands are converted."""
         return self.wanted or promote(self.dtype_m, self.dtype_n)
 
     @once
@@ -97,7 +97,7 @@ class Problem:
         return replace(algebra, result=algebra.partial) if self.unrounded else algebra
 
     def __hash__(self) -> int:
-        """Reckoned once: a problem is looked up several times on its way to a launch."""
+        """Computed once: a problem is a cache key several times per call."""
         return self._hash
 
     @once
@@ -106,7 +106,7 @@ class Problem:
         return hash((self.m, self.k, self.n, self.stack, self.dtype_m.name, self.dtype_n.name, *layouts))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the hash: words have another one in another process."""
+        """Without the hash: strings hash differently in another process."""
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     @once
@@ -115,14 +115,14 @@ class Problem:
 
     @once
     def bare(self) -> Problem:
-        """The product alone, as sums in fresh rows: what an epilogue is then applied to."""
+        """The product alone, unrounded and row-major: the input of a separate epilogue."""
         fresh = row_major(self.m, self.n, self.stack)
         return replace(self, epilogue=PLAIN, unrounded=True, accumulate=False, layout_p=fresh)
 
     @property
     def folded(self) -> Problem:
-        """The same product with fewer members: those that share N, and whose rows of M and P go on where the last
-        one's end, are rows of one taller product."""
+        """The same product with fewer members: members that share N, and whose rows of M and P are evenly spaced
+        across members, become rows of one taller product."""
         p = self
         while p.stack and p.layout_n.stack[-1] == 0 and not p.scaled and p.m * p.stack[-1] < 2**31:
             m, p_rows = (_taller(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
@@ -145,7 +145,7 @@ class Problem:
 
     @once
     def largest(self) -> int:
-        """No number of its cells, steps, tiles or phases is beyond this."""
+        """An upper bound of its numbers of cells, steps, tiles and phases."""
         return max(1, self.m) * max(1, self.k) * max(1, self.n) * max(1, self.members)
 
     @once
@@ -157,17 +157,17 @@ class Problem:
             return (inputs + output) * self.members
         if self.groups.along == "k":
             return inputs + output * self.groups.count
-        of_n = self.k * self.n * self.dtype_n.itemsize  # a group that is not empty reads its own
+        of_n = self.k * self.n * self.dtype_n.itemsize  # each nonempty group reads its own member
         return inputs + output + of_n * (min(self.groups.count, self.m) - 1)
 
     @property
     def member_bytes(self) -> int:
-        """The same of one product of the stack."""
+        """The same for one member of the stack."""
         return self.least_bytes // max(1, self.members)
 
     @property
     def shape(self) -> str:
-        """As people write it: rows of M, columns of M, columns of N."""
+        """MxKxN: rows of M, columns of M, columns of N."""
         if self.groups:
             return f"{self.m}x{self.k}x{self.n} in {self.groups.count} groups along {self.groups.along}"
         stack = "x".join(map(str, self.stack)) + "·" if self.stack else ""
@@ -175,7 +175,7 @@ class Problem:
 
     @property
     def stack_n(self) -> tuple[int, ...]:
-        """The stack that N has of its own."""
+        """The stack of N."""
         return (self.groups.count,) if self.groups and self.groups.along == "rows" else self.stack
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Problem:
 
 
 def _taller(layout: Layout, rows: int, members: int) -> Layout | None:
-    """The matrix whose rows are those of all members along the last axis of a stack, if they lie evenly."""
+    """The matrix of the rows of all members along the last axis of a stack, if they are evenly spaced."""
     step = layout.stack[-1]
     row = step if rows == 1 < members else layout.row
     if members > 1 and rows > 1 and step != rows * layout.row:
@@ -220,11 +220,13 @@ def problem_of_shape(
     dtype: str | DType = "float32",
     semiring: str | Semiring = "plus_times",
     *,
+    dtype_n: DType | None = None,
     accumulate: bool = False,
     precision: str = "high",
     nonnegative: bool = False,
+    unrounded: bool = False,
 ) -> Problem:
-    """A Problem without arrays: fresh row-major operands of this shape."""
+    """A Problem without arrays: fresh row-major operands of this shape. `dtype_n`: of N, where it is not M's."""
     for name, extent in (("m", m), ("k", k), ("n", n)):
         if extent < 0:
             raise ShapeError(f"{name} must be 0 or more, got {extent}")
@@ -235,7 +237,7 @@ def problem_of_shape(
         n,
         (),
         number,
-        number,
+        dtype_n or number,
         find_semiring(semiring),
         row_major(m, k),
         row_major(k, n),
@@ -243,6 +245,7 @@ def problem_of_shape(
         accumulate,
         check_precision(precision),
         nonnegative=nonnegative,
+        unrounded=unrounded,
     )
 
 

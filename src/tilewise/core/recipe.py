@@ -1,7 +1,7 @@
-"""A recipe: the launches of a product with holes for its addresses. Pure values; nothing here needs a card.
+"""A recipe: the launches of a product with placeholders for its addresses. Pure values; nothing here needs a card.
 
-Everything about a launch but the addresses of M, N, P, bias, scales and scratch follows from a call's signature, so it
-is laid out once. A call only fills the holes and launches (`backends/cuda/launcher.py`).
+Everything about a launch but the addresses of M, N, P, bias, scales and scratch follows from a call's signature and is
+prepared once. A call only fills in the addresses and launches (`backends/cuda/launcher.py`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-BOUNDARY = 16  # bytes: what a base address is known modulo
-SCRATCH_BOUNDARY = 1024  # what every piece of scratch memory starts on
-BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # what a call fills in
+BOUNDARY = 16  # bytes: base addresses are known modulo this
+SCRATCH_BOUNDARY = 1024  # alignment of every piece of scratch memory
+BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # addresses that a call fills in
 
 
 class Address(NamedTuple):
-    """So many bytes behind a base. `skew`: the base's own bytes past a 16-byte boundary, part of the signature."""
+    """A base and an offset in bytes. `skew`: the base's misalignment modulo 16, which is part of the signature."""
 
     base: str
     offset: int = 0
@@ -43,23 +43,23 @@ class Address(NamedTuple):
 
 
 class TensorMap(NamedTuple):
-    """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes.
+    """A TMA tensor map: `lines` rows (or columns) of `length` elements, `lead` bytes apart, fetched in boxes.
 
-    `stack`: (members, bytes from one to the next) of each axis of a stack above the lines, the innermost first."""
+    `stack`: (members, stride in bytes) of each axis of a stack, the innermost first."""
 
     address: Address
     kind: str  # uint8, uint16, uint32, tfloat32
     lines: int
     length: int
     lead: int
-    box: int  # elements along a line
+    box: int  # elements along a row
     box_lines: int
     swizzled: bool = True
     stack: tuple[tuple[int, int], ...] = ()
 
 
 class Argument(NamedTuple):
-    """One kernel parameter: its bytes, the addresses to be written into them, the tensor maps to be placed there."""
+    """One kernel parameter: its bytes, and the offsets of addresses and tensor maps in them."""
 
     data: bytes
     holes: tuple[tuple[int, Address], ...] = ()
@@ -83,13 +83,13 @@ def argument(value: Value) -> Argument:
     return Argument(NULL if value is None else bytes(value))
 
 
-class Form(NamedTuple):
-    """A ctypes structure as `struct` has it."""
+class StructLayout(NamedTuple):
+    """A ctypes structure as a `struct.Struct`."""
 
-    packed: struct.Struct  # the fields one by one; what is no number is a run of bytes
-    empty: tuple[Any, ...]  # each field's value where nothing is given: 0, or bytes
-    fields: tuple[tuple[int, bool, Any], ...]  # (where it lies, whether it is a number, its ctypes type)
-    numbers: int  # so many of the first fields are numbers
+    packed: struct.Struct  # a field that is no number is a byte string
+    empty: tuple[Any, ...]  # default value of each field: 0, or b""
+    fields: tuple[tuple[int, bool, Any], ...]  # (offset, whether it is a number, its ctypes type)
+    numbers: int  # number of leading fields that are numbers
 
 
 NUMBERS = {"i": "i", "I": "I", "q": "q", "Q": "Q", "l": "q", "L": "Q", "f": "f", "d": "d"}  # ctypes' codes, of 64 bits
@@ -98,7 +98,7 @@ if ctypes.sizeof(ctypes.c_long) != 8:
 
 
 @lru_cache(maxsize=64)
-def _form(kind: type[ctypes.Structure]) -> Form:
+def _form(kind: type[ctypes.Structure]) -> StructLayout:
     text, end, empty, fields = "=", 0, list[Any](), []
     for name, declared, *_ in kind._fields_:
         at, nbytes = getattr(kind, name).offset, ctypes.sizeof(declared)
@@ -108,7 +108,7 @@ def _form(kind: type[ctypes.Structure]) -> Form:
         fields.append((at, code in NUMBERS, declared))
         end = at + nbytes
     first = next((at for at, (_, is_number, _) in enumerate(fields) if not is_number), len(fields))
-    return Form(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields), first)
+    return StructLayout(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields), first)
 
 
 def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
@@ -138,7 +138,7 @@ def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
 
 
 def array(values: Iterable[Value]) -> Argument:
-    """Parameters side by side, passed as one: an array of tensor maps, say."""
+    """Several parameters passed as one: an array of tensor maps, say."""
     data, holes, maps = b"", [], []
     for value in values:
         part = argument(value)
@@ -149,9 +149,8 @@ def array(values: Iterable[Value]) -> Argument:
 
 
 class Launch(NamedTuple):
-    """One kernel launch. `overlap`: it may start while the launch queued before it ends (programmatic dependent
-    launch); the kernel waits for what it needs by itself. `cluster`: so many blocks, neighbours along x, share their
-    memory; 1 also where the kernel's text says how many."""
+    """One kernel launch. `overlap`: programmatic dependent launch; the kernel itself waits for the data of the launch
+    before it. `cluster`: blocks of a cluster along x; 1 also where the kernel's text sets it."""
 
     source: str
     name: str
@@ -183,7 +182,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class Zero:
-    """A 4-byte word on the card is set to 0."""
+    """Set 4 bytes on the card to 0."""
 
     address: Address
 
@@ -200,13 +199,13 @@ class Recipe:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Every kernel text it runs, each once, in the order of their launches."""
+        """The distinct kernel texts, in launch order."""
         return tuple(dict.fromkeys(step.source for step in self.steps if isinstance(step, Launch)))
 
 
 @dataclass
 class Scratch:
-    """Scratch memory while a recipe is laid out: every role gets its place in one buffer."""
+    """Allocates the workspace of a recipe: each role gets an offset in one buffer."""
 
     size: int = 0
 
@@ -216,5 +215,5 @@ class Scratch:
         return at
 
     def take_all(self, needs: dict[str, int]) -> dict[str, Address]:
-        """A place for each role."""
+        """An address for each role."""
         return {role: self.take(nbytes) for role, nbytes in needs.items()}

@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ProductShape:
-    """What two shapes make: m×k times k×n for each member of the stack, and P's shape as the caller sees it."""
+    """The product of two shapes: m×k times k×n for each member of the stack; `product` is the shape of P."""
 
     m: int
     k: int
@@ -62,5 +62,5 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
 
 
 def written(shape: Shape) -> str:
-    """A shape as people write it: 3×4."""
+    """A shape as text: 3×4."""
     return "×".join(map(str, shape)) if shape else "()"

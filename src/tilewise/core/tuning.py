@@ -1,8 +1,8 @@
-"""What was measured on a card, as a value the planner consults: classes of shapes → the way that was the fastest.
+"""The tuned table of a card: the fastest measured config for each class of shapes, and the cost model's errors.
 
-The model of a plan is good to some per cent. Where it calls two ways close, a table decides: it prefers the way that
-`tilewise tune` found the fastest for a product of this class. It never takes a way that the model holds to be much
-slower for the very shape at hand, since a neighbour in the class may fill its waves differently.
+The cost model is accurate to some per cent. Among configs that it expects to be close, the table decides: it prefers
+the config that `tilewise tune` measured as the fastest for this class. A config that the model expects to be much
+slower for the given shape is never taken: another shape of the class may fill its waves differently.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from tilewise.system.resources import shipped
 
 JSON_VERSION = 1
-CLOSE = 1.15  # ways whose expected times differ by no more are decided by measurement
-WORTH = 1.01  # a way that won by less decides nothing
+CLOSE = 1.15  # configs whose expected times differ by no more than this factor are decided by measurement
+WORTH = 1.01  # a measured gain below this is ignored
 
 
-class Way(Protocol):
-    """A way that a table can name."""
+class NamedConfig(Protocol):
+    """A config that a table can name."""
 
     def spec(self) -> str:
-        """What it is, in a word that stays the same from version to version."""
+        """Its name, which stays the same from version to version."""
 
 
-W = TypeVar("W", bound=Way)
+C = TypeVar("C", bound=NamedConfig)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One measured class: the shape it was measured at, the fastest way, its seconds and those of the model's way."""
+class TunedClass:
+    """One measured class: its shape, the fastest config with its seconds, and the model's config with its seconds."""
 
     shape: tuple[int, int, int]
     spec: str
@@ -49,8 +49,8 @@ class Entry:
         return self.model_seconds / self.seconds if self.seconds else 1.0
 
 
-class Line(NamedTuple):
-    """How far a kernel's times of stacks are off (`stack_calibration.py`): a weight for each term, and within what."""
+class StackFit(NamedTuple):
+    """The fitted error of a kernel's expected times of stacks (`stack_calibration.py`): weights and bounds."""
 
     weights: tuple[float, ...]
     least: float
@@ -58,23 +58,23 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class TunedTable:
     """The measured classes of one card."""
 
     card: str
-    entries: Mapping[str, Entry]
-    errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, and how often
-    saved: float = 0.0  # seconds of a product, since the errors were measured: launches that start early
-    stacks: Mapping[str, Line] = field(default_factory=dict)  # errors on stacks, by kernel and dtype
+    entries: Mapping[str, TunedClass]
+    errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, sample count
+    saved: float = 0.0  # seconds that programmatic dependent launch saves since the errors were measured
+    stacks: Mapping[str, StackFit] = field(default_factory=dict)  # errors on stacks, by kernel and dtype
 
     def measured(self, kind: str, shape: tuple[int, int, int]) -> bool:
-        """Whether any class of this kernel with a dtype is of such sizes: few are, and only then is it asked which."""
+        """Whether a class of this kernel and dtype has such sizes: a quick test before the whole key is built."""
         sizes = self._sizes.get(kind)
         return sizes is not None and octaves(shape) in sizes
 
     @cached_property
     def _sizes(self) -> dict[str, set[str]]:
-        """By kernel with a dtype, those of its classes."""
+        """The sizes of the classes, by kernel and dtype."""
         found = defaultdict[str, set[str]](set)
         for key in self.entries:
             kind, _, sizes = key.rpartition(" 2^")
@@ -99,8 +99,8 @@ class Table:
         return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors, **more}
 
 
-def table_of(document: Any) -> Table | None:
-    """A table from its JSON; None where that is of another version or damaged: it costs speed, never a product."""
+def table_of(document: Any) -> TunedTable | None:
+    """A table from its JSON; None where that is damaged or of another version: plans then use the model alone."""
     try:
         if document["version"] != JSON_VERSION:
             return None
@@ -108,37 +108,37 @@ def table_of(document: Any) -> Table | None:
         for key, row in document["classes"].items():
             m, k, n = (int(extent) for extent in row["shape"])
             times = float(row["seconds"]), float(row["model_seconds"])
-            entries[str(key)] = Entry((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
+            entries[str(key)] = TunedClass((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
         errors = {str(key): (float(mean), int(count)) for key, (mean, count) in document.get("errors", {}).items()}
         stacks = {}
         for key, (least, most, *weights) in document.get("stacks", {}).items():
-            stacks[str(key)] = Line(tuple(float(w) for w in weights), float(least), float(most))
-        return Table(str(document["card"]), entries, errors, float(document.get("saved", 0.0)), stacks)
+            stacks[str(key)] = StackFit(tuple(float(w) for w in weights), float(least), float(most))
+        return TunedTable(str(document["card"]), entries, errors, float(document.get("saved", 0.0)), stacks)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-HALVES = [f"{number / 2:g}" for number in range(2 * 64)]  # of octaves, as they are written
+HALVES = [f"{number / 2:g}" for number in range(2 * 64)]  # half octaves as text
 
 
 def class_of(kernel: str, dtype: str, shape: tuple[int, int, int], layouts: str, aligned: bool) -> str:
-    """Shapes of one class lie within half an octave of each other; operands lie alike."""
+    """The key of a class: shapes within half an octave of each other, with the same layouts."""
     return f"{kernel} {dtype} {layouts} {'aligned' if aligned else 'ragged'} 2^{octaves(shape)}"
 
 
 def octaves(shape: tuple[int, int, int]) -> str:
-    """Extents to half an octave, as a class has them."""
+    """Extents rounded to half an octave, as text."""
     return "x".join([HALVES[round(2 * math.log2(max(extent, 1)))] for extent in shape])
 
 
-def preferred(timed: Sequence[tuple[float, int, W]], key: str, table: Table | None) -> tuple[float, W, bool]:
-    """(expected seconds, way, whether the table chose it) of the ways with their expected seconds."""
+def preferred(timed: Sequence[tuple[float, int, C]], key: str, table: TunedTable | None) -> tuple[float, C, bool]:
+    """(expected seconds, config, whether the table chose it) from (expected seconds, index, config)."""
     seconds, _, best = min(timed)
     entry = table.entries.get(key) if table else None
     if entry is not None and entry.gain >= WORTH and entry.spec != best.spec():
-        for other, _, way in sorted(timed):
-            if other <= CLOSE * seconds and way.spec() == entry.spec:
-                return other, way, True
+        for other, _, config in sorted(timed):
+            if other <= CLOSE * seconds and config.spec() == entry.spec:
+                return other, config, True
     return seconds, best, entry is not None and entry.spec == best.spec()
 
 
@@ -147,7 +147,7 @@ def slug(card: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"nvidia|geforce|tesla", "", card.lower())).strip("-")
 
 
-def table_for(card: str, folder: Path | None = None) -> Table | None:
+def table_for(card: str, folder: Path | None = None) -> TunedTable | None:
     """The table in the user's folder, else the one that ships with the package, else None."""
     name = f"{slug(card)}.json"
     for place in (*(() if folder is None else (folder / "tuned",)), shipped("core/tuned")):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from tilewise.algebra.builtin import is_structured_name
-from tilewise.algebra.modular import LazilyReduced as Reduced
+from tilewise.algebra.modular import ModularProduct as Reduced
 from tilewise.algebra.modular import remainders
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured

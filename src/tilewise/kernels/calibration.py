@@ -20,7 +20,7 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
-from tilewise.core.tuning import Table
+from tilewise.core.tuning import TunedTable
 from tilewise.kernels.stack_calibration import error, fitted, least_error, rises, terms
 
 TRUST = 3  # samples of a class that weigh as much as all of the coarser one
@@ -221,7 +221,7 @@ def _of_class(machine: Machine, of: Features) -> tuple[_Times, _Least]:
     return _Times(machine, of), _Least(machine, of)
 
 
-def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:
+def with_errors(table: TunedTable, measured: Iterable[tuple[Plan, float]]) -> TunedTable:
     """The table with the errors of plans as their models made them, each beside its seconds on the card."""
     found: dict[str, list[float]] = defaultdict(list)
     stacked: dict[str, list[tuple[list[float], float]]] = defaultdict(list)

@@ -140,7 +140,7 @@ def tensor_reason(plan: Plan, kernel: str | None, tiles: str) -> Plan:
 
 
 def fused_notes(problem: Problem) -> list[str]:
-    return [f"P is {problem.epilogue.words()}, made before it is stored"] if problem.epilogue else []
+    return [f"P is {problem.epilogue.formula()}, made before it is stored"] if problem.epilogue else []
 
 
 def passes(routes: tuple[str, str], parts: int) -> int:

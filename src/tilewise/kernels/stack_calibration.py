@@ -14,7 +14,7 @@ from itertools import accumulate
 from operator import mul
 
 from tilewise.core.problem import Problem
-from tilewise.core.tuning import Line
+from tilewise.core.tuning import StackFit
 
 BENDS = {"m": (2, 4, 6, 8), "n": (2, 4, 6, 8), "k": (2, 4, 6, 8), "time": (2, 4, 7), "members": (4, 8)}  # octaves
 SHORT_BEND = 4  # of the shorter of m and n,
@@ -50,13 +50,13 @@ def _bent(value: float, bends: Sequence[int]) -> list[float]:
     return [value, *(max(0.0, value - bend) for bend in bends)]
 
 
-def rises(line: Line) -> bool:
+def rises(line: StackFit) -> bool:
     """Whether a longer expected time never means a shorter one after mending."""
     slopes = line.weights[FROM_TIME : FROM_TIME + 1 + len(BENDS["time"])]
     return all(slope >= -math.log(2) for slope in accumulate(slopes))
 
 
-def least_error(line: Line, p: Problem, aligned: bool, least: float) -> float:
+def least_error(line: StackFit, p: Problem, aligned: bool, least: float) -> float:
     """What the error of a line that rises is at least, for any plan of a product that takes `least` seconds or more,
     but for what the time itself grows by."""
     passed = line.weights[FROM_TIME + 1 + len(BENDS["time"]) :]
@@ -67,7 +67,7 @@ def least_error(line: Line, p: Problem, aligned: bool, least: float) -> float:
     return min(line.most, max(line.least, made))
 
 
-def error(line: Line, values: Sequence[float]) -> float:
+def error(line: StackFit, values: Sequence[float]) -> float:
     """The logarithm of measured over expected time; never beyond what the line was fitted to."""
     if len(line.weights) != len(values):  # of another version
         return 0.0
@@ -75,7 +75,7 @@ def error(line: Line, values: Sequence[float]) -> float:
     return min(line.most, max(line.least, made))
 
 
-def fitted(samples: Sequence[tuple[Sequence[float], float]]) -> Line | None:
+def fitted(samples: Sequence[tuple[Sequence[float], float]]) -> StackFit | None:
     """The line through (terms, logarithm of measured over expected time); None where there are too few."""
     if len(samples) < FEWEST:
         return None
@@ -94,4 +94,6 @@ def fitted(samples: Sequence[tuple[Sequence[float], float]]) -> Line | None:
     made = scaled @ weights
     weights = weights / spread
     weights[0] -= middle @ weights
-    return Line(tuple(round(float(w), 5) for w in weights), round(float(made.min()), 4), round(float(made.max()), 4))
+    return StackFit(
+        tuple(round(float(w), 5) for w in weights), round(float(made.min()), 4), round(float(made.max()), 4)
+    )

@@ -1,7 +1,7 @@
-"""Kernels compiled by a child process: LLVM takes 60 MB for a moment, which a small budget has for tiles.
+"""Kernels compiled by a child process: LLVM takes 60 MB while it compiles, which a small budget needs for tiles.
 
-The child is forked before anything starts a thread (to open a Zarr array starts one, and a fork beside threads is not
-safe), and waits for the schedule. Where it cannot be, kernels are compiled here when they are needed.
+The child is forked before any thread is started (opening a Zarr array starts one, and forking beside threads is not
+safe), and waits for the schedule. Where that is impossible, this process compiles the kernels when it needs them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tilewise.scale.schedule import Schedule
 from tilewise.system.parent import forked
 
 
-class CompilerApart:
-    """`with CompilerApart(wanted) as compiler:` forks it; `compiler.compile(schedule)` fills the disk cache by it."""
+class CompilerChild:
+    """`with CompilerChild(wanted) as compiler:` forks it; `compiler.compile(schedule)` lets it fill the disk cache."""
 
     def __init__(self, wanted: bool) -> None:
         self.child, self.pipe = 0, -1
@@ -30,25 +30,25 @@ class CompilerApart:
             os.close(taken)
             return
         try:
-            os.close(self.pipe)  # the end of what this process writes is the end of the child, whatever ends it
-            with open(taken, "rb") as said, contextlib.suppress(EOFError):
-                load_kernels(pickle.load(said))
+            os.close(self.pipe)  # so that the child reads EOF when the parent ends
+            with open(taken, "rb") as pipe, contextlib.suppress(EOFError):
+                load_kernels(pickle.load(pipe))
         finally:
             os._exit(0)
 
     def compile(self, schedule: Schedule) -> None:
-        """The kernels of a schedule into the disk cache, if it can be; a semiring made of lambdas cannot be sent."""
+        """Fill the disk cache with the kernels of a schedule, unless its semiring cannot be pickled."""
         with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
             self._end(pickle.dumps(schedule))
 
-    def _end(self, words: bytes) -> None:
+    def _end(self, message: bytes) -> None:
         if self.child:
             child, self.child = self.child, 0
-            with contextlib.suppress(BrokenPipeError), open(self.pipe, "wb") as said:
-                said.write(words)
+            with contextlib.suppress(BrokenPipeError), open(self.pipe, "wb") as pipe:
+                pipe.write(message)
             os.waitpid(child, 0)
 
-    def __enter__(self) -> CompilerApart:
+    def __enter__(self) -> CompilerChild:
         return self
 
     def __exit__(

@@ -1,9 +1,9 @@
-"""Streaming through a card: a tile of P stays on it, panels come through pinned slots, finished rows go back.
+"""Streaming through a card: a tile of P stays on it, panels arrive through pinned slots, finished rows are copied back.
 
-Three stages overlap: panels of the next phase come in, the present phase is multiplied, rows of the tile before go out.
-Phases are multiplied in bands of rows. So only a few bands of M's panel are on the card at a time, which leaves room
-for deeper panels; and the tile needs one buffer only: in its last phase a band leaves while the others are multiplied,
-and is used again, in the first phase of the next tile, when it has left.
+Three stages overlap: panels of the next phase are copied in, the current phase is multiplied, rows of the previous tile
+are copied out. Phases are multiplied in bands of rows. So only a few bands of M's panel are on the card at a time,
+which leaves room for deeper panels; and one buffer for the tile suffices: in the tile's last phase a band is copied out
+while the others are multiplied, and the first phase of the next tile reuses it after that copy.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from typing import Any
 
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
-from tilewise.scale.host import Finished, Finisher, Progress
-from tilewise.scale.outgoing import Outgoing, Sums
+from tilewise.scale.host import Finished, Progress, TileFinalizer
+from tilewise.scale.outgoing import Outgoing, TileSums
 from tilewise.scale.panels import Phase, phases
 from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
-from tilewise.scale.sources import Source
-from tilewise.scale.staging import ALIGN, Feeder, Panel, Side, Slots, lead_of
-from tilewise.scale.targets import ArrayTarget, Target
+from tilewise.scale.sources import MatrixSource
+from tilewise.scale.staging import ALIGN, Feeder, Panel, Slots, StagedOperand, lead_of
+from tilewise.scale.targets import ArrayTarget, MatrixTarget
 
 PIECE = 16 * 2**20  # bytes of a slot
-POPULATING = 3  # threads that make the pages of P
-STREAMS = 2  # of products: a band begins while the last blocks of the one before end, unless workspaces come with it
+POPULATING = 3  # threads that populate the pages of P
+STREAMS = 2  # of products: a band starts while the last blocks of the one before end; 1 where a workspace is shared
 THREADS = 12  # that fill slots, where there are so many cores,
-WRITERS = 4  # that copy finished rows to an array: they have as long as the next tile takes, and should not crowd
-IN_SLOTS = 4  # for each of them: one is filled, the others wait for their turn
+WRITERS = 4  # threads that copy finished rows to an array: they have as long as the next tile takes
+IN_SLOTS = 4  # per thread: one is filled, the others wait to be copied
 BANDS = 8  # of a phase,
-SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
-SLOT_RATE = 27e9  # bytes a second that slots may be asked to carry to a card while it multiplies
+SPLIT_BANDS = 4  # and where N's panel is packed, or split, again for each band
+SLOT_RATE = 27e9  # bytes a second that go through slots to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back, threads included; pinned pages alone: 47 and 54 on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 LAUNCH = 2e-4  # seconds a phase costs beside its work
 
 
 def card_schedule(
-    problem: Problem, M: Source, N: Source, device: str, memory: int, grain: tuple[int, int] = (64, 64)
+    problem: Problem, M: MatrixSource, N: MatrixSource, device: str, memory: int, grain: tuple[int, int] = (64, 64)
 ) -> Schedule:
-    """The schedule on a card that is here."""
+    """The schedule for a card of this machine."""
     from tilewise.backends.cuda.device import describe
 
-    return schedule_for(problem, describe(device), memory, (M.turned, N.turned), grain)
+    return schedule_for(problem, describe(device), memory, (M.transposed, N.transposed), grain)
 
 
 def schedule_for(
     problem: Problem,
     machine: Any,
     memory: int,
-    turned: tuple[bool, bool] = (False, False),
+    transposed: tuple[bool, bool] = (False, False),
     grain: tuple[int, int] = (64, 64),
 ) -> Schedule:
-    """The schedule on a card that need not be here: its rate is what the plan of one phase expects."""
+    """The schedule for any card: its rate is the expected one of the plan of one phase."""
     side = 16384
     m, k, n = (max(1, min(side, extent)) for extent in (problem.m, problem.k, problem.n))
-    sample = phase_problem(problem, (m, k, n), turned, accumulate=True)
+    sample = phase_problem(problem, (m, k, n), transposed, accumulate=True)
     plan = make_plan(sample, machine)
     level = Level(
         f"host → {machine.name}", *LINK, sample.steps / plan.predicted, REVISIT * machine.bandwidth, each=LAUNCH
@@ -74,12 +74,12 @@ def _piece(memory: int) -> int:
 
 
 def phase_problem(
-    problem: Problem, shape: tuple[int, int, int], turned: tuple[bool, bool], *, accumulate: bool, lead_p: int = 0
+    problem: Problem, shape: tuple[int, int, int], transposed: tuple[bool, bool], *, accumulate: bool, lead_p: int = 0
 ) -> Problem:
-    """One phase as the card sees it: panels with aligned lines in the operands' own order."""
+    """The problem of one phase on the card: panels with an aligned leading dimension, in the operands' order."""
     m, k, n = shape
     layouts = []
-    for rows, cols, dtype, flat in ((m, k, problem.dtype_m, turned[0]), (k, n, problem.dtype_n, turned[1])):
+    for rows, cols, dtype, flat in ((m, k, problem.dtype_m, transposed[0]), (k, n, problem.dtype_n, transposed[1])):
         lead = lead_of(rows if flat else cols, dtype.itemsize)
         layouts.append(Layout(1, lead) if flat else Layout(lead, 1))
     of_p = Layout(lead_p or lead_of(n, problem.result.itemsize), 1)
@@ -88,22 +88,22 @@ def phase_problem(
     )
 
 
-def phase_problems(schedule: Schedule, turned: tuple[bool, bool]) -> set[Problem]:
-    """Every product that the schedule will ask of the card, so that its kernels can be compiled before."""
+def phase_problems(schedule: Schedule, transposed: tuple[bool, bool]) -> set[Problem]:
+    """Every product that the schedule runs on the card, so that its kernels can be compiled before."""
     found = set()
     lead = lead_of(schedule.cols, schedule.problem.result.itemsize)
     for phase in phases(schedule):
         for height in {rows.stop - rows.start for rows in phase.bands(schedule.band)}:
             shape = (height, phase.ks.stop - phase.ks.start, phase.tile.shape[1])
-            found.add(phase_problem(schedule.problem, shape, turned, accumulate=not phase.first, lead_p=lead))
+            found.add(phase_problem(schedule.problem, shape, transposed, accumulate=not phase.first, lead_p=lead))
     return found
 
 
 def stream(
     schedule: Schedule,
-    M: Source,
-    N: Source,
-    P: Target,
+    M: MatrixSource,
+    N: MatrixSource,
+    P: MatrixTarget,
     *,
     device: str = "cuda:0",
     done: frozenset[int] = frozenset(),
@@ -128,18 +128,18 @@ def stream(
 
 
 class _Stream:
-    def __init__(self, schedule: Schedule, M: Source, N: Source, P: Target, queues: Queues) -> None:
+    def __init__(self, schedule: Schedule, M: MatrixSource, N: MatrixSource, P: MatrixTarget, queues: Queues) -> None:
         self.schedule, self.queues, self.target = schedule, queues, P
         s, p = schedule, schedule.problem
-        self.turned = (M.turned, N.turned)
+        self.transposed = (M.transposed, N.transposed)
         piece, cores = _piece(s.memory), os.cpu_count() or 1
         self.threads = max(2, min(THREADS, cores))
         lead = lead_of(s.cols, p.result.itemsize)
         result = p.semiring.over(p.dtype).result
-        self.sums = Sums(queues.memory(s.rows * lead * p.result.itemsize), lead, p.result, result)
+        self.sums = TileSums(queues.memory(s.rows * lead * p.result.itemsize), lead, p.result, result)
         longest = max(
-            lead_of(s.band if M.turned else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
-            lead_of(s.depth if N.turned else s.cols, p.dtype_n.itemsize) * p.dtype_n.itemsize,
+            lead_of(s.band if M.transposed else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
+            lead_of(s.depth if N.transposed else s.cols, p.dtype_n.itemsize) * p.dtype_n.itemsize,
         )
         slots = Slots(queues, IN_SLOTS * self.threads, max(piece, longest))
         sides = []
@@ -148,17 +148,17 @@ class _Stream:
             (M, s.held, s.band, s.depth, self.pages[0]),
             (N, SETS, s.depth, s.cols, self.pages[1]),
         ):
-            count, length = (cols, rows) if source.turned else (rows, cols)
+            count, length = (cols, rows) if source.transposed else (rows, cols)
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
-            sides.append(Side(queues, source, slots, held, nbytes, pages))
+            sides.append(StagedOperand(queues, source, slots, held, nbytes, pages))
         self.sides = (sides[0], sides[1])
         self.compute = [queues.stream() for _ in range(1 if any(s.copied) else STREAMS)]
         writers = WRITERS if isinstance(P, ArrayTarget) else self.threads
         tile = s.rows * s.cols * result.itemsize
         self.outgoing = Outgoing(queues, P, self.sums, max(piece, self.sums.pitch), tile, writers)
 
-    def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
-        """Of operands in the host's memory so much is pinned as slots cannot carry."""
+    def _pages(self, M: MatrixSource, N: MatrixSource) -> tuple[Pages | None, Pages | None]:
+        """The pages of operands in host memory; the share that exceeds the rate of slots is pinned."""
         share = 1 - SLOT_RATE * self.schedule.compute / max(1, self.schedule.bytes_in)
         one, other = (pages_of(self.queues, source, share) for source in (M, N))
         if one is not None and other is not None and (one.low, one.high) == (other.low, other.high):
@@ -166,8 +166,8 @@ class _Stream:
         return one, other
 
     def _background(self) -> Background:
-        """Slots for finished rows are made ahead, and the pages of P: who writes its rows would have to. Slots by one
-        thread: pinning keeps everybody else from the driver."""
+        """Pins the slots for finished rows and populates the pages of P ahead of the writers. One thread pins: pinning
+        blocks all other driver calls."""
         prepare = self.outgoing.slots.prepare
         if not isinstance(self.target, ArrayTarget) or self.target.array.nbytes < WORTH:
             return Background(self.queues, [prepare])
@@ -178,13 +178,13 @@ class _Stream:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
         count = len(done) * s.phases
         with (
-            Finisher(self.target, finished) as finisher,
-            self.outgoing.writing_to(finisher),
+            TileFinalizer(self.target, finished) as finalizer,
+            self.outgoing.writing_to(finalizer),
             self._background() as background,
             Feeder(self.queues, self.sides, phases(s, done), s.band, self.threads) as feeder,
         ):
             self.queues.enter()
-            for pages in dict.fromkeys(self.pages):  # before anybody else has anything to tell the card
+            for pages in dict.fromkeys(self.pages):  # before other threads call the driver
                 if pages is not None:
                     pages.pin()
             while (item := feeder.ready.get()) is not None:
@@ -195,7 +195,7 @@ class _Stream:
                     continue
                 phase, rows, panels = item
                 stream = self._band(phase, rows, panels)
-                background.start()  # not before: making pages keeps the first slots waiting
+                background.start()  # not earlier: populating pages delays the first slots
                 feeder.release(self.sides[0], panels[0], self.queues.record(stream))
                 if rows.stop < phase.tile.rows.stop:
                     continue
@@ -206,18 +206,18 @@ class _Stream:
                 count += 1
                 if progress is not None:
                     progress(count, total)
-            self._let_go()
+            self._unpin()
 
-    def _let_go(self) -> None:
-        """Of the operands' pages, as soon as everything has come: the last bands are still multiplied, and leave."""
+    def _unpin(self) -> None:
+        """Unpin the operands' pages once all copies to the card are done, while the last bands are multiplied."""
         for side in self.sides:
             for panel in side.panels:
                 self.queues.sync(self.queues.record(panel.stream))
         self.queues.unpin()
 
     def _band(self, phase: Phase, rows: slice, panels: tuple[Panel, Panel]) -> Any:
-        """Some rows of the tile, one phase further: the band before them may still be on its way out. The same rows of
-        the buffer come on the same stream each time; which one, is returned."""
+        """Multiply one band of a phase; the previous tile's band may still be copied out. The same rows of the buffer
+        always use the same stream, which is returned."""
         top = phase.tile.rows.start
         here = slice(rows.start - top, rows.stop - top)
         number = here.start // self.schedule.band
@@ -236,11 +236,11 @@ class _Stream:
         p = self.schedule.problem
         shape = (here.stop - here.start, phase.ks.stop - phase.ks.start, phase.tile.shape[1])
         lead, place = self.sums.lead, self.sums.row(here.start)
-        problem = phase_problem(p, shape, self.turned, accumulate=not phase.first, lead_p=lead)
+        problem = phase_problem(p, shape, self.transposed, accumulate=not phase.first, lead_p=lead)
         self.queues.multiply(problem, panels[0].address, panels[1].address, place, stream)
 
     def _round(self, here: slice, cols: int, stream: Any) -> None:
-        """On the stream of the products: beside them, a kernel would find no room on the card until they end."""
+        """On the stream of the products: on another one, the kernel would only start when they end."""
         sums = self.sums
         if sums.result != sums.dtype:
             rows, kinds = here.stop - here.start, (sums.dtype, sums.result)

@@ -1,7 +1,7 @@
-"""The sums of the tile at work, saved now and then, so that a kill costs at most a minute however long k is.
+"""Checkpoints of the current tile's sums, so that a kill costs at most a minute however long k is.
 
-Two files in turn: while one is written the other is whole, and the journal's line, written after the file is synced,
-says which. What saving takes decides how often it is done: about a fiftieth of the time.
+Two files alternate: while one is written the other is complete, and the journal's record, written after the file is
+synced, says which. Saving takes about a fiftieth of the time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tilewise.system.files import fill, here, put
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LEAST, MOST = 10.0, 55.0  # seconds between two
-SHARE = 50  # of the time, one part in so many goes into saving
+LEAST, MOST = 10.0, 55.0  # seconds between two checkpoints
+SHARE = 50  # one part in so many of the time goes into saving
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A tile whose first phases are in saved sums."""
+class SavedTile:
+    """A tile whose first phases are in a checkpoint."""
 
     tile: int
     phases: int
@@ -42,10 +42,10 @@ class Begun:
         finally:
             here().close(file)
         if not whole:
-            raise FileError(f"{self.path} is not what the journal says: pass --restart to begin anew")
+            raise FileError(f"{self.path} does not match the journal: pass --restart to start over")
 
     def whole(self, nbytes: int) -> bool:
-        """Whether the file is there and right; else the tile is made from its beginning."""
+        """Whether the file exists and its checksum matches; else the tile is computed from its beginning."""
         try:
             self.load(np.empty(nbytes, np.uint8))
         except OSError:
@@ -59,20 +59,20 @@ class Checkpoint:
         self._slot = 0
         self._wait, self._last = LEAST, time.monotonic()
 
-    def begun(self, records: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
-        """What the last line about sums says, if its tile is not finished."""
+    def begun(self, records: list[dict[str, Any]], done: frozenset[int]) -> SavedTile | None:
+        """The last checkpoint in the journal, if its tile is not finished."""
         for record in reversed(records):
-            words = [record.get(name) for name in ("tile", "phases", "slot", "seal")]
-            if "slot" in record and all(isinstance(word, int) for word in words):
-                tile, phases, slot, seal = words
+            values = [record.get(name) for name in ("tile", "phases", "slot", "seal")]
+            if "slot" in record and all(isinstance(value, int) for value in values):
+                tile, phases, slot, seal = values
                 if tile in done or phases <= 0:
                     return None
                 self._slot = 1 - slot % 2
-                return Begun(tile, phases, self._path(slot), seal)
+                return SavedTile(tile, phases, self._path(slot), seal)
         return None
 
     def offer(self, tile: int, phases: int, sums: Array) -> None:
-        """The sums after so many phases of a tile; saved if that is due."""
+        """Save the sums after so many phases of a tile, if a checkpoint is due."""
         now = time.monotonic()
         if now - self._last < self._wait:
             return

@@ -1,11 +1,11 @@
-"""`tilewise multiply --cluster`: operands and product are files every worker can reach; the tiles are Dask's tasks."""
+"""`tilewise multiply --cluster`: operands and product are files on shared disks; a tile is a Dask task."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,53 +16,42 @@ from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, 
 from tilewise.scale import host
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
-from tilewise.scale.sources import NpyFile, ZarrSource, open_source
+from tilewise.scale.sources import open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 from tilewise.system.output import Output
 from tilewise.system.quantities import seconds, size
 
-Progress = Callable[[int, int], None]
-PATIENCE = 5.0  # seconds that a scheduler has to answer
+PATIENCE = 5.0  # seconds to wait for the scheduler
 
 
 class StoredMatrix:
-    """A file as Dask sees an array: it travels as its name, and each slice opens, reads and closes it."""
+    """A file as an array for Dask: it is pickled as its path, and each slice opens, reads and closes it."""
 
     ndim = 2
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
-        with _opened(self.path) as source:
+        with closing(open_source(self.path)) as source:
             self.shape, self.dtype = source.shape, source.dtype.numpy
 
     def __getitem__(self, part: tuple[slice, slice]) -> Any:
         rows, cols = (slice(*p.indices(extent)) for p, extent in zip(part, self.shape, strict=True))
         out = np.empty((rows.stop - rows.start, cols.stop - cols.start), self.dtype)
-        with _opened(self.path) as source:
+        with closing(open_source(self.path)) as source:
             source.read(rows, cols, out)
         return out
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[NpyFile | ZarrSource]:
-    source = open_source(path)
-    try:
-        yield source
-    finally:
-        if isinstance(source, NpyFile):
-            source.close()
-
-
 @dataclass(frozen=True)
 class Keys:
-    """Files of a cluster that is reached by TLS."""
+    """TLS files of a cluster."""
 
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
 
     def security(self, cluster: str) -> Any:
-        """What Dask asks for, or None where the address needs none."""
+        """Dask's Security object, or None where the address needs none."""
         given = {"--tls-ca": self.ca, "--tls-cert": self.cert, "--tls-key": self.key}
         if not cluster.startswith("tls://") and not any(given.values()):
             return None
@@ -85,9 +74,9 @@ class Keys:
         )  # fmt: skip
 
 
-@contextlib.contextmanager
+@contextmanager
 def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[Any]:
-    """A client of the cluster: `local` starts one worker a core, an address is gone to."""
+    """A client of the cluster: `local` starts one worker per core, an address is connected to."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -133,57 +122,42 @@ def multiply_on_cluster(
     precision: str,
     memory: int,
     cluster: str,
-    progress: Progress | None = None,
+    progress: host.Progress | None = None,
     keys: Keys | None = None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """P, tile by tile on the workers; it takes its name when it is whole. `memory` is of all workers together."""
+    """Compute P tile by tile on the workers; the file is renamed when it is complete. `memory`: of all workers."""
     with Output(output, (".npy", ".zarr")) as place:
-        return _multiply_into(place, m_file, n_file, semiring, device, precision, memory, cluster, progress, keys)
+        with closing(open_source(m_file)) as M, closing(open_source(n_file)) as N:
+            problem = problem_of(M, N, semiring, precision)
+        result = problem.semiring.over(problem.dtype).result
+        kind = ZarrTarget if place.path.suffix == ".zarr" else NpyTarget
+        target = kind(place.path, place.part, (problem.m, problem.n), result)
+        start = time.perf_counter()
+        with connected(cluster, memory, keys) as client:
+            import dask.array as da
 
+            from tilewise.scale.dask_product import dask_matmul
 
-def _multiply_into(
-    place: Output,
-    m_file: Path,
-    n_file: Path,
-    semiring: str,
-    device: str,
-    precision: str,
-    memory: int,
-    cluster: str,
-    progress: Progress | None,
-    keys: Keys | None,
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    with _opened(m_file) as M, _opened(n_file) as N:
-        problem = problem_of(M, N, semiring, precision)
-    result = problem.semiring.over(problem.dtype).result
-    kind = ZarrTarget if place.path.suffix == ".zarr" else NpyTarget
-    target = kind(place.path, place.part, (problem.m, problem.n), result)
-    start = time.perf_counter()
-    with connected(cluster, memory, keys) as client:
-        import dask.array as da
-
-        from tilewise.scale.dask_product import dask_matmul
-
-        each = memory // max(1, len(client.nthreads()))
-        level = host.host_level(problem, files=True)
-        grain, name = target.grain or (64, 64), "half a worker's memory"
-        plan = host.host_schedule(problem, level, each // 2, grain=grain, name=name)
-        left, right = (
-            da.from_array(StoredMatrix(path), chunks=chunks, asarray=False, meta=np.empty((0, 0), kind.numpy))
-            for path, chunks, kind in (
-                (m_file, (plan.rows, plan.depth), problem.dtype_m),
-                (n_file, (plan.depth, plan.cols), problem.dtype_n),
+            each = memory // max(1, len(client.nthreads()))
+            level = host.host_level(problem, files=True)
+            grain, name = target.grain or (64, 64), "half a worker's memory"
+            plan = host.host_schedule(problem, level, each // 2, grain=grain, name=name)
+            left, right = (
+                da.from_array(StoredMatrix(path), chunks=chunks, asarray=False, meta=np.empty((0, 0), kind.numpy))
+                for path, chunks, kind in (
+                    (m_file, (plan.rows, plan.depth), problem.dtype_m),
+                    (n_file, (plan.depth, plan.cols), problem.dtype_n),
+                )
             )
-        )
-        place.discard_begun()
-        target.begin()
-        try:
-            _run(dask_matmul(left, right, semiring, device, precision), plan, target, client, progress)
-            target.complete()
-        finally:
-            target.close()
-        place.finish()
-        workers = len(client.nthreads())
+            place.discard_begun()
+            target.begin()
+            try:
+                _run(dask_matmul(left, right, semiring, device, precision), plan, target, client, progress)
+                target.complete()
+            finally:
+                target.close()
+            place.finish()
+            workers = len(client.nthreads())
     took = time.perf_counter() - start
     rate = 2 * problem.steps / took / 1e9
     document = {
@@ -202,7 +176,7 @@ def _multiply_into(
     return document, rows
 
 
-def _run(P: Any, plan: Schedule, target: NpyTarget | ZarrTarget, client: Any, progress: Progress | None) -> None:
+def _run(P: Any, plan: Schedule, target: NpyTarget | ZarrTarget, client: Any, progress: host.Progress | None) -> None:
     import dask
     from distributed import as_completed
 
@@ -226,7 +200,7 @@ def _run(P: Any, plan: Schedule, target: NpyTarget | ZarrTarget, client: Any, pr
 
 
 def _put(target: NpyTarget | ZarrTarget, tile: Any, part: Any) -> None:
-    """On a worker: a tile into the file that all of them share."""
+    """On a worker: write a tile into the shared file."""
     if not target.part.exists():
         raise FileError(f"{target.part} cannot be reached from a worker: operands and product must lie on shared disks")
     target.resume()

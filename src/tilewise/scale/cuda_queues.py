@@ -1,4 +1,4 @@
-"""The card itself, as streaming sees it: cuda.core's streams and events, the driver's copies, the cuda engine."""
+"""`Queues` on a real card: cuda.core's streams and events, the driver's copies, the cuda backend."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.shared.text import render_round
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
-from tilewise.scale.pinning import make_pages
 from tilewise.scale.queues import Bytes
-from tilewise.system.memory import PAGE
+from tilewise.system.memory import PAGE, make_pages
 
 ROUND_BLOCKS = 2048
 PORTABLE = 1  # of CU_MEMHOSTREGISTER and CU_MEMHOSTALLOC alike
@@ -26,13 +25,13 @@ HUGE_PAGE = 2**21
 
 
 class CudaQueues:
-    """One card for the time of one product."""
+    """One card for the duration of one product."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.machine = describe(device)
         self._buffers: list[Any] = []
-        self._slots: list[tuple[int, Bytes]] = []  # kept until their pages are let go
+        self._slots: list[tuple[int, Bytes]] = []  # kept until they are unregistered
         self._own: list[int] = []
         self._pages: list[int] = []
         self._streams: list[Any] = []
@@ -48,8 +47,8 @@ class CudaQueues:
         return int(buffer.handle)
 
     def pinned(self, nbytes: int) -> Bytes:
-        """Pages are made before they are pinned: that takes longer, and keeps nobody else from the driver. Where the
-        system pins no pages of ours, the driver's own are taken, for which it does both at once."""
+        """Pages are populated before they are pinned: populating takes longer, and does not block the driver. Where
+        the system refuses to register pages, cuMemHostAlloc does both at once."""
         from cuda.bindings import driver
 
         pages = -(-nbytes // PAGE) * PAGE
@@ -92,7 +91,7 @@ class CudaQueues:
     def record(self, stream: Any) -> Any:
         from cuda.core import EventOptions
 
-        return stream.record(options=EventOptions(blocking_sync=True))  # who waits for it leaves the core to others
+        return stream.record(options=EventOptions(blocking_sync=True))  # waiting does not spin
 
     def wait(self, stream: Any, event: Any) -> None:
         stream.wait(event)
@@ -107,7 +106,7 @@ class CudaQueues:
 
         _check(driver.cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card")
 
-    def copy_lines_in(
+    def copy_pitched_in(
         self, host: int, pitch: int, width: int, count: int, address: int, pitch_to: int, stream: Any
     ) -> None:
         from cuda.bindings import driver

@@ -1,9 +1,9 @@
-"""Products of Dask arrays, tile by tile: one task makes one tile of P, walking over k and reading its panels itself.
+"""Products of Dask arrays: one task computes one tile of P, loops over k and reads its panels itself.
 
 Dask's own product makes a task for every pair of blocks and keeps whole operands alive between them. Here a block that
-is cheap to make (read from a store, or by a short graph of its own) is made inside the task that needs it, used, and
-forgotten: a worker holds tiles, not operands. Blocks that are not cheap, or are already in the cluster's memory, come
-as dependencies, one step of a chain at a time.
+is cheap to compute (read from a store, or by a short graph) is computed inside the task that needs it and dropped after
+use: a worker holds tiles, not operands. Blocks that are expensive, or already in the cluster's memory, are
+dependencies, one for each step of a chain.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.extent import check_block
 from tilewise.arrays.labelled import check_plain
-from tilewise.core.problem import Problem, check_precision, row_major
+from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.scale import host
+from tilewise.scale.pieces import of_panels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHEAP_NODES = 16  # of the graph that makes a block
+CHEAP_NODES = 16  # of the graph of a block
 CHEAP_BYTES = 64 * 1024  # that such a graph may carry
-SPLIT_BLOCKS = 4  # blocks of k at least in each part, where k is split
-SPLIT_TASKS = 4  # tasks a thread of the cluster, that splitting k aims at
+SPLIT_BLOCKS = 4  # blocks of k in each part at least, where k is split
+SPLIT_TASKS = 4  # tasks per thread of the cluster that split-K aims at
 
 
 def dask_matmul(M: Any, N: Any, semiring: str | Semiring, device: str = "auto", precision: str = "high") -> Any:
@@ -46,12 +47,11 @@ def dask_matmul(M: Any, N: Any, semiring: str | Semiring, device: str = "auto", 
     ring = find_semiring(semiring)
     M, N = _operands(M, N, da)
     m, k, n = M.shape[0], M.shape[1], N.shape[1]
-    kinds = dtype_of(M.dtype), dtype_of(N.dtype)
-    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
-    problem = Problem(m, k, n, (), *kinds, ring, *layouts, precision=check_precision(precision), unrounded=True)
+    kinds = {"dtype": dtype_of(M.dtype), "dtype_n": dtype_of(N.dtype)}
+    problem = problem_of_shape(m, k, n, semiring=ring, precision=precision, unrounded=True, **kinds)
     result = ring.over(problem.dtype).result.numpy
     name = f"tilewise-{tokenize(M, N, ring, device, precision)}"
-    sides = Side(M, "M", turned=False), Side(N, "N", turned=True)
+    sides = BlockedOperand(M, "M", transposed=False), BlockedOperand(N, "N", transposed=True)
     layer: dict[Any, Any] = {}
     steps = list(_steps(M.chunks[1], N.chunks[0]))
     parts = _parts(steps, len(M.chunks[0]) * len(N.chunks[1]))
@@ -87,8 +87,8 @@ def _operands(M: Any, N: Any, da: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A stretch of k that lies in one block of M and in one of N: the blocks, and where in them it lies."""
+class BlockStep:
+    """A range of k within one block of M and one of N: the blocks' indices, and the range in each."""
 
     block_m: int
     part_m: slice
@@ -96,19 +96,19 @@ class Step:
     part_n: slice
 
 
-def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[Step]:
+def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[BlockStep]:
     """k cut where either operand is cut, so that chunks need not match."""
     edges = [np.concatenate(([0], np.cumsum(chunks))).astype(int) for chunks in (chunks_m, chunks_n)]
     for start, stop in pairwise(np.union1d(edges[0], edges[1]).tolist()):
         blocks = [int(np.searchsorted(edge, start, "right")) - 1 for edge in edges]
         first = [int(edge[block]) for edge, block in zip(edges, blocks, strict=True)]
-        yield Step(
+        yield BlockStep(
             blocks[0], slice(start - first[0], stop - first[0]), blocks[1], slice(start - first[1], stop - first[1])
         )
 
 
-def _parts(steps: list[Step], tiles: int) -> list[list[Step]]:
-    """k in one part where there are tiles enough for everybody, else in as many as keep the cluster busy."""
+def _parts(steps: list[BlockStep], tiles: int) -> list[list[BlockStep]]:
+    """k in one part where there are enough tiles for all threads, else split to keep the cluster busy."""
     wanted = math.ceil(SPLIT_TASKS * _threads() / max(1, tiles))
     count = max(1, min(wanted, len(steps) // SPLIT_BLOCKS))
     size = math.ceil(len(steps) / count) if steps else 1
@@ -116,7 +116,7 @@ def _parts(steps: list[Step], tiles: int) -> list[list[Step]]:
 
 
 def _threads() -> int:
-    """Threads of the cluster at hand, or of this machine."""
+    """Threads of the current cluster, or of this machine."""
     try:
         from distributed import get_client
 
@@ -125,35 +125,35 @@ def _threads() -> int:
         return os.cpu_count() or 1
 
 
-class Side:
-    """An operand, and whether its blocks are made inside the tasks that need them."""
+class BlockedOperand:
+    """An operand, and whether its blocks are computed inside the tasks that need them."""
 
-    def __init__(self, array: Any, name: str, turned: bool) -> None:
+    def __init__(self, array: Any, name: str, transposed: bool) -> None:
         import dask
 
-        self.array, self.name, self.turned = array, name, turned
+        self.array, self.name, self.transposed = array, name, transposed
         (optimized,) = dask.optimize(array)  # of the same keys, but without the futures of blocks that are persisted
         self._graph = dict(optimized.__dask_graph__())
         self._dependencies: dict[Any, Any] = {}
         corners = {(0, 0), tuple(count - 1 for count in array.numblocks)}
-        dear = 0 in array.numblocks or _holds_futures(array)
-        self.cheap = not dear and all(self._is_cheap(self._recipe(corner)) for corner in corners)
+        expensive = 0 in array.numblocks or _holds_futures(array)
+        self.cheap = not expensive and all(self._is_cheap(self._recipe(corner)) for corner in corners)
 
     def key(self, line: int, block: int) -> Any:
-        return (self.array.name, *((block, line) if self.turned else (line, block)))
+        return (self.array.name, *((block, line) if self.transposed else (line, block)))
 
     def block(self, line: int, block: int) -> Any:
-        """What a task is given: the recipe of a block, or its key."""
+        """The argument of a task: the recipe of a block, or its key."""
         return (
-            Recipe(*self._recipe((block, line) if self.turned else (line, block)), self.declared(line, block))
+            BlockRecipe(*self._recipe((block, line) if self.transposed else (line, block)), self.declared(line, block))
             if self.cheap
             else self.key(line, block)
         )
 
-    def declared(self, line: int, block: int) -> Declared:
-        i, j = (block, line) if self.turned else (line, block)
+    def declared(self, line: int, block: int) -> DeclaredBlock:
+        i, j = (block, line) if self.transposed else (line, block)
         shape = self.array.chunks[0][i], self.array.chunks[1][j]
-        return Declared(f"block ({i}, {j}) of {self.name}", shape, self.array.dtype)
+        return DeclaredBlock(f"block ({i}, {j}) of {self.name}", shape, self.array.dtype)
 
     def _recipe(self, index: tuple[int, ...]) -> tuple[dict[Any, Any], Any]:
         from dask.core import get_dependencies
@@ -186,13 +186,13 @@ class Side:
 
 
 def _holds_futures(array: Any) -> bool:
-    """Whether blocks, or what they are made of, are in a cluster's memory: a task elsewhere cannot make those again."""
+    """Whether the graph holds futures of a cluster, whose blocks a task cannot compute again."""
     return any(type(getattr(node, "value", node)).__name__ == "Future" for node in array.__dask_graph__().values())
 
 
 @dataclass(frozen=True)
-class Declared:
-    """What a Dask array says of a block. Dask does not hold blocks against it, and kernels go by it."""
+class DeclaredBlock:
+    """The declared shape and dtype of a block. Dask does not check them, and kernels rely on them."""
 
     role: str
     shape: tuple[int, int]
@@ -203,12 +203,12 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a block is made: a small graph of its own, that Dask does not look into."""
+class BlockRecipe:
+    """How a block is computed: a small graph that is opaque to Dask."""
 
     graph: dict[Any, Any]
     key: Any
-    declared: Declared
+    declared: DeclaredBlock
 
     def make(self) -> Array:
         import dask
@@ -242,17 +242,17 @@ def _one_part(
 
 
 class Blocks(list[Any]):
-    """A list that Dask takes as it is: it holds no keys."""
+    """A list without keys, which Dask does not traverse."""
 
 
 class TileTask:
-    """What a worker does for one tile of P."""
+    """The work for one tile of P."""
 
     def __init__(self, problem: Problem, device: str) -> None:
         self.problem, self.device = problem, device
 
     def walk(self, blocks: Any) -> Array:
-        """All steps, each with blocks that are made here and forgotten here."""
+        """All steps, with blocks that are computed here and dropped after use."""
         sums: Array | None = None
         kept: list[Any] = [None, None]
         for step, left, right in blocks:
@@ -264,16 +264,16 @@ class TileTask:
         return self._nothing() if sums is None else sums
 
     def step(self, before: Array | None, steps: Any, left: Any, right: Any) -> Array:
-        """One step of a chain: what came before is another task's result, so it is copied, not written."""
+        """One step of a chain: the sums before are another task's result, so they are copied first."""
         step, *declared = steps
         M, N = (
-            x.make() if isinstance(x, Recipe) else said.check(x)
-            for x, said in zip((left, right), declared, strict=True)
+            x.make() if isinstance(x, BlockRecipe) else expected.check(x)
+            for x, expected in zip((left, right), declared, strict=True)
         )
         return self._add(None if before is None else before.copy(), M[:, step.part_m], N[step.part_n])
 
     def finish(self, parts: list[Array]) -> Array:
-        """The parts of k together, in their order, rounded to P's dtype."""
+        """The sum of the parts of k, in order, rounded to P's dtype."""
         algebra = self.problem.algebra
         sums = parts[0] if parts else self._nothing()
         with np.errstate(all="ignore"):
@@ -295,7 +295,7 @@ class TileTask:
             from tilewise.planning.launchers import launcher_of
 
             M, N = np.ascontiguousarray(M), np.ascontiguousarray(N)
-            plan = make_plan(host.of_panels(self.problem, M, N, P, not fresh), describe("cuda:0"))
+            plan = make_plan(of_panels(self.problem, M, N, P, not fresh), describe("cuda:0"))
             multiply_on_device(launcher_of(plan, "cuda:0"), not fresh, M, N, P)
         else:
             host.multiply(self.problem, M, N, P, not fresh)

@@ -1,33 +1,31 @@
-"""A product from file to file within a memory budget, that goes on where it was when it is killed.
+"""A product from files to a file within a memory budget, which can be resumed after a kill.
 
-Operands are .npy files or Zarr arrays; P grows under a name of its own beside a journal of its finished tiles. The same
-call again takes up the journal: finished tiles are read back and held against their checksums, the rest is made, and
-the bytes come out the same as in one go.
+Operands are .npy files or Zarr arrays; P is written under a temporary name beside a journal of its finished tiles. The
+same call again reads the journal: finished tiles are verified by their checksums, the others are computed, and the
+bytes are the same as without the interruption.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cpu.limits import host_machine
 from tilewise.backends.reference.limits import NOMINAL
-from tilewise.core.problem import Problem, check_precision, row_major
+from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import FileError, ShapeError
 from tilewise.scale import host, pieces
-from tilewise.scale.apart import CompilerApart
-from tilewise.scale.checkpoint import Begun, Checkpoint
+from tilewise.scale.apart import CompilerChild
+from tilewise.scale.checkpoint import Checkpoint, SavedTile
 from tilewise.scale.journal import Journal
 from tilewise.scale.samples import ALL, rings_after, same
-from tilewise.scale.schedule import GRAIN, Level, Schedule, Tile
+from tilewise.scale.schedule import GRAIN, Level, OutputTile, Schedule
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 from tilewise.system.memory import give_back_code
@@ -35,27 +33,26 @@ from tilewise.system.memory import resident as memory_now
 from tilewise.system.output import Output
 from tilewise.system.version import __version__
 
-Progress = Callable[[int, int], None]
-ZARR_BYTES = 20_000_000  # of the process, that Zarr and its codecs take
-CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its bytes
-TIGHT = 10**9  # a budget below this has kernels compiled by another process
-GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
-SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
-PHASE = 40.0  # seconds of one core, by nominal rates, that a phase takes at most
-LEAST_TILE = (512, 512, 256)  # rows, columns and depth: with smaller tiles a product would hardly end
-BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM,
-TRIMMED = 64_000_000  # and where LLVM's pages are given back before there are tiles,
-LOADING = 104_000_000  # while it takes so many to load the kernels
-CHUNK, SMALL_CHUNK = 1024, 512  # sides of P's chunks, where it is a Zarr array: four times one is held, beside a tile
+ZARR_BYTES = 20_000_000  # memory of Zarr and its codecs
+CHUNK_SECONDS = 7e-4  # overhead of Zarr for each chunk
+TIGHT = 10**9  # below this budget a child process compiles the kernels
+GROWN = 40_000_000  # bytes beyond BASE that still count as a fresh process
+SPARE = 8 * BAND  # bands that are converted, checked or encoded, and packed panels
+PHASE = 40.0  # seconds of one core, by nominal rates, for a phase at most
+LEAST_TILE = (512, 512, 256)  # rows, columns and depth: smaller tiles would take far too long
+BASE = 112_000_000  # further memory of the process: the interpreter, NumPy and LLVM,
+TRIMMED = 64_000_000  # where LLVM's pages are released before tiles are allocated,
+LOADING = 104_000_000  # and while kernels are loaded
+CHUNK, SMALL_CHUNK = 1024, 512  # sides of the chunks of a Zarr P: four of them are held beside a tile
 
 
 @dataclass(frozen=True)
 class FileReport:
-    """What was made, how, and how much of it this run did."""
+    """The result of a job, and how much of it this run computed."""
 
     schedule: Schedule
     seconds: float
-    resumed: int  # tiles that an earlier run had finished
+    resumed: int  # tiles finished by an earlier run
     output: Path
 
     @property
@@ -76,7 +73,7 @@ class FileReport:
 
 
 class FileProduct:
-    """The job: opened and planned when made, run by `run`. The budget is the whole process's: what it uses counts."""
+    """The job: the constructor opens the files and plans, `run` computes. The budget covers the whole process."""
 
     def __init__(
         self,
@@ -91,10 +88,10 @@ class FileProduct:
         level: Level | None = None,
     ) -> None:
         self.device, self.path = device, output
-        self.output = Output(output, (".npy", ".zarr")).open()  # before anything is looked at
+        self.output = Output(output, (".npy", ".zarr")).open()  # locked before anything is read
         self.tight = device == "cpu" and memory < TIGHT
         try:
-            with CompilerApart(self.tight) as compiler:
+            with CompilerChild(self.tight) as compiler:
                 self._plan(m_file, n_file, memory, semiring, precision, level, compiler)
         except BaseException:
             self.close()
@@ -108,7 +105,7 @@ class FileProduct:
         semiring: str | Semiring,
         precision: str,
         level: Level | None,
-        compiler: CompilerApart,
+        compiler: CompilerChild,
     ) -> None:
         self.M, self.N = open_source(m_file), open_source(n_file)
         problem = problem_of(self.M, self.N, semiring, precision)
@@ -116,11 +113,11 @@ class FileProduct:
         self.target = self._target(self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
-            # as it is stored, as it is decoded, and once more of the chunk before: Zarr's thread lets go a little later
+            # encoded, decoded, and the previous chunk, which Zarr's thread frees a little later
             decoded = max((3 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
             read = read_rate(self.M, self.N)
-            known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
-            if isinstance(self.target, ZarrTarget):  # a chunk is gathered, laid out, encoded, and read again
+            known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # nothing measured
+            if isinstance(self.target, ZarrTarget):  # a chunk is gathered, copied, encoded, and read back
                 decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
             taken, loading = resident(self.tight)
@@ -130,7 +127,7 @@ class FileProduct:
             self.schedule = short_phases(self.schedule)
             compiler.compile(self.schedule)
             if taken < loading:
-                host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages are free for tiles
+                host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages can be released
                 give_back_code()
             measured = level or replace(host.host_level(problem, files=True), read=read)
             self.schedule = replace(self.schedule, level=measured)
@@ -141,7 +138,7 @@ class FileProduct:
         begun = Journal.peek(self.output.journal)
         tile = begun.get("tile")
         if begun.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
-            rows, cols, depth = tile  # rates are measured anew each time; tiles must stay
+            rows, cols, depth = tile  # rates are measured in each run; tiles must stay the same
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
         self.rings = rings_after(Journal.idle(self.output.journal)) if begun else ALL
         self.journal = Journal(self.output.journal, self._job(memory))
@@ -165,13 +162,13 @@ class FileProduct:
             "tile": [s.rows, s.cols, s.depth],
         }
 
-    def run(self, progress: Progress | None = None, restart: bool = False) -> FileReport:
-        """Make what is missing; P takes its name when it is whole."""
+    def run(self, progress: host.Progress | None = None, restart: bool = False) -> FileReport:
+        """Compute the missing tiles; P is renamed when it is complete."""
         start = time.perf_counter()
         dtype = self.target.dtype.numpy
         kept = 0  # finished tiles in the journal
 
-        def finished(tile: Tile) -> None:
+        def finished(tile: OutputTile) -> None:
             nonlocal kept
             self.journal.append({"tile": tile.number, "checksum": host.checksum(tile, self.target, dtype)})
             kept += 1
@@ -192,7 +189,7 @@ class FileProduct:
                 self.target.complete()
                 self.output.finish()
             else:
-                self.output.discard()  # it has its name already
+                self.output.discard()  # renamed already
         except FileError as error:
             if kept and self.output.journal.exists():
                 raise FileError(f"{error}; finished tiles are kept") from error
@@ -201,46 +198,46 @@ class FileProduct:
             self.close()
         return FileReport(self.schedule, time.perf_counter() - start, len(done), self.path)
 
-    def _begin(self, restart: bool) -> tuple[frozenset[int], Begun | None]:
-        """The tiles that need not be made again, and one that need not be made from its beginning."""
+    def _begin(self, restart: bool) -> tuple[frozenset[int], SavedTile | None]:
+        """The finished tiles, and the tile that has a checkpoint."""
         known = None if restart else self.journal.open()
         part, whole = self.output.part, self.output.target
         if known and not part.exists() and whole.exists() and len(_tiles(known)) == self.schedule.tiles:
-            done = self._as_said(known, whole)
-            if len(done) == self.schedule.tiles:  # killed after its last step but one: only the journal was left
+            done = self._verified(known, whole)
+            if len(done) == self.schedule.tiles:  # killed after the rename: only the journal is left
                 return done, None
         if known is None or not part.exists():
             self.journal.close()
             self.output.discard_begun()
             self.target.begin()
-            if self.rings < ALL:  # begun anew: whoever resumes this one may want them all
+            if self.rings < ALL:  # a fresh start: a later resume may need all rings
                 self.journal.job |= {"M": self.M.identity(ALL), "N": self.N.identity(ALL)}
             self.journal.begin()
             return frozenset(), None
         try:
             self.target.resume()
-            done = self._as_said(known, part)
+            done = self._verified(known, part)
             return done, self._sums(known, done)
         except FileError as error:
-            raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to begin anew") from None
+            raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to start over") from None
 
-    def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
+    def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> SavedTile | None:
         begun = self.checkpoint.begun(known, done)
         following = next((tile.number for tile in self.schedule.walk() if tile.number not in done), -1)
         if begun is None or begun.tile != following or begun.phases >= self.schedule.phases:
-            return None  # another tile comes first, whose sums would take the files
+            return None  # another tile comes first, whose checkpoints would overwrite the files
         rows, cols = self.schedule.tile(begun.tile).shape
         return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
 
-    def _as_said(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
-        """The finished tiles whose bytes are what the journal says of them."""
+    def _verified(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
+        """The finished tiles whose bytes match the journal's checksums."""
         target = self._target(place, self.target.shape, self.target.dtype)
         dtype = self.target.dtype.numpy
-        said = {number: seal for number, seal in _tiles(known).items() if 0 <= number < self.schedule.tiles}
-        return frozenset(n for n, seal in said.items() if host.checksum(self.schedule.tile(n), target, dtype) == seal)
+        recorded = {number: crc for number, crc in _tiles(known).items() if 0 <= number < self.schedule.tiles}
+        return frozenset(n for n, crc in recorded.items() if host.checksum(self.schedule.tile(n), target, dtype) == crc)
 
     def _unchanged(self) -> None:
-        """Operands that changed while they were read make a product of nothing that ever was."""
+        """Discard the product and raise if an operand changed while it was read."""
         for role, source in (("M", self.M), ("N", self.N)):
             if not same(self.journal.job[role], source.identity()):
                 self.journal.close()
@@ -250,9 +247,8 @@ class FileProduct:
 
     def close(self) -> None:
         for name in ("M", "N", "target", "journal", "output"):
-            made = getattr(self, name, None)
-            if made is not None and not isinstance(made, ZarrSource):
-                made.close()
+            if hasattr(self, name):
+                getattr(self, name).close()
 
 
 def _tiles(records: list[dict[str, Any]]) -> dict[int, int]:
@@ -269,8 +265,8 @@ def _sides(tile: list[Any]) -> bool:
 
 
 def resident(tight: bool = False) -> tuple[int, int]:
-    """Bytes of memory this process takes beside its tiles, and before there are any: whatever it takes at the moment,
-    so that every run has the same tiles; more only where a program that has grown calls."""
+    """Memory of this process beside its tiles, and before there are any. Constants, so that every run has the same
+    tiles; the measured size only in a process that is larger than a fresh one."""
     now = memory_now()
     if now >= BASE + GROWN:
         return now, now
@@ -278,8 +274,8 @@ def resident(tight: bool = False) -> tuple[int, int]:
 
 
 def short_phases(schedule: Schedule) -> Schedule:
-    """The same with phases of at most about PHASE seconds of one core: sums are saved between two of them, and what a
-    kill costs is bounded by what lies between. By nominal rates, so that every run has the same tiles."""
+    """The same with phases of at most about PHASE seconds of one core: checkpoints are written between phases, which
+    bounds the loss of a kill. By nominal rates, so that every run has the same tiles."""
     problem = schedule.problem
     most = PHASE / pieces.SECONDS * pieces.piece_steps(problem, host_machine(NOMINAL))
     depth = max(LEAST_TILE[2], int(most / max(1, schedule.rows * schedule.cols)) // GRAIN * GRAIN)
@@ -287,7 +283,7 @@ def short_phases(schedule: Schedule) -> Schedule:
 
 
 def read_rate(*sources: Any) -> float:
-    """Bytes a second from files: a usual disk's, and what Zarr takes for every chunk, however small."""
+    """Bytes a second from files: a typical disk's rate, and Zarr's overhead for each chunk."""
     total = seconds = 0.0
     for source in sources:
         nbytes = source.shape[0] * source.shape[1] * source.dtype.itemsize
@@ -299,24 +295,11 @@ def read_rate(*sources: Any) -> float:
 
 
 def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:
-    """The problem two sources make; their names are in the message when they do not meet."""
+    """The problem of two sources; a shape error names them."""
     (m, k), (rows, n) = M.shape, N.shape
     if k != rows:
         raise ShapeError(
             f"{M.name} is {m}×{k} and {N.name} is {rows}×{n}: "
             f"the {k} columns of the one do not meet the {rows} rows of the other; they must be equal"
         )
-    return Problem(
-        m,
-        k,
-        n,
-        (),
-        M.dtype,
-        N.dtype,
-        find_semiring(semiring),
-        row_major(m, k),
-        row_major(k, n),
-        row_major(m, n),
-        precision=check_precision(precision),
-        unrounded=True,
-    )
+    return problem_of_shape(m, k, n, M.dtype, semiring, dtype_n=N.dtype, precision=precision, unrounded=True)

@@ -1,4 +1,4 @@
-"""Streaming through the host's memory: a tile of P stays, panels come by read-ahead, the cpu engine multiplies."""
+"""Streaming through host memory: a tile of P stays, panels are read ahead, the cpu backend multiplies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -20,26 +21,26 @@ from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.run import run as run_on_cpu
 from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.plan import Plan
-from tilewise.core.problem import Layout, Problem
+from tilewise.core.problem import Problem
 from tilewise.planning.choose import make_plan
-from tilewise.scale.panels import ReadAhead
-from tilewise.scale.pieces import is_long, run_in_pieces
-from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
-from tilewise.scale.sources import BAND, Source
-from tilewise.scale.targets import Target
+from tilewise.scale.panels import read_ahead
+from tilewise.scale.pieces import is_long, of_panels, run_in_pieces
+from tilewise.scale.schedule import Level, OutputTile, Schedule, make_schedule
+from tilewise.scale.sources import BAND, MatrixSource
+from tilewise.scale.targets import MatrixTarget
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
-Finished = Callable[[Tile], None]
+Finished = Callable[[OutputTile], None]
 
-PROBE = 512  # side of the product whose time says how fast tiles are multiplied here
-DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
+PROBE = 512  # side of the product that is timed to measure the rate
+DISK = (1.5e9, 4e8)  # bytes a second, read and written, of a typical disk
 MEMORY = (8e9, 8e9)
 USUAL = 40e9  # steps a second of a core
 
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
-    """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, by the engine the plan names. `problem` says the rest."""
+    """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, with the semiring and precision of `problem`."""
     made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
     if made.engine != "reference" and is_long(made.problem, made.machine):
         run_in_pieces(made.problem, made.machine, M, N, P)
@@ -48,28 +49,19 @@ def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -
     return made
 
 
-def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
-    m, k = M.shape
-    n = N.shape[1]
-    layouts = [Layout(x.strides[0] // x.itemsize, x.strides[1] // x.itemsize) for x in (M, N, P)]
-    return replace(
-        problem, m=m, k=k, n=n, layout_m=layouts[0], layout_n=layouts[1], layout_p=layouts[2], accumulate=accumulate
-    )
-
-
 def host_schedule(problem: Problem, level: Level, memory: int, **how: Any) -> Schedule:
-    """The schedule on this machine. Its tiles are chosen for a usual rate, not for the one measured now: that moves
-    from run to run, the order of sums would with it, and two runs of one command might differ in their bytes."""
+    """The schedule for this machine. Its tiles are chosen for a nominal rate, not for the measured one: that varies
+    from run to run, the order of sums would vary with it, and two runs of one command might differ in their bytes."""
     usual = replace(level, steps=USUAL * (os.cpu_count() or 1))
     return replace(make_schedule(problem, usual, memory, **how), level=level)
 
 
 def load_kernels(schedule: Schedule) -> None:
-    """Every kernel that the tiles of a schedule need, and the one that is timed."""
+    """Compile and load every kernel that a schedule needs, and the one that is timed."""
     p = schedule.problem
     shapes = {_edge(schedule, last) for last in product((False, True), repeat=3)}
     for rows, cols, depth in {*shapes, _probe(p)}:
-        M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # never touched
+        M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # untouched
         P = np.empty((rows, cols), p.result.numpy)
         for accumulate in (False, True):
             made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
@@ -84,13 +76,13 @@ def _probe(problem: Problem) -> tuple[int, int, int]:
 
 
 def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
-    """Rows, columns and depth of a tile's phase: in the middle of P, or at its edges."""
+    """Rows, columns and depth of a phase: of an interior tile, or at the edges of P."""
     sides = zip(last, (s.problem.m, s.problem.n, s.problem.k), (s.rows, s.cols, s.depth), strict=True)
     return tuple((extent - 1) % side + 1 if at_end and extent else side for at_end, extent, side in sides)  # type: ignore
 
 
 def host_level(problem: Problem, files: bool) -> Level:
-    """This machine: the rate of one product of PROBE³, measured now; the disk's bandwidth is a usual one."""
+    """This machine: the measured rate of one product of PROBE³, and a typical disk's bandwidth."""
     rows, cols, depth = _probe(problem)
     rng = np.random.default_rng(0)
     M, N = (
@@ -110,9 +102,9 @@ def host_level(problem: Problem, files: bool) -> Level:
 
 def stream(
     schedule: Schedule,
-    M: Source,
-    N: Source,
-    P: Target,
+    M: MatrixSource,
+    N: MatrixSource,
+    P: MatrixTarget,
     *,
     done: frozenset[int] = frozenset(),
     progress: Progress | None = None,
@@ -120,19 +112,19 @@ def stream(
     checkpoint: Any = None,
     begun: Any = None,
 ) -> None:
-    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`. `checkpoint` is
-    offered the sums of a tile between its phases; `begun` is a tile whose sums an earlier run saved so."""
+    """Compute and write every tile that is not done, and report it to `finished` once it is durable. `checkpoint`
+    receives the sums of a tile between its phases; `begun`: the tile whose sums an earlier run saved."""
     problem = schedule.problem
     result = problem.semiring.over(problem.dtype).result.numpy
     sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
     total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
     start = None if begun is None else (begun.tile, begun.phases)
-    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done, start) as panels:
+    with TileFinalizer(P, finished) as finalizer, closing(read_ahead(schedule, M, N, done, start)) as panels:
         if problem.k == 0:
             for tile in schedule.walk():
                 nothing = np.full(tile.shape, problem.algebra.zero, result)
                 P.write(tile.rows, tile.cols, nothing)
-                finisher.take(tile)
+                finalizer.take(tile)
             return
         for phase, panel_m, panel_n in panels:
             rows, cols = phase.tile.shape
@@ -142,7 +134,7 @@ def stream(
             multiply(problem, panel_m, panel_n, here, not phase.first)
             if phase.last:
                 write_rounded(P, phase.tile, here, result)
-                finisher.take(phase.tile)
+                finalizer.take(phase.tile)
             elif checkpoint is not None:
                 checkpoint.offer(phase.tile.number, phase.number + 1, here)
             count += 1
@@ -150,8 +142,8 @@ def stream(
                 progress(count, total)
 
 
-def write_rounded(P: Target, tile: Tile, sums: Array, result: np.dtype[Any]) -> None:
-    """The tile as P's dtype has it; half precision is rounded here, once, a band at a time."""
+def write_rounded(P: MatrixTarget, tile: OutputTile, sums: Array, result: np.dtype[Any]) -> None:
+    """Write the tile in P's dtype; half precision is rounded here, once, a band at a time."""
     if sums.dtype == result:
         P.write(tile.rows, tile.cols, sums)
         return
@@ -163,16 +155,16 @@ def write_rounded(P: Target, tile: Tile, sums: Array, result: np.dtype[Any]) -> 
         P.write(slice(start, start + len(band)), tile.cols, band)
 
 
-class Finisher:
-    """A thread that waits for the disk, so that the next tile need not."""
+class TileFinalizer:
+    """A thread that syncs finished tiles, so that the next tile does not wait for the disk."""
 
-    def __init__(self, P: Target, finished: Finished | None) -> None:
+    def __init__(self, P: MatrixTarget, finished: Finished | None) -> None:
         self._target, self._finished = P, finished
-        self._queue: queue.Queue[Tile | None] = queue.Queue()
+        self._queue: queue.Queue[OutputTile | None] = queue.Queue()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="tilewise finisher", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="tilewise finalizer", daemon=True)
 
-    def __enter__(self) -> Finisher:
+    def __enter__(self) -> TileFinalizer:
         self._thread.start()
         return self
 
@@ -182,7 +174,7 @@ class Finisher:
         if self._error is not None and kind is None:
             raise self._error
 
-    def take(self, tile: Tile) -> None:
+    def take(self, tile: OutputTile) -> None:
         if self._error is not None:
             raise self._error
         self._queue.put(tile)
@@ -199,8 +191,8 @@ class Finisher:
                 self._error = error
 
 
-def checksum(tile: Tile, P: Any, dtype: np.dtype[Any]) -> int:
-    """Of the tile's bytes, row by row, as they can be read back."""
+def checksum(tile: OutputTile, P: Any, dtype: np.dtype[Any]) -> int:
+    """The CRC of a tile's bytes as read back from P, row by row."""
     rows, cols = tile.shape
     step = max(1, BAND // max(1, cols * dtype.itemsize))
     value = 0

@@ -1,8 +1,8 @@
-"""Which tiles are finished: one line each in a file beside the product, every line with its own checksum.
+"""The journal of finished tiles: a file beside the product, a record per line, each with a checksum.
 
-The first line says which job it is: operands by size, time and samples, algebra, schedule. A tile's line is written
-after its bytes have reached the disk, so a line that can be read is true; a last line that was cut off is dropped. The
-lines carry a checksum of the tile's bytes too, and on the way back tiles are read and held against it.
+The first record describes the job: fingerprints of the operands, algebra, schedule. A tile's record is written after
+its bytes are synced, so every readable record is true; a truncated last line is dropped. A record also has a checksum
+of the tile's bytes, by which a resumed job verifies the tile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION = 2
 
 
 class Journal:
-    """The journal of one product. Who opens it has the output's lock."""
+    """The journal of one product. Its user holds the output's lock."""
 
     def __init__(self, path: Path, job: dict[str, Any]) -> None:
         self.path, self.job = path, {"version": VERSION, **job}
@@ -34,7 +34,7 @@ class Journal:
 
     @staticmethod
     def peek(path: Path) -> dict[str, Any]:
-        """The job an earlier run began here; empty where there is none."""
+        """The job record of an earlier run; empty where there is none."""
         try:
             records, _ = _records(_whole(path))
         except OSError:
@@ -44,14 +44,14 @@ class Journal:
 
     @staticmethod
     def idle(path: Path) -> float:
-        """Seconds since something was noted here; a journal that is not there has never been idle."""
+        """Seconds since the last record; 0 where there is no journal."""
         try:
             return time.time() - path.stat().st_mtime
         except OSError:
             return 0.0
 
     def open(self) -> list[dict[str, Any]] | None:
-        """What was finished, record by record; None where nothing was begun. Refuses another job's journal."""
+        """The records after the first; None where there is no journal. FileError for another job's journal."""
         if not self.path.exists() and not self.path.is_symlink():
             return None
         with self._disk():
@@ -59,7 +59,7 @@ class Journal:
             records, good = _records(data)
             self._file, self._end = here().reopen(self.path), good
             if good < len(data):
-                here().truncate(self._file, good)  # a line that was cut off is dropped
+                here().truncate(self._file, good)  # a truncated line is dropped
         if not records:
             return None
         self._same_job(records[0])
@@ -75,7 +75,7 @@ class Journal:
             here().sync_folder(self.path.parent)
 
     def append(self, record: dict[str, Any]) -> None:
-        """What the record speaks of is on the disk: say so, durably."""
+        """Append a record and sync it. The data that it describes must be on disk already."""
         line = _sealed(record)
         with self._turn, self._disk():
             put(self._file, memoryview(line), self._end)
@@ -100,7 +100,7 @@ class Journal:
         theirs, mine = first.get("job", {}), json.loads(json.dumps(self.job))
         if isinstance(theirs, dict) and all(same(theirs.get(key), mine.get(key)) for key in {*theirs, *mine}):
             return
-        again = "pass --restart to begin anew"
+        again = "pass --restart to start over"
         if not isinstance(theirs, dict):
             raise FileError(f"{self.path} is no journal of a product: {again}")
         for role in ("M", "N"):
@@ -110,10 +110,12 @@ class Journal:
             same_place = before.get("file", before.get("zarr")) == now.get("file", now.get("zarr"))
             if same_place and not same(before, now):
                 name = now.get("file", now.get("zarr", role))
-                raise FileError(f"{name} has changed since its product was begun, so finished tiles are void: {again}")
+                raise FileError(
+                    f"{name} has changed since its product was started, so finished tiles are void: {again}"
+                )
         differs = ", ".join(sorted(key for key in {*theirs, *mine} if not same(theirs.get(key), mine.get(key))))
         raise FileError(
-            f"another product was begun under this name and differs in {differs}: run that command again, or {again}"
+            f"another product was started under this name and differs in {differs}: run that command again, or {again}"
         )
 
 
@@ -127,9 +129,9 @@ def _whole(path: Path) -> bytes:
 
 
 def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
-    """The records up to the first that is not whole, and the bytes they take."""
+    """The records up to the first damaged one, and their size in bytes."""
     records, good = [], 0
-    for line in data.split(b"\n")[:-1]:  # what follows the last newline was cut off
+    for line in data.split(b"\n")[:-1]:  # the part after the last newline is truncated
         record = _unsealed(line)
         if record is None:
             break

@@ -1,6 +1,6 @@
-"""Rows of finished tiles on their way back from the card.
+"""Copies rows of finished tiles back from the card.
 
-A band of the tile is used again as soon as its rows have left; who multiplies waits for that, band by band.
+A band of the tile's buffer is reused once its rows are copied out; the multiplying thread waits for that, band by band.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.algebra.dtypes import DType
-from tilewise.scale.host import Finisher
+from tilewise.scale.host import TileFinalizer
 from tilewise.scale.queues import Queues
-from tilewise.scale.schedule import Tile
+from tilewise.scale.schedule import OutputTile
 from tilewise.scale.staging import Slots
-from tilewise.scale.targets import Target
+from tilewise.scale.targets import MatrixTarget
 
-OUT_BYTES = 2**30  # of slots, at most: finished rows leave the card at once, and are written while the next are made
+OUT_BYTES = 2**30  # of slots at most: finished rows are copied at once, and written during the next tile
 
 
 @dataclass(frozen=True)
-class Sums:
-    """The tile of P on the card: where it is, elements from row to row, the dtype of sums, and P's."""
+class TileSums:
+    """The tile of P on the card: address, leading dimension, the accumulator's dtype, and P's."""
 
     address: int
     lead: int
@@ -40,9 +40,9 @@ class Sums:
 
 
 class Outgoing:
-    """Copies to pinned slots, and threads that write P from there."""
+    """A thread that copies rows to pinned slots, and threads that write P from there."""
 
-    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, tile: int, threads: int) -> None:
+    def __init__(self, queues: Queues, P: MatrixTarget, sums: TileSums, nbytes: int, tile: int, threads: int) -> None:
         """`nbytes`: of a slot; `tile`: of a whole tile of P."""
         self.queues, self.target, self.sums = queues, P, sums
         self.stream = queues.stream(urgent=True)
@@ -56,10 +56,10 @@ class Outgoing:
         self._thread = threading.Thread(target=self._run, name="tilewise outgoing", daemon=True)
         self._error: BaseException | None = None
         self._writes: list[Future[None]] = []
-        self._finish: Callable[[Tile], None] = lambda tile: None
+        self._finish: Callable[[OutputTile], None] = lambda tile: None
 
-    def writing_to(self, finisher: Finisher) -> Outgoing:
-        self._finish = finisher.take
+    def writing_to(self, finalizer: TileFinalizer) -> Outgoing:
+        self._finish = finalizer.take
         return self
 
     def __enter__(self) -> Outgoing:
@@ -82,20 +82,20 @@ class Outgoing:
         self._writes = [write for write in self._writes if not write.done()]
 
     def await_band(self, band: int, stream: Any) -> None:
-        """Before a band is written anew: what it held must have left."""
+        """Let the stream wait until the previous contents of a band are copied out."""
         waiting = self._taken.pop(band, None)
         if waiting is not None:
             event = waiting.get()
             self._raise()
             self.queues.wait(stream, event)
 
-    def send(self, tile: Tile, here: slice, band: int, event: Any) -> None:
-        """Rows `here` of the tile are ready when `event` has happened."""
+    def send(self, tile: OutputTile, here: slice, band: int, event: Any) -> None:
+        """Queue rows `here` of the tile, which are ready after `event`."""
         taken: queue.Queue[Any] = queue.Queue()
         self._taken[band] = taken
         last = here.stop == tile.shape[0]
         with self._lock:
-            self._left[tile.number] = self._left.get(tile.number, 1) + 1 - last  # one is held until the last band came
+            self._left[tile.number] = self._left.get(tile.number, 1) + 1 - last  # one more until the last band
         self._jobs.put((tile, here, event, taken))
 
     def _run(self) -> None:
@@ -112,7 +112,7 @@ class Outgoing:
                 self._error = error
             taken.put(None)
 
-    def _send_pieces(self, tile: Tile, here: slice) -> None:
+    def _send_pieces(self, tile: OutputTile, here: slice) -> None:
         width = tile.shape[1] * self.sums.result.itemsize
         step = max(1, self.nbytes // width)
         tops = range(here.start, here.stop, step)
@@ -127,7 +127,7 @@ class Outgoing:
             view = memory.view(self.sums.result.numpy).reshape(rows, -1)
             self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
 
-    def _write(self, tile: Tile, top: int, view: Any, slot: Any, event: Any) -> None:
+    def _write(self, tile: OutputTile, top: int, view: Any, slot: Any, event: Any) -> None:
         try:
             self.queues.sync(event)
             start = tile.rows.start + top

@@ -1,8 +1,8 @@
-"""A long product on the CPU in pieces, so that Ctrl-C is heard: Python looks for signals between two native calls only.
+"""A long product on the CPU in pieces, for Ctrl-C: Python handles signals only between two native calls.
 
-Pieces follow the problem and the vector width alone, never a measured rate or the number of threads: the order of sums,
-and so the bits, stay the same. k is cut where sums are kept in P itself, as the kernels do between their strips; then
-columns, then rows, wide enough that packing an operand again costs little.
+Pieces depend on the problem and the vector width alone, never on a measured rate or the number of threads: the order of
+sums, and so the bits, stay the same. k is split first, with the sums in P itself, as kernels do between blocks of KC;
+then columns, then rows, in pieces so wide that packing an operand again costs little.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.backends.cpu.run import run as run_on_cpu
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
@@ -21,7 +22,7 @@ from tilewise.planning.choose import make_plan
 Array = np.ndarray[Any, np.dtype[Any]]
 
 PER_LANE = 2e9  # steps a second of one lane of a core
-SECONDS = 0.2  # of one core, that a piece takes
+SECONDS = 0.2  # of one core, per piece
 DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least
 SLOW = ("exp", "log", "log1p", "logaddexp", "sqrt")
 
@@ -36,7 +37,7 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
         rate /= 4
     if problem.semiring.name not in ("plus_times", "lor_land"):
         rate /= 2  # two instructions a step, and compares
-    if any(word in repr((problem.semiring.add, problem.semiring.mul)) for word in SLOW):
+    if any(op in repr((problem.semiring.add, problem.semiring.mul)) for op in SLOW):
         rate /= 20
     return int(rate * SECONDS)
 
@@ -46,7 +47,7 @@ def is_long(problem: Problem, machine: Machine) -> bool:
 
 
 def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
-    """The product of a long problem; between two pieces the interpreter is asked whether to go on."""
+    """The product of a long problem, in pieces; Python handles signals between two of them."""
     if problem.stack:
         _members(problem, machine, M, N, P, arg)
         return
@@ -63,16 +64,15 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
                 sums, wide = np.empty(sums.shape, problem.algebra.partial.numpy), replace(problem, unrounded=True)
             for at in _slices(k, depth):
                 where = None if arg is None else arg[i, j]
-                _run(wide, machine, M[i, at], N[at, j], sums, where, problem.accumulate or at.start > 0)
+                part = of_panels(wide, M[i, at], N[at, j], sums, problem.accumulate or at.start > 0)
+                run_on_cpu(make_plan(part, machine), M[i, at], N[at, j], sums, where)
             if wide is not problem:
                 with np.errstate(all="ignore"):
                     P[i, j] = sums.astype(P.dtype)
 
 
 def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
-    """A stack: so many of its first axis at a time."""
-    from tilewise.backends.cpu.run import run as run_on_cpu
-
+    """A stack: some members of its first axis at a time."""
     count, rest = problem.stack[0], problem.stack[1:]
     each = max(1, problem.steps // count)
     step = max(1, piece_steps(problem, machine) // each)
@@ -88,16 +88,14 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
             run_on_cpu(make_plan(part, machine), *parts)
 
 
-def _run(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, accumulate: bool) -> None:
-    from tilewise.backends.cpu.run import run as run_on_cpu
-
+def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
+    """The product of two panels into P, or onto it."""
     (m, k), n = M.shape, N.shape[1]
-    part = _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)
-    run_on_cpu(make_plan(part, machine), M, N, P, arg)
+    return _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)
 
 
 def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
-    """The problem of operands that lie so."""
+    """The problem with the layouts of these arrays."""
     made = []
     for x in (M, N, P):
         *own, row, col = (stride // x.itemsize for stride in x.strides)
@@ -106,7 +104,7 @@ def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
 
 
 def _even(extent: int, most: int) -> int:
-    """Parts alike, of at most `most`, in whole vectors: a short one at the end would have a kernel of its own."""
+    """The size of equal parts of at most `most`, a multiple of 64: a short last one would need another kernel."""
     parts = math.ceil(extent / max(1, most))
     return min(extent, math.ceil(math.ceil(extent / parts) / 64) * 64)
 

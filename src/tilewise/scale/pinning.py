@@ -1,35 +1,31 @@
-"""The caller's own pages: some are pinned, so that panels come straight from where they lie, and P's are made ahead.
+"""Pins pages of the caller's operands, so that panels are copied directly from there, and populates the pages of P.
 
-Copying through pinned slots costs the host three trips to memory for every byte, pinned pages cost one. But pinning
-keeps every other call to the driver waiting, and letting go takes nearly as long again. So only so much is pinned as
-slots cannot carry, and before anything else is done: beside the products it took several times as long.
+Copying through pinned slots moves every byte three times through host memory, pinned pages once. But pinning blocks all
+other driver calls, and unpinning takes nearly as long again. So only the share that exceeds the rate of slots is
+pinned, and before everything else: during the products it took several times as long.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
 import threading
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.scale.queues import Queues
-from tilewise.scale.sources import ArraySource, Source
-from tilewise.system.memory import PAGE
+from tilewise.scale.sources import ArraySource, MatrixSource
+from tilewise.system.memory import PAGE, are_there, make_pages
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 2**29  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
-WORTH = 2**30  # bytes of an operand from which on pinning pays
-POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
-POPULATE_WRITE = 23  # Linux's MADV_POPULATE_WRITE: pages are made, what they hold is not changed
+CHUNK = 2**29  # bytes per registration; a copy must not cross from one to the next
+WORTH = 2**30  # bytes of an operand from which pinning pays
+POPULATE_CHUNK = 2**21  # one huge page; allocations of other threads wait meanwhile
 
 
 def owned_bytes(array: Array) -> tuple[int, int] | None:
-    """Where an array of whole lines begins and ends, in memory of NumPy's own; None for files and strangers' memory."""
+    """First and last address of a contiguous matrix in memory owned by NumPy; None for files and foreign memory."""
     owner: Any = array
     while isinstance(owner, np.ndarray) and not owner.flags.owndata:
         owner = owner.base
@@ -41,7 +37,7 @@ def owned_bytes(array: Array) -> tuple[int, int] | None:
 
 
 class Pages:
-    """The whole pages of one operand, of which a share is pinned, chunk by chunk."""
+    """The pages of one operand, a share of which is pinned, chunk by chunk."""
 
     def __init__(self, queues: Queues, low: int, high: int, share: float = 1.0, chunk: int = CHUNK) -> None:
         self._queues, self._share, self._chunk = queues, share, chunk
@@ -49,48 +45,48 @@ class Pages:
         self.pinned = [False] * max(0, -(-(self.high - self.low) // chunk))
 
     def pin(self) -> None:
-        """Every so many chunks one, so that slots have about as much to carry all the time."""
+        """Pin evenly spaced chunks, so that the load of the slots stays even."""
         for number in range(len(self.pinned)):
             if int((number + 1) * self._share) > int(number * self._share):
                 start = self.low + number * self._chunk
                 self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
                 if not self.pinned[number]:
-                    return  # the system will refuse the others too
+                    return  # the driver will refuse the others too
 
     def hold(self, low: int, high: int) -> bool:
-        """Whether these addresses are pinned by now."""
+        """Whether these addresses are pinned."""
         chunks = range((low - self.low) // self._chunk, -(-(high - self.low) // self._chunk))
         return self.low <= low and high <= self.high and all(self.pinned[i] for i in chunks)
 
     def stretches(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
-        """Lines as (whether they are pinned, the first of them, and how many)."""
-        line = 0
-        while line < count:
-            start, lines = first + line * pitch, 1
+        """Runs of rows as (whether they are pinned, first row, count)."""
+        row = 0
+        while row < count:
+            start, rows = first + row * pitch, 1
             if self.low <= start < self.high:
                 end = min(self.high, self.low + ((start - self.low) // self._chunk + 1) * self._chunk)
-                lines = max(1, min(count - line, (end - start - width) // pitch + 1))
-            yield self.hold(start, start + (lines - 1) * pitch + width), line, lines
-            line += lines
+                rows = max(1, min(count - row, (end - start - width) // pitch + 1))
+            yield self.hold(start, start + (rows - 1) * pitch + width), row, rows
+            row += rows
 
     def runs(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[int, int, int, int]]:
-        """Lines as (line, byte of it, bytes, lines) that each lie within one chunk."""
-        line = 0
-        while line < count:
-            start = first + line * pitch
+        """2-D copies that each stay within one chunk, as (row, first byte in it, width in bytes, number of rows)."""
+        row = 0
+        while row < count:
+            start = first + row * pitch
             end = self.low + ((start - self.low) // self._chunk + 1) * self._chunk
-            whole = min(count - line, (end - start - width) // pitch + 1) if start + width <= end else 0
+            whole = min(count - row, (end - start - width) // pitch + 1) if start + width <= end else 0
             if whole:
-                yield line, 0, width, whole
-                line += whole
+                yield row, 0, width, whole
+                row += whole
             else:
-                yield line, 0, end - start, 1
-                yield line, end - start, width - (end - start), 1
-                line += 1
+                yield row, 0, end - start, 1
+                yield row, end - start, width - (end - start), 1
+                row += 1
 
 
-def pages_of(queues: Queues, source: Source, share: float) -> Pages | None:
-    """The pages of an operand, of which such a share is to be pinned."""
+def pages_of(queues: Queues, source: MatrixSource, share: float) -> Pages | None:
+    """The pages of an operand, with the share to be pinned; None where pinning does not pay."""
     if not isinstance(source, ArraySource) or share <= 0:
         return None
     bounds = owned_bytes(source.array)
@@ -98,7 +94,7 @@ def pages_of(queues: Queues, source: Source, share: float) -> Pages | None:
 
 
 class Background:
-    """A thread for each job, which takes step after step, from `start` on, until there is no more or the end."""
+    """A thread for each job, which calls it from `start` on until it returns False or the context ends."""
 
     def __init__(self, queues: Queues, jobs: list[Callable[[], bool]]) -> None:
         self._queues, self._stop = queues, threading.Event()
@@ -107,7 +103,7 @@ class Background:
         ]
 
     def start(self) -> None:
-        """The first call counts."""
+        """Start the threads, once."""
         for thread in self._threads:
             if thread.ident is None:
                 thread.start()
@@ -127,34 +123,9 @@ class Background:
             pass
 
 
-def make_pages(low: int, high: int) -> bool:
-    """Make the pages of fresh memory, so that who writes there need not; False where the system cannot."""
-    libc = _libc()
-    if not hasattr(libc, "madvise"):
-        return False
-    return not libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), POPULATE_WRITE)
-
-
-@lru_cache(maxsize=1)
-def _libc() -> Any:
-    return ctypes.CDLL(None) if os.name == "posix" else None
-
-
-def are_there(low: int, high: int) -> bool:
-    """Whether the first and the last page of some memory have been made."""
-    libc, there = _libc(), ctypes.c_ubyte(0)
-    if not hasattr(libc, "mincore"):
-        return False
-    pages = (low, high - PAGE)
-    return all(
-        not libc.mincore(ctypes.c_void_p(p), ctypes.c_size_t(PAGE), ctypes.byref(there)) and there.value & 1
-        for p in pages
-    )
-
-
 def populating(array: Array) -> Callable[[], bool]:
-    """Steps, for several threads, that make the pages of a fresh array. One that has been written to has them: looking
-    through all of them takes a while, too, in which nobody can take memory."""
+    """A step function, for several threads, that populates the pages of a fresh array, a chunk at a time. Chunks whose
+    first and last page exist are skipped: populating them again would block allocations."""
     bounds = owned_bytes(array)
     low, high = (0, 0) if bounds is None else (-(-bounds[0] // PAGE) * PAGE, bounds[1] // PAGE * PAGE)
     chunks = iter(range(low, high, POPULATE_CHUNK))

@@ -1,4 +1,4 @@
-"""A product of the caller's arrays that streams: sources and a target → Schedule → the executor."""
+"""Streamed products of the caller's arrays: sources and a target → Schedule → execution."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tilewise.scale import host
 from tilewise.scale.budget import budget
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
-from tilewise.scale.sources import ArraySource, Source, ZarrSource, is_dask, is_zarr
-from tilewise.scale.targets import ArrayTarget, Target, ZarrArrayTarget
+from tilewise.scale.sources import ArraySource, MatrixSource, ZarrSource, is_dask, is_zarr
+from tilewise.scale.targets import ArrayTarget, MatrixTarget, ZarrArrayTarget
 from tilewise.system.memory import usual_budget
 
 
 def is_larger(M: Any, N: Any, out: Any, memory: Any) -> bool:
-    """Whether a product streams: a budget was given, or an operand is a store or spread over a cluster."""
+    """Whether a product streams: memory= was given, or an operand is a Zarr or Dask array."""
     return memory is not None or is_dask(M) or is_dask(N) or any(is_zarr(x) for x in (M, N, out))
 
 
 def larger_matmul(
     M: Any, N: Any, semiring: str | Semiring, out: Any, device: str, precision: str, memory: int | str | None
 ) -> Any:
-    """`matmul` of what is larger than its memory: P as Dask has it, in `out`, or as the operands' own kind."""
+    """`matmul` for operands larger than memory: returns a Dask array, `out`, or an array of the operands' kind."""
     if is_dask(M) or is_dask(N):
         from tilewise.scale.dask_product import dask_matmul
 
@@ -58,7 +58,7 @@ def larger_matmul(
     return out
 
 
-def _source(array: Any, name: str, library: Any) -> Source:
+def _source(array: Any, name: str, library: Any) -> MatrixSource:
     if library is None:
         return ZarrSource(array, name)
     operand = library.operand(array, name)
@@ -67,8 +67,10 @@ def _source(array: Any, name: str, library: Any) -> Source:
     return ArraySource(operand.host, name)
 
 
-def _out_array(out: Any, library: Any, shape: tuple[int, int], result: DType, sources: tuple[Source, Source]) -> Any:
-    """The caller's `out` as NumPy sees it, if P can be written there tile by tile."""
+def _out_array(
+    out: Any, library: Any, shape: tuple[int, int], result: DType, sources: tuple[MatrixSource, MatrixSource]
+) -> Any:
+    """The caller's `out` as a NumPy array, if P can be written there tile by tile."""
     given = library.operand(out, "out")
     if given.shape != shape:
         raise ShapeError(f"out is {written(given.shape)}, but the product is {written(shape)}")
@@ -78,20 +80,20 @@ def _out_array(out: Any, library: Any, shape: tuple[int, int], result: DType, so
         raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
     for source in sources:
         if isinstance(source, ArraySource) and np.may_share_memory(source.array, given.host):
-            raise UsageError("out overlaps an operand, which is read again while tiles are written: pass another out")
+            raise UsageError("out overlaps an operand, which is read while tiles are written: pass another out")
     return given.array if given.converted else given.host
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """A product that waits to be streamed: planned, and its operands at hand."""
+    """A planned product with its operands."""
 
     schedule: Schedule
     device: str
-    M: Source
-    N: Source
+    M: MatrixSource
+    N: MatrixSource
 
-    def run(self, P: Target, progress: host.Progress | None = None) -> None:
+    def run(self, P: MatrixTarget, progress: host.Progress | None = None) -> None:
         if self.device == "cpu":
             host.stream(self.schedule, self.M, self.N, P, progress=progress)
         else:
@@ -101,8 +103,8 @@ class Streamed:
 
 
 def streamed(
-    M: Source,
-    N: Source,
+    M: MatrixSource,
+    N: MatrixSource,
     semiring: str | Semiring,
     memory: int | None,
     device: str,

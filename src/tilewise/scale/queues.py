@@ -1,7 +1,7 @@
-"""What streaming asks of a card: memory, streams that run in the background, events between them.
+"""The interface of a card that streaming needs: memory, asynchronous streams, events between them.
 
-`cuda_queues` answers with a real card; a test answers with threads, so that the order of things can be tested on a
-machine without one.
+`cuda_queues` implements it on a real card; a test implements it with threads, so that the order of operations can be
+tested on a machine without a card.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Queues(Protocol):
-    """Work is queued on streams in order; an event is a place in a stream that others can wait for."""
+    """Work is queued on streams in order; an event is a point in a stream that others can wait for."""
 
     def enter(self) -> None:
         """Make the card current for the calling thread."""
@@ -26,16 +26,16 @@ class Queues(Protocol):
         """The address of fresh memory on the card, freed by `close`."""
 
     def pinned(self, nbytes: int) -> Bytes:
-        """Memory of the host that the card reads and writes by itself, freed by `close`."""
+        """Pinned host memory, freed by `close`."""
 
     def pin(self, address: int, nbytes: int) -> bool:
-        """Let the card read whole pages of the host by itself, until `unpin` or `close`; False where it is refused."""
+        """Pin whole pages of the host, until `unpin` or `close`; False where the driver refuses."""
 
     def unpin(self) -> None:
-        """Let go of what `pin` has pinned, which no copy may still read."""
+        """Unpin the pages of `pin`; no copy may still read them."""
 
     def stream(self, urgent: bool = False) -> Any:
-        """A stream; what is urgent goes first where two could run."""
+        """A stream; an urgent one has the higher priority."""
 
     def record(self, stream: Any) -> Any:
         """The event of everything queued so far."""
@@ -49,19 +49,19 @@ class Queues(Protocol):
     def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
         """Queue a copy to the card."""
 
-    def copy_lines_in(
+    def copy_pitched_in(
         self, host: int, pitch: int, width: int, count: int, address: int, pitch_to: int, stream: Any
     ) -> None:
-        """Queue a copy of lines of pinned memory, `pitch` bytes apart there and `pitch_to` on the card."""
+        """Queue a 2-D copy from pinned memory: rows `pitch` bytes apart there and `pitch_to` on the card."""
 
     def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
-        """Queue a copy of rows from the card, `pitch` bytes apart there and side by side here."""
+        """Queue a 2-D copy from the card: rows `pitch` bytes apart there and contiguous here."""
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         """Queue a product of matrices at these addresses, laid out as the problem says."""
 
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
-        """Queue the rounding of rows of sums to the product's dtype, each row to where it begins."""
+        """Queue the rounding of rows of sums to the product's dtype, in place."""
 
     def close(self) -> None:
         """Wait for everything and free it."""

@@ -1,10 +1,9 @@
-"""Checksums over samples of an operand, by which a resumed product knows that its bytes are still those it began with.
+"""Checksums over samples of an operand, by which a resumed product detects that the operand has changed.
 
-Sizes and times of change tell nearly every change; where they do not (a disk's image written underneath, a clock that
-was put back), the bytes must. Samples lie in rings: the first is always read, and each further one has four times as
-many, at other places. All of them are taken when a product begins, which reads a 48th of the operand at most and so
-costs under 2 % of the time of reading it once; when it is resumed, the longer it lay idle, the more rings are held
-against what was noted.
+Size and modification time reveal nearly every change; for the others (a disk image written underneath, a clock that was
+set back) samples of the bytes are compared. Samples form rings: the first is always read, and each further one has four
+times as many, at other offsets. All of them are read when a product starts: a 48th of the operand at most, under 2 % of
+the time of reading it once. When it is resumed, more rings are compared the longer it was idle.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 SAMPLES, SAMPLE_BYTES = 256, 64 * 1024  # of the first ring; an operand that they cover is checked whole
-WIDER = 4  # samples of a ring, to those of the one before
-SHARE = 64  # of an operand's bytes, the largest further ring has one in so many
+WIDER = 4  # samples of a ring over those of the one before
+SHARE = 64  # the largest further ring reads one in so many bytes of an operand
 PATIENCE = (60.0, 600.0, 3600.0, 6 * 3600.0)  # idle seconds from which one more ring is read
 ALL = len(PATIENCE)
 
@@ -23,12 +22,12 @@ Read = Callable[[memoryview, int], int]  # fill memory from a place; how many by
 
 
 def rings_after(idle: float) -> int:
-    """How many further rings are read after so many seconds; a clock that went back says nothing, so all of them."""
+    """The number of further rings to read after so many idle seconds; all if the clock went back."""
     return ALL if idle < 0 else sum(idle >= least for least in PATIENCE)
 
 
 def checksums(read: Read, size: int, rings: int) -> list[int]:
-    """One for each ring: the first, and up to `rings` further ones as far as the operand is large enough for them."""
+    """A checksum for the first ring, and for up to `rings` further ones if the operand is large enough."""
     further = range(1, rings + 1)
     counts = [SAMPLES] + [n for n in (SAMPLES * WIDER**ring for ring in further) if n * SAMPLE_BYTES * SHARE <= size]
     return [_checksum(read, size, ring, count) for ring, count in enumerate(counts)]
@@ -38,7 +37,7 @@ def _checksum(read: Read, size: int, ring: int, count: int) -> int:
     last = max(0, size - SAMPLE_BYTES)
     if ring == 0:
         places = {0, last, *(last * i // count for i in range(count))}
-    else:  # a third of the way from one place to the next: never a place of a ring before
+    else:  # a third between two offsets: never an offset of an earlier ring
         places = {last * (3 * i + 1) // (3 * count) for i in range(count)}
     checksum, sample = 0, memoryview(bytearray(SAMPLE_BYTES))
     for place in sorted(places):
@@ -56,4 +55,4 @@ def same(before: Any, now: Any) -> bool:
 
 def _rings(identity: dict[str, Any]) -> list[Any]:
     sampled = identity.get("sampled", [])
-    return sampled if isinstance(sampled, list) else [sampled]  # one number, as journals had before there were rings
+    return sampled if isinstance(sampled, list) else [sampled]  # one number, in journals of older versions

@@ -1,7 +1,7 @@
-"""Problem + budget → Schedule: which tile of P stays, which panels stream by, what that moves and how long it takes.
+"""Problem + budget → Schedule: the tile of P that stays, the panels that stream, bytes moved and expected time.
 
-One level up from a kernel's plan, and the same words: the small memory holds one tile of P and, for the phase at hand
-and the next, a panel of M and one of N. A wider tile reads the operands fewer times; a deeper panel visits the tile
+One level above a kernel's plan, with the same terms: the small memory holds one tile of P and, for the current phase
+and the next, a panel of M and one of N. A larger tile reads the operands fewer times; a deeper panel visits the tile
 less often. Pure functions over plain values: no array, device or file is touched.
 """
 
@@ -19,28 +19,28 @@ from tilewise.errors import TooLargeError
 from tilewise.system.quantities import seconds, size
 
 JSON_VERSION = 1
-SETS = 2  # panels held of an operand: one is used while the next one comes,
-HELD = 3  # and bands of M's panels, where they come in several
+SETS = 2  # buffers for the panels of an operand: one is used while the next is filled,
+HELD = 3  # and for bands of M's panels, where a panel has several
 BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
-GRAIN = 64  # tiles and panels come in steps of this, where the matrix is that large
-MOST = 4096  # cuts of one side that are tried
+GRAIN = 64  # tiles and panels are multiples of this, where the matrix is that large
+MOST = 4096  # divisions of one side that are tried
 NORM = 4
 
 
 @dataclass(frozen=True)
 class Level:
-    """Two memories and the way between them, as the schedule sees it."""
+    """Rates between a large and a small memory."""
 
     name: str
     read: float  # bytes a second into the small memory
     write: float  # and back
-    steps: float  # steps a second on what is resident
-    revisit: float = math.inf  # bytes a second at which each phase reads and writes the sums again
-    each: float = 1e-3  # seconds that every phase costs beside its bytes and steps
+    steps: float  # steps a second on resident data
+    revisit: float = math.inf  # bytes a second at which a phase reads and writes the sums
+    each: float = 1e-3  # overhead of a phase in seconds
 
 
 @dataclass(frozen=True)
-class Tile:
+class OutputTile:
     """One tile of P, and its number in row-major order."""
 
     number: int
@@ -54,7 +54,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The frozen description of how a product passes through a memory smaller than itself."""
+    """How a product streams through a memory smaller than itself."""
 
     problem: Problem
     level: Level
@@ -63,9 +63,9 @@ class Schedule:
     cols: int
     depth: int
     spare: int = 0  # bytes set aside: staging, workspaces
-    copied: tuple[float, float] = (0.0, 0.0)  # of M's and of N's panels, what is kept of them beside themselves
-    align: int = 1  # bytes that lines in the small memory begin on
-    bands: int = 1  # of rows, that a phase is multiplied in: of M's panel only a few of them are held
+    copied: tuple[float, float] = (0.0, 0.0)  # copies (packed, split) that are kept of M's and N's panels
+    align: int = 1  # alignment in bytes of rows in the small memory
+    bands: int = 1  # bands of rows in which a phase is multiplied: only HELD of them are in memory
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -88,7 +88,7 @@ class Schedule:
 
     @property
     def held(self) -> int:
-        """Bands of M's panels in the small memory; a whole panel is a band too, where there is but one."""
+        """Bands of M's panels in the small memory; a panel that is not divided counts as one band."""
         return min(HELD, -(-self.rows // self.band) + 1)
 
     @cached_property
@@ -104,13 +104,13 @@ class Schedule:
             total += sets * panel + math.ceil(copied * side * self.depth * kernel)
         return total
 
-    def _bytes(self, lines: int, length: int, item: int) -> int:
-        return lines * (-(-length * item // self.align) * self.align)
+    def _bytes(self, count: int, length: int, item: int) -> int:
+        return count * (-(-length * item // self.align) * self.align)
 
     @property
     def down(self) -> bool:
-        """Whether tiles are walked column by column: it matters in one phase only, when a panel stays for its line.
-        N's can always stay, M's if it is one band."""
+        """Whether tiles are walked column by column. It matters with a single phase, where a panel stays for a row or
+        column of tiles: N's can always stay, M's if it is one band."""
         p, (a, b) = self.problem, self.grid
         by_rows = p.m * p.dtype_m.itemsize + a * p.n * p.dtype_n.itemsize
         by_columns = b * p.m * p.dtype_m.itemsize + p.n * p.dtype_n.itemsize
@@ -118,7 +118,7 @@ class Schedule:
 
     @cached_property
     def bytes_in(self) -> int:
-        """M comes once for each column of tiles and N once for each row of them; in one phase, one of them once."""
+        """M is read once for each column of tiles and N once for each row; with a single phase, one of them once."""
         p, (a, b) = self.problem, self.grid
         if self.phases <= 1:
             a, b = (1, b) if self.down else (a, 1)
@@ -136,8 +136,8 @@ class Schedule:
 
     @cached_property
     def predicted(self) -> float:
-        """Seconds: three stages overlap, but the first panels must come first and the last tile goes last. Stages that
-        take about as long get in each other's way: the norm, instead of the maximum, says so."""
+        """Seconds: three stages overlap, except for the first panels and the last tile. Stages of similar length slow
+        each other down, which the norm, instead of the maximum, models."""
         p = self.problem
         first = self.depth * (self.band * p.dtype_m.itemsize + self.cols * p.dtype_n.itemsize) / self.level.read
         last = self.bytes_out / self.tiles / self.level.write if self.tiles else 0.0
@@ -147,8 +147,8 @@ class Schedule:
 
     @property
     def standing(self) -> float:
-        """Seconds that tiles in bands stand still: a tile's rows leave during its last phase and the next one's first,
-        and what takes longer than that is waited for."""
+        """Seconds of waiting for tiles in bands: a tile's rows are copied out during its last phase and the next
+        tile's first; the rest of the copy is waited for."""
         if self.bands == 1 or not self.tiles:
             return 0.0
         phase = self.compute / (self.tiles * self.phases)
@@ -157,7 +157,7 @@ class Schedule:
 
     @property
     def floor(self) -> float:
-        """Seconds if the small memory were large enough: each operand comes once."""
+        """Seconds if the small memory were large enough: each operand is read once."""
         come = (self.problem.least_bytes - self.bytes_out) / self.level.read
         return max(self.problem.steps / self.level.steps, come, self.bytes_out / self.level.write)
 
@@ -170,19 +170,19 @@ class Schedule:
         }
         return max(stages, key=lambda name: stages[name])
 
-    def tile(self, number: int) -> Tile:
+    def tile(self, number: int) -> OutputTile:
         row, col = divmod(number, self.grid[1])
         rows = slice(row * self.rows, min((row + 1) * self.rows, self.problem.m))
         cols = slice(col * self.cols, min((col + 1) * self.cols, self.problem.n))
-        return Tile(number, rows, cols)
+        return OutputTile(number, rows, cols)
 
-    def walk(self) -> Iterator[Tile]:
-        """Every tile of P, to and fro, so that neighbours in the walk share a line."""
+    def walk(self) -> Iterator[OutputTile]:
+        """Every tile of P in boustrophedon order, so that successive tiles share a row or column."""
         a, b = self.grid
-        lines, along = (b, a) if self.down else (a, b)
-        for line in range(lines):
-            for step in range(along) if line % 2 == 0 else reversed(range(along)):
-                yield self.tile(step * b + line if self.down else line * b + step)
+        outer, inner = (b, a) if self.down else (a, b)
+        for i in range(outer):
+            for j in range(inner) if i % 2 == 0 else reversed(range(inner)):
+                yield self.tile(j * b + i if self.down else i * b + j)
 
     def slices(self) -> list[slice]:
         """The phases over k."""
@@ -196,9 +196,9 @@ class Schedule:
         )
 
     def summary(self) -> list[tuple[str, str]]:
-        """The schedule as people read it, one fact a row."""
+        """The schedule as a table of (name, text)."""
         return [
-            ("memory", f"{size(self.memory)} asked, {size(self.needs)} used ({self.level.name})"),
+            ("memory", f"{size(self.memory)} requested, {size(self.needs)} used ({self.level.name})"),
             ("resident", f"a tile of {self.rows}x{self.cols} of P; {self.grid[0]} x {self.grid[1]} of them"),
             ("panels", f"{self.held} of {self.band}x{self.depth} of M, {SETS} of {self.depth}x{self.cols} of N"),
             ("streamed", f"{self.phases} phases a tile; {size(self.bytes_in)} in, {size(self.bytes_out)} out"),
@@ -245,9 +245,9 @@ def make_schedule(
 ) -> Schedule:
     """The schedule with the least expected time within `memory` bytes.
 
-    grain: P's tiles come in multiples of it (the chunks of a store). least: rows, columns and depth of the smallest
-    tile that is worth its while; a budget too small for it, or below `floor`, is refused. `problem` should be
-    `unrounded`, so that sums are counted as they are kept.
+    grain: P's tiles are multiples of it (the chunks of a store). least: rows, columns and depth of the smallest useful
+    tile; a budget too small for it, or below `floor`, is refused. `problem` should be `unrounded`, so that sums count
+    with the accumulator's size.
     """
     smallest = Schedule(
         problem,
@@ -280,17 +280,17 @@ def make_schedule(
 
 
 def _least(made: Schedule, rows: int, cols: int) -> float:
-    """Seconds that it takes at least to bring the panels for tiles of this size, whatever their depth."""
+    """A lower bound of the seconds for reading the panels of tiles of this size, for any depth."""
     p, down, across = made.problem, math.ceil(made.problem.m / rows), math.ceil(made.problem.n / cols)
     of_m, of_n = p.m * p.k * p.dtype_m.itemsize, p.k * p.n * p.dtype_n.itemsize
     come = across * of_m + down * of_n
-    if SETS * cols * p.k * p.dtype_n.itemsize <= made.memory:  # perhaps in one phase: then one of them comes once
+    if SETS * cols * p.k * p.dtype_n.itemsize <= made.memory:  # perhaps a single phase: then one operand is read once
         come = min(across * of_m + of_n, of_m + down * of_n)
     return come / made.level.read
 
 
 def _sides(extent: int, grain: int) -> list[int]:
-    """Sides of a tile worth trying: the matrix cut in 1, 2, 3, … equal parts, in multiples of the grain."""
+    """Candidate sides of a tile: the matrix divided into 1, 2, 3, … equal parts, in multiples of the grain."""
     sides: list[int] = []
     parts = 1
     while parts <= MOST:
@@ -306,14 +306,14 @@ def _sides(extent: int, grain: int) -> list[int]:
 
 
 def _depths(made: Schedule) -> Iterator[Schedule]:
-    """The deepest panels that fit beside this tile, and shallower ones, which come sooner."""
+    """The deepest panels that fit beside this tile, and shallower ones, whose first panel is read sooner."""
     p, k = made.problem, made.problem.k
     (copied_m, copied_n), kernel = made.copied, p.dtype.itemsize
-    each = made.band * (made.held * p.dtype_m.itemsize + copied_m * kernel)  # bytes of one step of k
+    each = made.band * (made.held * p.dtype_m.itemsize + copied_m * kernel)  # bytes per step of k
     each += made.cols * (SETS * p.dtype_n.itemsize + copied_n * kernel)
     tile = made.rows * made.cols * p.algebra.partial.itemsize + made.spare
     deepest = min(k, int((made.memory - tile) / each))
-    while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # lines are padded, panels packed
+    while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # rows are padded, panels packed
         deepest -= max(1, min(GRAIN, deepest // 16))
     if deepest < min(GRAIN, k):
         deepest = min(GRAIN, k)  # the steps above may have passed it

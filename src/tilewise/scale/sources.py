@@ -1,7 +1,7 @@
-"""What lies in the large memory and is read panel by panel: arrays of the host, .npy files, Zarr arrays.
+"""Operands in the large memory, read panel by panel: host arrays, .npy files, Zarr arrays.
 
-A .npy file is read, not mapped: mapped pages would count as this process's memory, and a bad disk would kill it instead
-of raising. Every reader fills memory it is given, may be called by several threads, and names what it could not read.
+A .npy file is read, not mapped: mapped pages would count as this process's memory, and a bad disk would raise SIGBUS
+instead of an exception. `read` fills given memory, is thread-safe, and its errors name the file.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-HEADER = 64 * 1024  # bytes that the header of a .npy file has at most
+HEADER = 64 * 1024  # bytes of the header of a .npy file at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
 
 
-class Source(Protocol):
+class MatrixSource(Protocol):
     """A matrix that is read in pieces."""
 
     name: str
     shape: tuple[int, int]
     dtype: DType
-    turned: bool  # columns lie side by side, not rows: panels are best kept that way
+    transposed: bool  # column-major: panels are kept in this order
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         """Fill `out`, of this matrix's dtype, with a part of the matrix."""
 
     def identity(self, rings: int = 0) -> dict[str, Any]:
-        """What this matrix is known by: another answer means that it has changed. So many further rings of samples."""
+        """A fingerprint of the matrix: it differs if the matrix has changed. `rings`: further rings of samples."""
+
+    def close(self) -> None:
+        """Close its file, if it has one."""
 
 
 class ArraySource:
@@ -57,16 +60,19 @@ class ArraySource:
         self.name, self.dtype, self.array = name, operand.dtype, operand.host
         self.shape = (operand.shape[0], operand.shape[1])
         row, col = operand.strides
-        self.turned = abs(row) < abs(col) and self.shape[0] > 1
+        self.transposed = abs(row) < abs(col) and self.shape[0] > 1
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         part = self.array[rows, cols]
-        check_extent(part, self.name)  # each time: a file may be cut short while it is mapped
+        check_extent(part, self.name)  # each time: a mapped file may be truncated
         bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
-        np.copyto(out.view(bits), part.view(bits))  # bits: a dtype NumPy does not own would hold the interpreter
+        np.copyto(out.view(bits), part.view(bits))  # as bits: a copy of a foreign dtype would hold the GIL
 
     def identity(self, rings: int = 0) -> dict[str, Any]:
         return {"array": self.name, "shape": list(self.shape), "dtype": self.dtype.name}
+
+    def close(self) -> None:
+        pass
 
 
 class NpyFile:
@@ -102,24 +108,24 @@ class NpyFile:
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = dtype_of(dtype)
         self.swapped = not dtype.isnative
-        self.turned = bool(fortran) and 1 not in shape
+        self.transposed = bool(fortran) and 1 not in shape
         self.file_bytes = os.fstat(self._file).st_size
         promised = self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
         if self.file_bytes < promised:
             raise FileError(f"{path} is cut short: it has {self.file_bytes:,} of {promised:,} bytes")
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
-        lines, along, target = (cols, rows, out.T) if self.turned else (rows, cols, out)
-        length, item = self.shape[0 if self.turned else 1], self.dtype.itemsize
-        here = target.view(f"u{item}" if item <= 8 else target.dtype)
+        outer, inner, view = (cols, rows, out.T) if self.transposed else (rows, cols, out)
+        length, item = self.shape[0 if self.transposed else 1], self.dtype.itemsize
+        here = view.view(f"u{item}" if item <= 8 else view.dtype)
         straight = here.strides[1] == item or here.shape[1] <= 1
-        wanted = (along.stop - along.start) * item
-        if straight and along.stop - along.start == length and here.flags.c_contiguous:
-            self._fill(here.reshape(-1).data.cast("B"), self.offset + lines.start * length * item)
+        wanted = (inner.stop - inner.start) * item
+        if straight and inner.stop - inner.start == length and here.flags.c_contiguous:
+            self._fill(here.reshape(-1).data.cast("B"), self.offset + outer.start * length * item)
         else:
             row = here if straight else np.empty((1, here.shape[1]), here.dtype)
-            for number in range(lines.stop - lines.start):
-                at = self.offset + ((lines.start + number) * length + along.start) * item
+            for number in range(outer.stop - outer.start):
+                at = self.offset + ((outer.start + number) * length + inner.start) * item
                 self._fill(row[number if straight else 0].data.cast("B")[:wanted], at)
                 if not straight:
                     here[number] = row[0]
@@ -135,8 +141,8 @@ class NpyFile:
             raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
     def identity(self, rings: int = 0) -> dict[str, Any]:
-        """Size, times of change, and checksums over samples of it; a file that they cover is checked whole. The time
-        that can be put back counts as well as the one that cannot (`ctime`)."""
+        """Size, mtime and ctime (which cannot be set back), and checksums over samples, which cover a small file
+        completely."""
         about = os.fstat(self._file)
         sampled = checksums(lambda memory, place: fill(self._file, memory, place), about.st_size, rings)
         changed = [about.st_mtime_ns, about.st_ctime_ns]
@@ -149,7 +155,7 @@ class NpyFile:
 
 
 def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype of a .npy file; whatever is wrong with it is one sentence."""
+    """Shape, order and dtype from the header of a .npy file; FileError or DtypeError where it is invalid."""
     read = {(1, 0): np.lib.format.read_array_header_1_0}
     try:
         version = np.lib.format.read_magic(file)
@@ -160,18 +166,18 @@ def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[A
         if dtype.hasobject:
             raise DtypeError(f"{path} holds Python objects, not numbers: save it with a numeric dtype")
         if any(isinstance(extent, bool) or extent < 0 for extent in shape):
-            raise ValueError("an extent that is no count")  # NumPy lets True pass, and fails at it later
+            raise ValueError("an extent that is no count")  # NumPy accepts True here, and fails later
     except DtypeError:
         raise
-    except Exception:  # NumPy evaluates the header as Python: a damaged one raises whatever that gives
+    except Exception:  # NumPy evaluates the header as Python: a damaged one may raise anything
         raise FileError(f"{path} is damaged or cut short: its header cannot be read") from None
     return shape, fortran, dtype
 
 
 class ZarrSource:
-    """A Zarr array, read chunk by chunk: a chunk is decoded at a time and nothing larger is held."""
+    """A Zarr array, read and decoded one chunk at a time."""
 
-    turned = False
+    transposed = False
 
     def __init__(self, array: Any, name: str) -> None:
         if len(array.shape) != 2:
@@ -190,7 +196,7 @@ class ZarrSource:
             for left, right in _cuts(cols, self.chunks[1]):
                 try:
                     part = np.asarray(self.array[top:bottom, left:right])
-                except Exception as error:  # whatever the store, its codecs or its network raise
+                except Exception as error:  # stores, codecs and networks may raise anything
                     raise FileError(
                         f"{self.name} cannot be read: the chunk of rows {top} to {bottom - 1} and columns {left} to "
                         f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -218,9 +224,12 @@ class ZarrSource:
         sampled = checksums(partial(_read_among, files, starts), total, rings)
         return known | {"changed": newest, "files": len(files), "bytes": total, "sampled": sampled}
 
+    def close(self) -> None:
+        pass  # Zarr keeps no file open
+
 
 def _read_among(files: list[Path], starts: list[int], memory: memoryview, place: int) -> int:
-    """The bytes at a place of files laid one behind the other; to the end of the file there, no further."""
+    """Read at an offset of the concatenated files, up to the end of the file there."""
     at = bisect_right(starts, place) - 1
     if at < 0:
         return 0
@@ -232,19 +241,19 @@ def _read_among(files: list[Path], starts: list[int], memory: memoryview, place:
 
 
 def _folder_of(array: Any) -> Path | None:
-    """Where a Zarr array lies, if that is a folder of this machine."""
+    """The local folder of a Zarr array, if it has one."""
     root = getattr(getattr(array, "store", None), "root", None)
     return Path(root) / str(array.path) if root is not None else None
 
 
 def _cuts(part: slice, step: int) -> list[tuple[int, int]]:
-    """A range cut where the chunks end."""
+    """A range split at the boundaries of chunks."""
     edges = [part.start, *range((part.start // step + 1) * step, part.stop, step), part.stop]
     return list(pairwise(edges)) if part.stop > part.start else []
 
 
 def is_zarr(array: Any) -> bool:
-    zarr = imported("zarr")  # whoever has such an array has imported it
+    zarr = imported("zarr")  # a program with such an array has imported it
     return zarr is not None and isinstance(array, zarr.Array)
 
 
@@ -261,7 +270,7 @@ def open_source(path: Path) -> NpyFile | ZarrSource:
 
 
 def open_zarr(path: Path, mode: str, **how: Any) -> Any:
-    """A Zarr array on disk, opened or (mode "w") made; what is missing or foreign is named."""
+    """A Zarr array on disk, opened or (mode "w") created; errors name the path."""
     if mode != "w" and not path.exists():
         raise FileError(f"{path} does not exist")
     try:
@@ -271,7 +280,7 @@ def open_zarr(path: Path, mode: str, **how: Any) -> Any:
     try:
         found = zarr.create_array(str(path), **how) if mode == "w" else zarr.open(str(path), mode=mode)
     except Exception as error:
-        raise FileError(f"{path} is no Zarr array that can be opened: {type(error).__name__}: {error}") from None
+        raise FileError(f"{path} cannot be opened as a Zarr array: {type(error).__name__}: {error}") from None
     if not hasattr(found, "chunks"):
         raise FileError(f"{path} is a Zarr group: name the array in it, for example {path}/M")
     return found

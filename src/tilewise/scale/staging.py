@@ -1,6 +1,6 @@
-"""Pinned slots between the caller's memory and the card: several threads fill them, or empty them, piece by piece.
+"""Pinned slots between the caller's memory and the card, filled and emptied by several threads.
 
-Panels whose pages have been pinned meanwhile (`pinning`) come straight from there.
+Panels in pinned pages (`pinning`) are copied directly.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Any
 import numpy as np
 
 from tilewise.errors import OutOfMemoryError
-from tilewise.scale.panels import Phase, Ring
+from tilewise.scale.panels import Part, Phase
 from tilewise.scale.pinning import Pages
 from tilewise.scale.queues import Bytes, Queues
-from tilewise.scale.sources import Source
+from tilewise.scale.sources import MatrixSource
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Job = Callable[[], None]
 
-ALIGN = 128  # bytes that lines on the card begin on, so that every kernel takes them as they are
+ALIGN = 128  # alignment in bytes of rows on the card, so that every kernel takes them without a copy
 
 
 def lead_of(length: int, itemsize: int) -> int:
-    """Elements from line to line."""
+    """The leading dimension, in elements."""
     step = ALIGN // itemsize
     return -(-length // step) * step
 
 
-class Stopped(Exception):
-    """Nobody will need any more."""
+class SlotsStopped(Exception):
+    """Raised by `Slots.take` after `Slots.stop`."""
 
 
 class Slot:
-    """Pinned memory, once it is made, and the event after which it is free again."""
+    """Pinned memory, allocated on first use, and the event after which it is free again."""
 
     def __init__(self) -> None:
         self.memory: Bytes | None = None
@@ -47,7 +47,7 @@ class Slot:
 
 
 class Slots:
-    """So many slots. Each is pinned by the thread that first writes to it, or before (`prepare`)."""
+    """A pool of slots. Each is pinned by the thread that first writes to it, or earlier (`prepare`)."""
 
     def __init__(self, queues: Queues, count: int, nbytes: int) -> None:
         self._queues, self.nbytes = queues, nbytes
@@ -60,8 +60,8 @@ class Slots:
         except IndexError:
             slot = self._free.get()
         if slot is None:
-            self.stop()  # for the next one, too
-            raise Stopped
+            self.stop()  # for the next waiting thread too
+            raise SlotsStopped
         if slot.event is not None:
             self._queues.sync(slot.event)
             slot.event = None
@@ -76,22 +76,42 @@ class Slots:
         self._free.put(slot)
 
     def stop(self) -> None:
-        """Who waits for a slot need not any longer."""
+        """Wake the threads that wait for a slot."""
         self._free.put(None)
 
     def prepare(self) -> bool:
-        """Whether one more slot has been pinned before anybody needs it."""
+        """Pin one more slot ahead of its use; False where none is left."""
         try:
             slot = self._fresh.popleft()
         except IndexError:
             return False
         try:
             self.memory(slot)
-        except OutOfMemoryError:  # who needs it will say so
+        except OutOfMemoryError:  # the thread that needs it will raise
             self._fresh.append(slot)
             return False
         self._free.put(slot)
         return True
+
+
+class Ring:
+    """The buffers of one operand: the part in each, and the number of phases that still need it."""
+
+    def __init__(self, count: int) -> None:
+        self.keys: list[Part | None] = [None] * count
+        self.users = [0] * count
+        self.latest = -1
+
+    def find(self, part: Part) -> tuple[int, bool] | None:
+        """(buffer, whether it must be filled), or None while none is free."""
+        if self.latest >= 0 and self.keys[self.latest] == part:
+            self.users[self.latest] += 1
+            return self.latest, False
+        number = (self.latest + 1) % len(self.keys)
+        if self.users[number]:
+            return None
+        self.keys[number], self.users[number], self.latest = part, 1, number
+        return number, True
 
 
 class Panel:
@@ -104,48 +124,48 @@ class Panel:
         self.before: Any = None  # and the one after which it was filled the last time
 
 
-class Side:
-    """One operand on its way to the card, in so many buffers."""
+class StagedOperand:
+    """One operand and its buffers on the card."""
 
     def __init__(
-        self, queues: Queues, source: Source, slots: Slots, count: int, nbytes: int, pages: Pages | None = None
+        self, queues: Queues, source: MatrixSource, slots: Slots, count: int, nbytes: int, pages: Pages | None = None
     ) -> None:
         self.queues, self.source, self.slots, self.pages = queues, source, slots, pages
         self.ring = Ring(count)
         self.panels = [Panel(queues, nbytes) for _ in range(count)]
 
-    def lines(self, part: tuple[slice, slice]) -> tuple[int, int, int]:
-        """(lines, length, lead) of a panel as it lies on the card."""
+    def pitched(self, part: Part) -> tuple[int, int, int]:
+        """(rows, length, leading dimension) of a panel on the card; columns where it is transposed."""
         rows, cols = (p.stop - p.start for p in part)
-        count, length = (cols, rows) if self.source.turned else (rows, cols)
+        count, length = (cols, rows) if self.source.transposed else (rows, cols)
         return count, length, lead_of(length, self.source.dtype.itemsize)
 
     def fill(
         self,
         panel: Panel,
-        part: tuple[slice, slice],
+        part: Part,
         pool: ThreadPoolExecutor,
         queue_up: Callable[[Job], None],
         share: int = 0,
         shares: int = 1,
     ) -> None:
-        """One share of a panel, as jobs in order: each queues a copy straight from pinned pages, or from a slot, which
-        the pool is filling meanwhile."""
-        count, length, lead = self.lines(part)
+        """Put one share of a panel into the queue as jobs: each starts a copy from pinned pages, or from a slot that
+        the pool fills meanwhile."""
+        count, length, lead = self.pitched(part)
         step = max(1, self.slots.nbytes // (lead * self.source.dtype.itemsize))
         here = range(count * share // shares, count * (share + 1) // shares)
         for start, stop in self._straight(panel, part, here, length, lead, queue_up):
             for top in range(start, stop, step):
-                lines = min(step, stop - top)
+                height = min(step, stop - top)
                 slot = self.slots.take()
-                filled = pool.submit(self._read, slot, part, top, lines, length, lead)
+                filled = pool.submit(self._read, slot, part, top, height, length, lead)
                 queue_up(partial(self._send, slot, filled, panel, top * lead * self.source.dtype.itemsize))
 
-    def _read(self, slot: Slot, part: tuple[slice, slice], top: int, count: int, length: int, lead: int) -> Bytes:
+    def _read(self, slot: Slot, part: Part, top: int, count: int, length: int, lead: int) -> Bytes:
         memory = self.slots.memory(slot)[: count * lead * self.source.dtype.itemsize]
         view = memory.view(self.source.dtype.numpy).reshape(count, lead)[:, :length]
         rows, cols = part
-        if self.source.turned:
+        if self.source.transposed:
             self.source.read(rows, slice(cols.start + top, cols.start + top + count), view.T)
         else:
             self.source.read(slice(rows.start + top, rows.start + top + count), cols, view)
@@ -159,27 +179,27 @@ class Side:
     def _straight(
         self,
         panel: Panel,
-        part: tuple[slice, slice],
+        part: Part,
         here: range,
         length: int,
         lead: int,
         queue_up: Callable[[Job], None],
     ) -> list[tuple[int, int]]:
-        """The lines that lie in pinned pages; where the others begin and end."""
+        """Queue copies of the rows in pinned pages; the ranges of the other rows."""
         if self.pages is None:
             return [(here.start, here.stop)]
         array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
         width, pitch_to = length * array.itemsize, lead * array.itemsize
-        lines, along = (cols.start, rows.start) if self.source.turned else (rows.start, cols.start)
-        pitch = array.strides[1 if self.source.turned else 0]
-        first = array.ctypes.data + (lines + here.start) * pitch + along * array.itemsize
+        outer, inner = (cols.start, rows.start) if self.source.transposed else (rows.start, cols.start)
+        pitch = array.strides[1 if self.source.transposed else 0]
+        first = array.ctypes.data + (outer + here.start) * pitch + inner * array.itemsize
         others: list[tuple[int, int]] = []
-        for pinned, line, count in self.pages.stretches(first, pitch, width, len(here)):
-            top, source = here.start + line, first + line * pitch
+        for pinned, row, count in self.pages.stretches(first, pitch, width, len(here)):
+            top, source = here.start + row, first + row * pitch
             if pinned:
                 for at, byte, wide, number in self.pages.runs(source, pitch, width, count):
                     address, host = panel.address + (top + at) * pitch_to + byte, source + at * pitch + byte
-                    copy = partial(self.queues.copy_lines_in, host, pitch, wide, number, address, pitch_to)
+                    copy = partial(self.queues.copy_pitched_in, host, pitch, wide, number, address, pitch_to)
                     queue_up(partial(copy, panel.stream))
             elif others and others[-1][1] == top:
                 others[-1] = (others[-1][0], top + count)
@@ -189,17 +209,17 @@ class Side:
 
 
 class Feeder:
-    """A thread that keeps the panels of the coming phases on their way: M's band by band, and with each band a share of
-    N's panel for the phase after.
+    """A thread that feeds the panels of the next phases: M's band by band, and with each band a share of N's panel for
+    the following phase.
 
-    `ready` has jobs, to be done in order, and bands to be multiplied after the jobs before them. One thread tells the
-    card everything: many would wait for one another at the driver's door.
+    `ready` has jobs, to be run in order, and bands to be multiplied after the jobs before them. A single thread calls
+    the driver: several would wait for each other at the driver's lock.
     """
 
     def __init__(
         self,
         queues: Queues,
-        sides: tuple[Side, Side],
+        sides: tuple[StagedOperand, StagedOperand],
         work: Iterable[Phase],
         band: int,
         threads: int,
@@ -224,8 +244,8 @@ class Feeder:
         self._thread.join()
         self._pool.shutdown(cancel_futures=True)
 
-    def release(self, side: Side, panel: Panel, event: Any) -> None:
-        """A use has been queued: the panel may be filled again after `event`."""
+    def release(self, side: StagedOperand, panel: Panel, event: Any) -> None:
+        """Called after a use was queued: the panel may be filled again after `event`."""
         with self._turn:
             panel.before, panel.used = panel.used, event
             side.ring.users[side.panels.index(panel)] -= 1
@@ -235,7 +255,7 @@ class Feeder:
         try:
             self._queues.enter()
             self._feed()
-        except Stopped:
+        except SlotsStopped:
             return
         except BaseException as error:  # the thread that multiplies raises it
             self.ready.put(error)
@@ -250,7 +270,7 @@ class Feeder:
                 N.fill(coming[0], phase.part_n, self._pool, self.ready.put)
             panel_n, coming = coming[0], None
             bands = phase.bands(self._band)
-            # N's other buffer is free when the phase before is over, as is the one that M's third band takes
+            # N's other buffer is free when the previous phase is over, as is the one of M's third band
             start = min(len(M.panels) - 1, len(bands)) - 1
             for number, rows in enumerate(bands):
                 part = (rows, phase.ks)
@@ -265,11 +285,11 @@ class Feeder:
                         N.fill(coming[0], following.part_n, self._pool, self.ready.put, *share)
         self.ready.put(None)
 
-    def _panel(self, side: Side, part: tuple[slice, slice]) -> tuple[Panel, bool]:
+    def _panel(self, side: StagedOperand, part: Part) -> tuple[Panel, bool]:
         """The buffer for a part, and whether it must be filled.
 
-        It is filled when the card is done with it: its stream waits, not the host, so that nothing the host is kept
-        busy with keeps the card waiting. The host is one round of the buffers ahead, and no more."""
+        The panel's stream, not the host, waits until the card is done with it, so that the card never waits for the
+        host. The host is at most one round of the buffers ahead."""
         with self._turn:
             while (found := self._free(side, part)) is None:
                 self._turn.wait()
@@ -281,7 +301,7 @@ class Feeder:
             self.ready.put(partial(self._queues.wait, panel.stream, panel.used))
         return panel, fresh
 
-    def _free(self, side: Side, part: tuple[slice, slice]) -> tuple[int, bool] | None:
+    def _free(self, side: StagedOperand, part: Part) -> tuple[int, bool] | None:
         if self._stopped:
-            raise Stopped
+            raise SlotsStopped
         return side.ring.find(part)

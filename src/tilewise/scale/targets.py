@@ -1,7 +1,7 @@
-"""Where the tiles of P go: an array of the caller, a .npy file, a Zarr array.
+"""Where the tiles of P are written: an array of the caller, a .npy file, a Zarr array.
 
-Files are made as a part in a place of their own (`system.output`), and take their name when every tile is in them. A
-tile is durable when `sync` returns: only then may a journal call it finished.
+Files are written under a temporary name (`system.output`), and renamed when every tile is in them. A tile is durable
+when `sync` returns: only then may a journal record it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tilewise.system.quantities import size
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Target(Protocol):
+class MatrixTarget(Protocol):
     """A matrix that is written in tiles."""
 
-    grain: tuple[int, int] | None  # tiles must come in multiples of it
+    grain: tuple[int, int] | None  # tiles must be multiples of it
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
-        """Take a part of P; `part` may be reused as soon as this returns."""
+        """Write a part of P; `part` may be reused when this returns."""
 
     def sync(self) -> None:
-        """Return when everything written so far would survive a crash."""
+        """Return when everything written so far is durable."""
 
 
 class ArrayTarget:
@@ -61,7 +61,7 @@ class ArrayTarget:
 
 
 class NpyTarget:
-    """A .npy file that grows as `part`; `read` gives back what was written."""
+    """A .npy file, written as `part`; `read` reads back what was written."""
 
     grain: tuple[int, int] | None = None
 
@@ -71,10 +71,10 @@ class NpyTarget:
         self._file = -1
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_file": -1}  # who is sent it opens the file anew
+        return self.__dict__ | {"_file": -1}  # the receiver opens the file again
 
     def begin(self) -> None:
-        """A fresh file of the whole size: a disk that is too small says so now, and not at the last tile."""
+        """Create the file with its whole size: a disk that is too small fails now, not at the last tile."""
         header = io.BytesIO()
         known = {"descr": np.lib.format.dtype_to_descr(self.dtype.numpy), "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(header, known)
@@ -88,19 +88,13 @@ class NpyTarget:
             here().sync_folder(self.part.parent)
 
     def resume(self) -> None:
-        """Go on with the file that is there."""
-        self._check(self.part)
+        """Open the existing file."""
+        with contextlib.closing(NpyFile(self.part)) as found:
+            if found.shape != self.shape or found.dtype != self.dtype or found.transposed or found.swapped:
+                raise FileError(f"{self.part} is not the beginning of {self.path}")
+            self._offset = found.offset
         with disk(self.path):
             self._file = here().reopen(self.part)
-
-    def _check(self, path: Path) -> None:
-        found = NpyFile(path)
-        try:
-            if found.shape != self.shape or found.dtype != self.dtype or found.turned or found.swapped:
-                raise FileError(f"{path} is not the beginning of {self.path}")
-            self._offset = found.offset
-        finally:
-            found.close()
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
         item, width = self.dtype.itemsize, self.shape[1]
@@ -115,18 +109,15 @@ class NpyTarget:
                 put(self._file, bits[number].data, at)
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
-        found = NpyFile(self.part)
-        try:
+        with contextlib.closing(NpyFile(self.part)) as found:
             found.read(rows, cols, out)
-        finally:
-            found.close()
 
     def sync(self) -> None:
         with disk(self.path):
             here().sync(self._file)
 
     def complete(self) -> None:
-        """Every tile is there: the file may take its name."""
+        """Sync and close, before the file is renamed."""
         self.sync()
         self.close()
 
@@ -137,14 +128,14 @@ class NpyTarget:
 
 
 class ZarrTarget:
-    """A Zarr array that grows as `part`. Tiles hold whole chunks, so a chunk is written once."""
+    """A Zarr array, written as `part`. Tiles hold whole chunks, so a chunk is written once."""
 
     def __init__(self, path: Path, part: Path, shape: tuple[int, int], dtype: DType, chunk: int = 1024) -> None:
         self.path, self.part = path, part
         self.shape, self.dtype = shape, dtype
         self.grain: tuple[int, int] | None = (max(1, min(chunk, shape[0])), max(1, min(chunk, shape[1])))
         self._array: Any = None
-        self._written: set[str] = set()  # keys of chunks that have not been synced yet
+        self._written: set[str] = set()  # keys of chunks that are not synced yet
         self._turn = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -164,13 +155,10 @@ class ZarrTarget:
             here().sync_folder(self.part.parent)
 
     def resume(self) -> None:
-        self._check(self.part)
-        self._array = open_zarr(self.part, "r+")
-
-    def _check(self, path: Path) -> None:
-        found = open_zarr(path, "r")
+        found = open_zarr(self.part, "r+")
         if tuple(found.shape) != self.shape or tuple(found.chunks) != self.grain or found.dtype != self.dtype.numpy:
-            raise FileError(f"{path} is not the beginning of {self.path}")
+            raise FileError(f"{self.part} is not the beginning of {self.path}")
+        self._array = found
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
         _put_chunks(self._array, rows, cols, part, str(self.path))
@@ -183,14 +171,14 @@ class ZarrTarget:
         ZarrSource(self._array or open_zarr(self.part, "r"), str(self.part)).read(rows, cols, out)
 
     def sync(self) -> None:
-        """Zarr keeps no file open: the chunks that were written are synced by name, and their folders."""
+        """Zarr keeps no file open: the written chunks and their folders are synced by name."""
         with self._turn:
             written, self._written = self._written, set()
         with disk(self.path):
             folders: set[Path] = set()
             for key in written:
                 path = self.part / key
-                if path.exists():  # a chunk of nothing but the fill is not stored
+                if path.exists():  # a chunk of fill values is not stored
                     _sync_file(path)
                     folders.update(folder for folder in path.parents if self.part in (folder, *folder.parents))
             for folder in sorted(folders, reverse=True):
@@ -222,7 +210,7 @@ def _sync_file(path: Path) -> None:
 
 
 class ZarrArrayTarget:
-    """A Zarr array of the caller's."""
+    """A Zarr array of the caller."""
 
     def __init__(self, array: Any, shape: tuple[int, int], dtype: DType) -> None:
         if tuple(array.shape) != shape:

@@ -1,13 +1,14 @@
-"""Machine code that Python calls as it calls its own builtins, in a tenth of the time that ctypes takes.
+"""Machine code called as a CPython builtin, in a tenth of the time that a ctypes call takes.
 
-LLVM makes a function of CPython's own convention (METH_FASTCALL) that turns its arguments into words and calls what it
-was made for. Where there is no CPython or no llvmlite, or TILEWISE_NATIVE_LAUNCH=0 says so, ctypes does the same.
+LLVM compiles a METH_FASTCALL function that converts its arguments to 64-bit integers and calls the given address.
+Without CPython or llvmlite, or with TILEWISE_NATIVE_LAUNCH=0, ctypes does the same.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -16,14 +17,7 @@ from typing import Any
 from tilewise.system.llvm_lock import LLVM
 
 METH_FASTCALL = 0x80
-# what the functions below ask of CPython; all of it is in its stable interface
-ASKED = (
-    "PyLong_AsUnsignedLongLongMask", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_BadArgument", "PyEval_SaveThread",
-    "PyEval_RestoreThread", "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyDict_Size",
-    "PyDict_GetItem", "PyDict_Next", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyTuple_GetItem",
-    "Py_IncRef", "PyObject_CallNoArgs",
-    "PyObject_GetAttr", "PyErr_Clear", "Py_DecRef",
-)  # fmt: skip
+# the functions of CPython's stable ABI that compiled text may call
 DECLARED = """
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
 declare ptr @PyLong_FromLongLong(i64)
@@ -46,8 +40,9 @@ declare ptr @PyObject_GetAttr(ptr, ptr)
 declare void @PyErr_Clear()
 declare void @Py_DecRef(ptr)
 """
+SYMBOLS = re.findall(r"@(\w+)\(", DECLARED)
 
-# how a function that signs calls begins: its M, N and keywords, and how many of these; another call goes on at `slowly`
+# prologue of the functions that compute signatures: load M, N and the keywords; other argument counts go to `slowly`
 CALL_READ = """  %three = icmp eq i64 %count, 3
   br i1 %three, label %read, label %slowly
 read:
@@ -71,15 +66,15 @@ class _Method(ctypes.Structure):
     )
 
 
-_kept: list[Any] = []  # engines that own machine code, and method definitions: they live as long as the process
+_kept: list[Any] = []  # engines that own machine code, and method definitions: never freed
 
 
 _frugal: list[bool] = []
 
 
 def be_frugal() -> None:
-    """No builtins are made from here on: LLVM takes 20 MB of the process to write the first, and a process with a small
-    budget of memory makes few calls."""
+    """Make no builtins from now on: LLVM takes 20 MB of memory for the first one, and a process with a small memory
+    budget makes few calls."""
     _frugal.append(True)
 
 
@@ -90,22 +85,22 @@ def native_calls() -> bool:
 
 
 def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
-    """A function at an address as Python calls it. `kinds`, a letter for each argument: "w" is a whole number, which
-    comes as a word; "o" is an object, whose own address comes. `answers`: with a word; else 0 is said for it.
-    `keeps_gil`: it is over before another thread would have been let in."""
+    """The function at an address as a Python callable. `kinds` has a letter for each argument: "w" is an int, passed as
+    64 bits; "o" is an object, passed as its address. `answers`: it returns 64 bits; else the call returns 0.
+    `keeps_gil`: it is so short that the GIL is not released."""
     if native_calls():
         try:
             return made_builtin(_forwarder(kinds, answers, keeps_gil), address)
         except (ImportError, RuntimeError, OSError, AttributeError):
             pass
-    words: list[Any] = [{"w": ctypes.c_uint64, "o": ctypes.py_object}[kind] for kind in kinds]
+    types: list[Any] = [{"w": ctypes.c_uint64, "o": ctypes.py_object}[kind] for kind in kinds]
     convention = ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE
-    called: Callable[..., int] = convention(ctypes.c_int64 if answers else None, *words)(address)
+    called: Callable[..., int] = convention(ctypes.c_int64 if answers else None, *types)(address)
     return called
 
 
 def made_builtin(function: int, bound: Any) -> Callable[..., Any]:
-    """A builtin of a function that follows METH_FASTCALL; `bound` is the object it gets as self."""
+    """A builtin from the address of a METH_FASTCALL function; `bound` is the object passed as self."""
     method = _Method(b"tilewise", function, METH_FASTCALL, None)
     _kept.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -115,7 +110,7 @@ def made_builtin(function: int, bound: Any) -> Callable[..., Any]:
 
 
 def compiled(text: str, name: str) -> int:
-    """The address of a function of an LLVM module that may call what is declared here."""
+    """The address of a function of an LLVM module, which may call what DECLARED lists."""
     return compiled_functions(text, (name,))[0]
 
 
@@ -126,7 +121,7 @@ def compiled_functions(text: str, names: Sequence[str], optimised: int = 2) -> l
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        for symbol in ASKED:
+        for symbol in SYMBOLS:
             llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=optimised, jit=True)
         module = llvm.parse_assembly(DECLARED + text)
@@ -143,12 +138,12 @@ def _forwarder(kinds: str, answers: bool, keeps_gil: bool) -> int:
 
 
 def forwarder_text(kinds: str, answers: bool, keeps_gil: bool) -> str:
-    """The function whose address `self` is, called with what `kinds` says."""
+    """LLVM text of a METH_FASTCALL function that calls the address in `self` with arguments of these kinds."""
     read = ""
     for i, kind in enumerate(kinds):
         read += f"  %p{i} = getelementptr ptr, ptr %arguments, i64 {i}\n  %o{i} = load ptr, ptr %p{i}\n"
-        word = f"call i64 @PyLong_AsUnsignedLongLongMask(ptr %o{i})" if kind == "w" else f"ptrtoint ptr %o{i} to i64"
-        read += f"  %w{i} = {word}\n"
+        integer = f"call i64 @PyLong_AsUnsignedLongLongMask(ptr %o{i})" if kind == "w" else f"ptrtoint ptr %o{i} to i64"
+        read += f"  %w{i} = {integer}\n"
     given = ", ".join(f"i64 %w{i}" for i in range(len(kinds)))
     called = f"%answer = call i64 %function({given})" if answers else f"call void %function({given})"
     free = ("%thread = call ptr @PyEval_SaveThread()", "call void @PyEval_RestoreThread(ptr %thread)")

@@ -1,9 +1,9 @@
 """Bytes on disk by key: compiled kernels that outlive a process.
 
 What is read here is executed, so nothing is loaded that others could have written: the folder and each entry must
-belong to this user (or to root) and be writable by nobody else. Entries are written to a temporary name and renamed, so
-a reader sees a whole one or none; each begins with a digest of its key and of what follows, so a damaged one is built
-again. When the folder outgrows its bound, the entries unused for longest go first.
+belong to this user (or to root) and be writable by no other user. Entries are written to a temporary name and renamed,
+so that a reader sees a whole one or none; each begins with a digest of its key and body, so a damaged one is built
+again. When the folder exceeds its limit, the least recently used entries are removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
         return _checked(Path(chosen))
     try:
         home = Path.home()
-    except RuntimeError:  # HOME is not set, and nobody knows this user
+    except RuntimeError:  # HOME is not set, and the user has no entry in passwd
         user = os.getuid() if hasattr(os, "getuid") else "user"
         return Path(tempfile.gettempdir()) / f"tilewise-{user}"
     if sys.platform == "darwin":
@@ -43,7 +43,7 @@ def cache_folder() -> Path:
 
 
 def _checked(folder: Path) -> Path:
-    """A folder that was asked for is used or refused, never silently left out."""
+    """A folder set by the user is used or refused, never silently ignored."""
     if not folder.exists():
         return folder
     if not folder.is_dir():
@@ -57,9 +57,9 @@ def _checked(folder: Path) -> Path:
 
 
 def _trusted(about: os.stat_result) -> bool:
-    """Whether nobody but this user and root can have written it."""
+    """Whether only this user and root can have written it."""
     if os.name != "posix":
-        return True  # Windows keeps each user's folders to himself
+        return True  # on Windows the profile folder is private to the user
     return about.st_uid in (os.geteuid(), 0) and not about.st_mode & OTHERS
 
 
@@ -88,25 +88,15 @@ class DiskCache:
 
     def get_or_build(self, parts: tuple[str, ...], build: Callable[[], bytes]) -> bytes:
         """The entry for this key (the parts, in order), built and kept if it is not there or not whole."""
-        path = self.path(parts)
-        found = self._read(path)
-        if found is not None:
-            return found
-        built = build()
-        self._write(path, built)
-        return built
-
-    def get(self, parts: tuple[str, ...]) -> bytes | None:
-        """The entry for this key, or None where it is not there or not whole."""
-        return self._read(self.path(parts))
-
-    def put(self, parts: tuple[str, ...], body: bytes) -> None:
-        """Keep an entry under this key, in place of what is there."""
-        self._write(self.path(parts), body)
+        found = self.get(parts)
+        if found is None:
+            found = build()
+            self.put(parts, found)
+        return found
 
     def opened(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
         """A file open on the entry for this key, and where what was kept begins in it; None where it is not there.
-        Whether it is whole is for the reader to see: of a large one he may want a part."""
+        The digest is not checked: a reader may want a part of a large entry."""
         path = self.path(parts)
         handle = self._open(path) if self._usable() else None
         if handle is None:
@@ -127,7 +117,7 @@ class DiskCache:
         return self.folder / key.hexdigest()
 
     def entries(self) -> list[Path]:
-        """Regular files of this cache; whatever else lies there is left alone."""
+        """Regular files of this cache; other files in the folder are ignored."""
         found = []
         with contextlib.suppress(OSError), os.scandir(self.folder) as listing:
             found = [Path(e.path) for e in listing if len(e.name) == 64 and e.is_file(follow_symlinks=False)]
@@ -143,15 +133,13 @@ class DiskCache:
     def _usable(self) -> bool:
         """Whether folder and root are this user's alone. Links count as what they point to."""
         try:
-            return all(stat.S_ISDIR((about := place.stat()).st_mode) and _trusted(about) for place in self._places())
+            found = [folder.stat() for folder in (self.root, self.folder)]
         except OSError:
             return False
-
-    def _places(self) -> tuple[Path, Path]:
-        return self.root, self.folder
+        return all(stat.S_ISDIR(about.st_mode) and _trusted(about) for about in found)
 
     def _open(self, path: Path) -> int | None:
-        """A regular file that nobody else can have written, or None."""
+        """A descriptor of a regular file that no other user can have written, or None."""
         how = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             handle = os.open(path, how)
@@ -163,7 +151,9 @@ class DiskCache:
         os.close(handle)
         return None
 
-    def _read(self, path: Path) -> bytes | None:
+    def get(self, parts: tuple[str, ...]) -> bytes | None:
+        """The entry for this key, or None where it is not there or not whole."""
+        path = self.path(parts)
         handle = self._open(path) if self._usable() else None
         if handle is None:
             return None
@@ -175,13 +165,15 @@ class DiskCache:
         digest, body = data[:32], data[32:]
         if len(digest) == 32 and _digest(path, body) == digest:
             with contextlib.suppress(OSError):
-                os.utime(path)  # this is what "unused for longest" is measured by
+                os.utime(path)  # the time by which `_trim` finds the least recently used
             return body
         with contextlib.suppress(OSError):
             path.unlink()
         return None
 
-    def _write(self, path: Path, body: bytes) -> None:
+    def put(self, parts: tuple[str, ...], body: bytes) -> None:
+        """Keep an entry under this key, in place of what is there."""
+        path = self.path(parts)
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -216,14 +208,14 @@ class DiskCache:
 
 
 def _digest(path: Path, body: bytes) -> bytes:
-    """Of the key too: an entry under another's name is not believed."""
+    """Of the key and the body: an entry copied to another key's name is rejected."""
     return _DIGEST(path.name.encode() + b"\0" + body).digest()
 
 
 def _limit() -> int:
-    asked = os.environ.get("TILEWISE_CACHE_LIMIT")
-    if not asked:
+    given = os.environ.get("TILEWISE_CACHE_LIMIT")
+    if not given:
         return DEFAULT_LIMIT
-    if not asked.isascii() or not asked.isdigit():
-        raise UsageError(f"TILEWISE_CACHE_LIMIT={asked!r} must be a whole number of bytes, 268435456 for example")
-    return int(asked)
+    if not given.isascii() or not given.isdigit():
+        raise UsageError(f"TILEWISE_CACHE_LIMIT={given!r} must be a whole number of bytes, 268435456 for example")
+    return int(given)

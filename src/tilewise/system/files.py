@@ -1,7 +1,7 @@
-"""What is done to files, one implementation a system: positions instead of seeking, no links followed, all synced.
+"""File operations, one implementation per system: positional reads and writes, no links followed, everything synced.
 
-Everything that changes a file goes through `here()`, so that tests can put another system there, or one that keeps a
-record of every change and plays it back up to any point.
+Everything that changes a file goes through `here()`, so that tests can replace it by another system, or by one that
+records every change and replays the changes up to any point.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.errors import FileError
 
 
 class Files:
-    """By what every system has; a file is its descriptor."""
+    """By calls that every system has; a file is a descriptor."""
 
     binary = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_CLOEXEC", 0)
     no_link = getattr(os, "O_NOFOLLOW", 0)
@@ -30,7 +30,7 @@ class Files:
         self._seeking = threading.Lock()
 
     def open(self, path: Path) -> int:
-        """A file to be read. What is no regular file is refused, and opening a FIFO waits for nobody."""
+        """Open a file for reading. Anything but a regular file is refused; opening a FIFO does not block."""
         file = os.open(path, os.O_RDONLY | self.binary | getattr(os, "O_NONBLOCK", 0))
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
@@ -38,11 +38,11 @@ class Files:
         return file
 
     def create(self, path: Path) -> int:
-        """A new file, which must not be there."""
+        """Create a file, which must not exist."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | self.no_link | self.binary, 0o666)
 
     def reopen(self, path: Path) -> int:
-        """A file that is there, to be read and written; a link is not followed."""
+        """Open an existing file for reading and writing; a link is not followed."""
         file = os.open(path, os.O_RDWR | self.no_link | self.binary)
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
@@ -68,7 +68,7 @@ class Files:
         os.ftruncate(file, count)
 
     def reserve(self, file: int, count: int) -> None:
-        """The file's whole size now, where the system can: a disk that is too small says so before the work."""
+        """Allocate the file's whole size now, where the system can: a disk that is too small fails before the work."""
         self.truncate(file, count)
 
     def sync(self, file: int) -> None:
@@ -79,7 +79,7 @@ class Files:
         """The same for the names in a folder; where folders cannot be synced, a rename already is."""
 
     def replace(self, source: Path, target: Path) -> None:
-        """A name moves, at once and whole."""
+        """Rename atomically."""
         os.replace(source, target)
 
     def remove(self, path: Path) -> None:
@@ -154,7 +154,7 @@ class PosixFiles(Files):
 
 
 class WindowsFiles(Files):
-    """Windows: no positional calls, no links to follow, and a name that somebody reads cannot be replaced at once."""
+    """Windows: no positional calls, no O_NOFOLLOW, and a file that is open elsewhere cannot be replaced at once."""
 
     patience = 2.0  # seconds that a virus scanner or an indexer may hold a file that is to be replaced
 
@@ -181,7 +181,7 @@ class WindowsFiles(Files):
         return True
 
 
-LOCKED_BYTE = 1 << 20  # past what the lock says of its owner, which others must be able to read
+LOCKED_BYTE = 1 << 20  # past the text that names the lock's owner, which others must be able to read
 
 _here: Files = WindowsFiles() if sys.platform == "win32" else PosixFiles()
 
@@ -192,16 +192,16 @@ def here() -> Files:
 
 
 def use(files: Files) -> Files:
-    """Put another system in place; what was there comes back."""
+    """Replace the system, for tests; returns the one before."""
     global _here
     before, _here = _here, files
     return before
 
 
 def kind_of(path: Path) -> str:
-    """What stands at a path, in words, if it is no regular file."""
+    """A name for the kind of file at a path."""
     mode = os.stat(path).st_mode
-    for test, words in (
+    for test, name in (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a FIFO"),
         (stat.S_ISSOCK, "a socket"),
@@ -209,12 +209,12 @@ def kind_of(path: Path) -> str:
         (stat.S_ISBLK, "a device"),
     ):
         if test(mode):
-            return words
+            return name
     return "a file"
 
 
 def fill(file: int, memory: memoryview, offset: int) -> int:
-    """Read until the memory is full; says how many bytes there were."""
+    """Read until the memory is full or the file ends; the number of bytes read."""
     done = 0
     while done < len(memory):
         count = here().read_at(file, memory[done:], offset + done)

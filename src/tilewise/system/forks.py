@@ -1,9 +1,9 @@
-"""A fork waits for other threads: for those that use LLVM, and for those that import, whose locks a child would inherit
-held for ever, and modules half made. Nobody begins either until the fork is done.
+"""Before a fork, wait for threads that use LLVM or import modules: the child would inherit their locks held, and half
+of a module. Neither can begin until the fork is done.
 
-Python calls what is registered last first, and a thread that imports may want what such a call has taken: logging's
-lock by `getLogger`, LLVM's at the first kernel. So what has hooks of its own is imported here, before; and no lock is
-held while others are waited for.
+Python runs the hooks registered last first, and a thread that imports may need a lock that such a hook holds: logging's
+by `getLogger`, LLVM's at the first kernel. So modules with hooks are imported here first, and no lock is held while
+waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from tilewise.system.llvm_lock import LLVM
 
 OURS = {"tilewise", "llvmlite", "ml_dtypes", "numpy", *sys.stdlib_module_names}  # what is imported on first use
-PATIENCE = 10.0  # seconds; then the fork goes on, for the thread that is waited for may wait for this one
+PATIENCE = 10.0  # seconds; then the fork goes on: the other thread may be waiting for this one
 
 
 def importing() -> bool:
@@ -32,7 +32,7 @@ def importing() -> bool:
 
 
 def hold_others() -> None:
-    """Wait until nobody imports and nobody uses LLVM, and let nobody begin."""
+    """Wait until no other thread imports or uses LLVM, and keep both locks."""
     end = time.monotonic() + PATIENCE
     _hold()
     while importing() and time.monotonic() < end:
@@ -42,7 +42,7 @@ def hold_others() -> None:
 
 
 def _hold() -> None:
-    LLVM.acquire()  # first: who holds it may import
+    LLVM.acquire()  # first: the thread that holds it may import
     _imp.acquire_lock()  # no module's lock is taken without this one
 
 

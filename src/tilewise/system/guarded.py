@@ -1,8 +1,8 @@
 """Work in a child process that is killed when it cannot be stopped from within.
 
-The child has a limit of memory that the system keeps, and tells its parent, through a page they share, until when it
-may run and what it is doing. It ends with its parent. Where a system has no such limit, or cannot fork, whoever watches
-from within stands alone (`engines.simt.budget`).
+The child runs under the system's memory limit and writes its deadline and its current activity into a page shared with
+the parent. It ends with its parent. On a system without such a limit, or without fork, only the child's own checks
+apply (`emulator/budget.py`).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from dataclasses import dataclass
 from tilewise.system.parent import forked
 
 SECONDS, MEMORY = 20.0, 2 << 30  # until the child says otherwise
-UNSAID = 113  # how a child ends that came to no word of its own: where memory is used up, saying so may fail as well
+UNSAID = 113  # exit code of a child that reported nothing: with no memory left, reporting may fail as well
 GRACE = 1.0  # seconds that the child has to stop by itself
 HEAD = struct.Struct("dq")
 
-Publish = Callable[[float, int, str], None]  # seconds, bytes, the part at work
-Publishing = Callable[[Publish, float], None]  # takes what the child publishes by, and when it began
+Publish = Callable[[float, int, str], None]  # seconds, bytes, the current activity
+Publishing = Callable[[Publish, float], None]  # receives the function to publish with, and the start time
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended; `message` where it could not say so itself."""
+    """How a child ended; `message` where it could not report it itself."""
 
     code: int
     message: str = ""
 
 
 def in_child(work: Callable[[], int], publishing: Publishing) -> Ended:
-    """Do `work` in a child, which `publishing` gives the function to say its limits by; its exit code. Whatever `work`
-    raises, the child ends. This thread waits for it."""
+    """Run `work` in a child and wait for it; its exit code. `publishing` receives the function by which the child
+    reports its limits. The child ends whatever `work` raises."""
     page = mmap.mmap(-1, 4096)
     began = time.monotonic()
     _write(page, began + SECONDS, MEMORY, "starting")
@@ -70,7 +70,7 @@ def _read(page: mmap.mmap) -> tuple[float, int, str]:
 
 
 def _limit(page: mmap.mmap, began: float, publishing: Publishing) -> None:
-    """In the child: the memory it may take, kept by the system, whatever is done in one step."""
+    """In the child: set the memory limit, which the system enforces even within one long step."""
     set_to = 0
 
     def publish(seconds: float, memory: int, part: str) -> None:
@@ -129,7 +129,7 @@ def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
 
 
 def _watched(child: int) -> int:
-    """What becomes readable when the child ends; −1 where the system has no such thing."""
+    """A descriptor that becomes readable when the child ends; −1 where the system has none."""
     try:
         return os.pidfd_open(child)
     except (AttributeError, OSError):
@@ -144,7 +144,7 @@ def _ended(status: int, page: mmap.mmap, interrupted: bool) -> Ended:
         return Ended(130)
     if code in (-signal.SIGTERM, -signal.SIGHUP):  # sent on purpose
         return Ended(128 - code)
-    how = f"the system ended it by signal {-code}" if code < 0 else "it ended without a word"
+    how = f"the system ended it by signal {-code}" if code < 0 else "it ended without a message"
     _, memory, part = _read(page)
     used = f"as it does when memory is used up ({memory >> 20} MiB were allowed)"
     return Ended(4, f"stopped: {how}, {used}; it was {part} then")

@@ -1,4 +1,4 @@
-"""Modules of others, only where they are imported already: whoever has an array of theirs has imported them."""
+"""Optional libraries, only if the program has imported them: it has if it holds one of their arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def imported(name: str) -> Any:
-    """The module; None where it is not imported, or where another thread is importing it and half of it is there."""
+    """The module; None where it is not imported, or while another thread is importing it."""
     module = sys.modules.get(name)
     return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module

@@ -1,8 +1,8 @@
-"""Work that no signal interrupts, such as a compilation: another thread does it while the main thread waits, and hears
-Ctrl-C at once. The work ends behind; what it leaves (an entry in a cache) is there for the next call.
+"""Work that no signal interrupts, such as a compilation: another thread does it while the main thread waits, so that
+Ctrl-C raises at once. The work then ends in the background; its result (a cache entry) serves the next call.
 
-The thread takes the work's lock itself, so that a fork goes on waiting for work that was left alone. It is no daemon:
-the interpreter ends after it, for a compiler whose process is taken down under it may crash.
+The thread takes the work's lock itself, so that a fork still waits for abandoned work. It is no daemon thread: a
+compiler may crash if the interpreter exits while it runs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def interruptible(work: Callable[[], T], lock: AbstractContextManager[Any]) -> T
             return work()
     made: list[T] = []
     failed: list[BaseException] = []
-    left_alone, ended = threading.Event(), threading.Event()
+    abandoned, ended = threading.Event(), threading.Event()
 
     def do() -> None:
         try:
             with lock:
-                if not left_alone.is_set():  # it may have waited long for the lock
+                if not abandoned.is_set():  # it may have waited long for the lock
                     made.append(work())
         except BaseException as error:
             failed.append(error)
@@ -36,14 +36,14 @@ def interruptible(work: Callable[[], T], lock: AbstractContextManager[Any]) -> T
 
     try:
         threading.Thread(target=do, name="tilewise compiles").start()
-    except RuntimeError:  # no thread to be had, or none any more: the interpreter is ending
+    except RuntimeError:  # no thread could be started: a limit, or the interpreter is exiting
         with lock:
             return work()
     try:
         while not ended.wait(LOOK):
             pass
     except BaseException:
-        left_alone.set()
+        abandoned.set()
         raise
     if failed:
         raise failed[0]

@@ -1,5 +1,5 @@
-"""Who uses LLVM holds this lock, and a fork waits for it (`forks`): a child must not inherit a compiler, and locks
-inside it, in the middle of its work. A kernel takes milliseconds to a second, so that is how long a fork may wait."""
+"""Every use of LLVM holds this lock, and a fork waits for it (`forks`): a child must not inherit a compiler in the
+middle of its work, with its locks held. A kernel compiles in milliseconds to a second; a fork waits as long."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One process at a time makes an output: a file that is locked while it works, and says whose lock it is.
+"""A lock file, so that one process at a time makes an output; it names its owner.
 
 On local disks and on NFS with a lock daemon (NFSv4 has one) the system keeps the lock and drops it when the process
-ends, however it ends. Where the file system knows no locks, the file's being there is the lock: it is taken over if its
-process was of this machine and is gone, and otherwise somebody has to remove it.
+ends. On a file system without locks, the file's existence is the lock: it is taken over if its process ran on this
+machine and is gone; otherwise the user has to remove it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from tilewise.errors import FileError
 from tilewise.system.files import here
 
-TRIES = 100  # at a file that others remove at the same moment
+TRIES = 100  # when other processes remove the file at the same moment
 WINDOWS = os.name == "nt"  # there a file must be closed before it is removed
 
 
@@ -27,14 +27,14 @@ class BusyError(FileError):
 
 
 class Lock:
-    """The lock file `path`, for the output that people know as `name`."""
+    """The lock file `path`, for the output that messages call `name`."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self._file = -1
 
     def take(self) -> None:
-        """Have the lock, or say who has it."""
+        """Take the lock, or raise BusyError naming its owner."""
         for _ in range(TRIES):
             fresh = False
             try:
@@ -53,7 +53,7 @@ class Lock:
                     self._sign()
                     return
                 owner = self._owner()
-            except BaseException:  # Ctrl-C here must not leave a lock that nobody knows of
+            except BaseException:  # Ctrl-C here must not leak the lock
                 self.drop()
                 raise
             self.drop()
@@ -62,7 +62,7 @@ class Lock:
         raise BusyError(f"{self.name} is being made by others at this moment: wait for them, or give another output")
 
     def remove(self) -> None:
-        """Let go, and leave no file."""
+        """Release the lock and remove its file."""
         if self._file >= 0:
             if not WINDOWS:
                 here().remove(self.path)
@@ -73,13 +73,13 @@ class Lock:
                     here().remove(self.path)
 
     def drop(self) -> None:
-        # forgotten first: a stop that comes between the two must not lead to a second close
+        # cleared first: an exception between the two must not lead to a second close
         file, self._file = self._file, -1
         if file >= 0:
             here().close(file)
 
     def _still_there(self) -> bool:
-        """Whether the file that was locked still bears the name: who had it before may have removed it."""
+        """Whether the locked file still has the name: its last owner may have removed it."""
         try:
             named, mine = os.stat(self.path, follow_symlinks=False), os.fstat(self._file)
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Lock:
 
     def _sign(self) -> None:
         text = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": time.time()})
-        with contextlib.suppress(OSError):  # a full disk is told of when it matters
+        with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
             here().truncate(self._file, 0)
             here().write_at(self._file, memoryview(text.encode()), 0)
 
@@ -112,7 +112,7 @@ class Lock:
         return "another process"
 
     def _abandoned(self) -> bool:
-        """Where there are no locks: the process that made the file was of this machine, and is gone."""
+        """Without locks: whether the process that made the file ran on this machine and is gone."""
         found = self._signed()
         if not found or found["host"] != platform.node() or WINDOWS:
             return False

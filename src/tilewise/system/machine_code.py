@@ -1,8 +1,8 @@
-"""Formulas of a model, written in Python and run as machine code: the number of the row with the least value.
+"""Cost formulas written in Python and run as machine code: the index of the row with the least value.
 
-A `Formula` is a function of a row of numbers and of what all rows share; `least` asks it of every row. It runs in
-Python until one has been asked a few times, or `now` is called; from then on the same function runs, translated to
-LLVM (`python_to_llvm`). Both give the same bits.
+A `Formula` is a function of a row of numbers and of numbers that all rows share; `least` evaluates it for every row. It
+runs in Python for the first calls, or until `now` is called; from then on the same function runs, translated to LLVM
+(`python_to_llvm`). Both give the same bits.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tilewise.system.llvm_lock import LLVM
 from tilewise.system.python_to_llvm import DECLARED, Translation
 
 LARGEST = 2**52
-PATIENCE = 40  # calls in Python before one is worth translating
+PATIENCE = 40  # calls in Python before compiling pays
 INFINITE = math.inf
 Row = Sequence[float]
-_formulas: list[Formula] = []  # that are not translated yet
+_formulas: list[Formula] = []  # not compiled yet
 
 
 class Rows:
-    """A table: a row of numbers for each way a thing could be done."""
+    """A table of candidates: a row of numbers for each."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(map(tuple, rows))
@@ -43,11 +43,11 @@ class Least(NamedTuple):
 
 
 class Formula:
-    """`function(row, given)`: a float, infinite where the row cannot be had."""
+    """`function(row, given)`: a float, infinite where the row is not possible."""
 
     def __init__(self, function: Callable[[Row, Row], float]) -> None:
         self.function = function
-        self._asked = 0
+        self._calls = 0
         self._native: Callable[..., int] | None = None
         _formulas.append(self)
 
@@ -55,7 +55,7 @@ class Formula:
         return self.function(row, given)
 
     def least(self, table: Rows, given: Row, largest: int) -> Least:
-        """`largest`: the largest whole number on the way, but for a small factor; beyond 2⁵² all is done in Python."""
+        """`largest`: the largest intermediate integer, but for a small factor; beyond 2⁵² Python evaluates all rows."""
         if self._native is None or largest > LARGEST:
             return self._in_python(table, given)
         held = array("d", given)
@@ -65,8 +65,8 @@ class Formula:
         return Least(number, held[-1])
 
     def _in_python(self, table: Rows, given: Row) -> Least:
-        self._asked += 1
-        if self._asked == PATIENCE:
+        self._calls += 1
+        if self._calls == PATIENCE:
             now()
         function = self.function
         values = [function(row, given) for row in table.rows]
@@ -74,13 +74,13 @@ class Formula:
         return Least(values.index(least), least)
 
     def use(self, address: int) -> None:
-        """Ask what `translated` says at this address."""
+        """Call the compiled text of `translated` at this address."""
         self._native = builtin(address, "wwwww", keeps_gil=True)
 
 
 def now() -> None:
-    """From here on every formula that there is runs as machine code, where there is a compiler."""
-    with LLVM:  # and no lock of its own, which a child might inherit held
+    """Compile every formula that is not compiled yet, if there is a compiler."""
+    with LLVM:  # the one lock that a fork waits for
         waiting = [*_formulas] if native_calls() else []
         _formulas.clear()
         if not waiting:
@@ -91,16 +91,16 @@ def now() -> None:
             # not optimised, which would take LLVM five times as long (92 ms) and save one to four microseconds a call
             addresses = compiled_functions(DECLARED + "\n".join(texts), names, optimised=0)
         except (ImportError, RuntimeError, OSError, AttributeError):
-            return  # Python gives the same answers
+            return  # Python gives the same values
         for formula, address in zip(waiting, addresses, strict=True):
             formula.use(address)
 
 
 def behind() -> None:
-    """The same in a thread of its own, which the interpreter waits for at its end."""
+    """The same in a background thread, which the interpreter joins at exit."""
     if _formulas and not _threads:
         _threads.append(Thread(target=now, name="tilewise compiles"))
-        with contextlib.suppress(RuntimeError):  # no thread to be had: `now` comes with the calls
+        with contextlib.suppress(RuntimeError):  # no thread could be started: `least` calls `now` later
             _threads[0].start()
 
 
@@ -121,8 +121,8 @@ next:
   %best = phi i64 [ 0, %entry ], [ %better, %on ]
   %least = phi double [ 0x7FF0000000000000, %entry ], [ %lower, %on ]
   %more = icmp slt i64 %i, %count
-  br i1 %more, label %ask, label %done
-ask:
+  br i1 %more, label %evaluate, label %done
+evaluate:
   %skip = mul i64 %i, %width
   %row = getelementptr double, ptr %rows, i64 %skip
   %value = call double @formula.NUMBER(ptr %row, ptr %given)

@@ -1,7 +1,7 @@
 """How much memory this process may have: the machine's, the container's (cgroup v1 and v2), the process's own limits.
 
-Everything that takes memory in proportion to its input asks `check_room` first: a refusal with the number in it is
-better than a process that the system kills.
+Code whose memory grows with its input calls `check_room` first: an error with the number in it is better than a process
+killed by the system.
 """
 
 from __future__ import annotations
@@ -20,40 +20,41 @@ from tilewise.errors import TooLargeError
 from tilewise.system.quantities import size
 
 PAGE = mmap.PAGESIZE  # 4 KiB on most machines, 16 on Apple's, 64 on some servers
-UNKNOWN = 4 * 10**9  # bytes, where no system answers
-KEEP = 32 * 1024 * 1024  # bytes that are left to everything else when a limit is near
+UNKNOWN = 4 * 10**9  # bytes, where the system reports nothing
+KEEP = 32 * 1024 * 1024  # bytes left free for everything else
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
 MADV_DONTNEED = 4  # of Linux
-_statm: list[Any] = [None, -1]  # whose memory, and the open file that says how much
+MADV_POPULATE_WRITE = 23  # of Linux: pages are made, their contents are kept
+_statm: list[Any] = [None, -1]  # (pid, root), and the open descriptor of their statm
 
 
 def total(root: Path = Path("/")) -> tuple[int, str]:
-    """The most this process may ever have, and what says so."""
+    """The most memory this process may have, and the name of the limit."""
     return min([(_physical(), "the machine's memory"), *_cgroup(root), *_own()])
 
 
 def available(root: Path = Path("/")) -> tuple[int, str]:
-    """What it may have beside what is in use now, and what says so."""
+    """The memory it may take beyond what is in use now, and the name of the limit."""
     found = [(_free(root), "the machine's free memory")]
-    for limit, words in _cgroup(root):
-        found.append((max(0, limit - _cgroup_used(root)), words))
-    for limit, words in _own():
-        found.append((max(0, limit - _address_space(root)), words))
+    for limit, name in _cgroup(root):
+        found.append((max(0, limit - _cgroup_used(root)), name))
+    for limit, name in _own():
+        found.append((max(0, limit - _address_space(root)), name))
     return min(found)
 
 
 def usual_budget(root: Path = Path("/")) -> int:
-    """What is streamed through where no budget is given: a quarter of the limit, and more of one that is small."""
+    """The default memory budget of streaming: a quarter of the limit, and more of a small one."""
     most = total(root)[0]
     return max(most // 4, min(most * 3 // 4, 10**9))
 
 
-def check_room(needs: int, what: str, kept: bool = True, hint: str = "") -> None:
-    """Refuse what cannot fit before anything is allocated."""
-    room, words = available()
-    room = max(0, room - KEEP) if kept else room
+def check_room(needs: int, what: str, hint: str = "") -> None:
+    """Raise TooLargeError, before anything is allocated, if this much memory is not available."""
+    room, limit = available()
+    room = max(0, room - KEEP)
     if needs > room:
-        raise TooLargeError(f"{what} needs {size(needs)} of memory, and {size(room)} can be had ({words}){hint}")
+        raise TooLargeError(f"{what} needs {size(needs)} of memory, and {size(room)} are available ({limit}){hint}")
 
 
 def resident(root: Path = Path("/")) -> int:
@@ -110,10 +111,10 @@ def _windows() -> tuple[int, int]:
 def _groups(root: Path) -> Iterator[tuple[Path, str]]:
     """The folders of this process's memory cgroup, from its own up to the root, with the name of the limit in each."""
     try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        entries = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         return
-    for line in lines:
+    for line in entries:
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
@@ -190,16 +191,31 @@ def give_back_code() -> bool:
         with open("/proc/self/smaps", encoding="ascii", errors="replace") as ranges:
             place: tuple[int, int] | None = None
             for line in ranges:
-                words = line.split()
-                if not words[0].endswith(":"):
-                    first, _, last = words[0].partition("-")
-                    library = words[1] in ("r-xp", "r--p") and len(words) > 5 and ".so" in words[5]
+                fields = line.split()
+                if not fields[0].endswith(":"):
+                    first, _, last = fields[0].partition("-")
+                    library = fields[1] in ("r-xp", "r--p") and len(fields) > 5 and ".so" in fields[5]
                     place = (int(first, 16), int(last, 16)) if library else None
-                elif words[0] == "Anonymous:" and words[1] == "0" and place is not None:
+                elif fields[0] == "Anonymous:" and fields[1] == "0" and place is not None:
                     libc.madvise(ctypes.c_void_p(place[0]), ctypes.c_size_t(place[1] - place[0]), MADV_DONTNEED)
     except (OSError, ValueError, IndexError):
         return False
     return True
+
+
+def make_pages(low: int, high: int) -> bool:
+    """Make the pages of fresh memory, so that the first write there does not; False where the system cannot."""
+    libc = _libc()
+    return libc is not None and not libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), MADV_POPULATE_WRITE)
+
+
+def are_there(low: int, high: int) -> bool:
+    """Whether the first and the last page of some memory have been made."""
+    libc, there = _libc(), ctypes.c_ubyte(0)
+    return libc is not None and all(
+        not libc.mincore(ctypes.c_void_p(page), ctypes.c_size_t(PAGE), ctypes.byref(there)) and there.value & 1
+        for page in (low, high - PAGE)
+    )
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,7 @@
-"""What a frozen value reckons of itself once, when it is first asked.
+"""A cached property of frozen values without a lock.
 
-`functools.cached_property` takes a lock for it before Python 3.12, for all instances of a class together. A value that
-two threads reckon at the same time is the same value, so none is needed.
+Before Python 3.12 `functools.cached_property` takes one lock for all instances of a class. Two threads that compute the
+property of a frozen value at the same time get equal results, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
-    """A property that is kept in the instance's dictionary, where it is found before this is asked again."""
+    """A property stored in the instance's dictionary on first access, where later accesses find it first."""
 
-    def __init__(self, reckon: Callable[[Any], T]) -> None:
-        self._reckon, self.__doc__ = reckon, reckon.__doc__
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -28,5 +28,5 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> once[T] | T:
         if instance is None:
             return self
-        made = instance.__dict__[self._name] = self._reckon(instance)
+        made = instance.__dict__[self._name] = self._compute(instance)
         return made

@@ -1,8 +1,8 @@
-"""An output while it is made: a folder of one's own beside it, locked; at the end a rename.
+"""An output while it is made: a private, locked folder beside it; at the end a rename.
 
-`C.npy` is made in `.C.npy.tilewise/`, which only this user can look into, so nobody can plant a link there. It holds
-the lock, the unfinished file, and the journal of a job that can go on. What is no regular file is never written to or
-replaced, and a link is followed once: the output is made beside what it points to.
+`C.npy` is made in `.C.npy.tilewise/`, which only this user can access, so that no other user can place a link there. It
+holds the lock, the unfinished file, and the journal of a job that can be resumed. Only regular files are replaced; a
+link is followed once: the output is made beside its target.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Kinds = tuple[str, ...]
 
 
 def check_output(path: Path, kinds: Kinds = ()) -> Path:
-    """Where an output really goes; refused, before any work is done, where nothing can be written."""
+    """The resolved path of an output; FileError, before any work is done, if it cannot be written."""
     if kinds and path.suffix.lower() not in kinds:
         raise FileError(f"{path}: the output's name must end in {' or '.join(kinds)}, which says what it will be")
     try:
         target = path.resolve()
-        if target.is_symlink():  # a loop, at which Python stops resolving since 3.13 without a word
+        if target.is_symlink():  # a loop, at which Python ≥ 3.13 stops resolving without an error
             raise RuntimeError
     except (OSError, RuntimeError):
         raise FileError(f"{path} is a link that leads nowhere") from None
@@ -51,14 +51,14 @@ def check_output(path: Path, kinds: Kinds = ()) -> Path:
     return target
 
 
-def write_whole(path: Path, data: bytes | str, kinds: Kinds = ()) -> None:
-    """A small output at once: whole under its name, or not at all."""
-    with Output(path, kinds) as place:
+def write_whole(path: Path, data: bytes | str) -> None:
+    """Write a small output atomically."""
+    with Output(path) as place:
         place.write(data.encode() if isinstance(data, str) else data)
 
 
 class Output:
-    """Where one output is made. `open` locks the place; then `finish`, `discard`, or `close` to go on another day."""
+    """Where one output is made. `open` locks the folder; then `finish`, `discard`, or `close` to resume later."""
 
     def __init__(self, path: Path, kinds: Kinds = ()) -> None:
         self.path, self.target = path, check_output(path, kinds)
@@ -67,7 +67,7 @@ class Output:
         self._lock = Lock(self.folder / "lock", str(path))
 
     def open(self) -> Output:
-        """Have the place for oneself, or say who has it. Nothing in it has been touched by then."""
+        """Lock the folder, or raise BusyError naming the owner. Nothing in it is changed."""
         for _ in range(100):
             try:
                 with contextlib.suppress(FileExistsError):
@@ -76,7 +76,7 @@ class Output:
                 self._check_folder()
                 self._lock.take()
                 return self
-            except FileNotFoundError:  # who had it has just removed the folder
+            except FileNotFoundError:  # its last owner has just removed the folder
                 continue
             except FileError:
                 raise
@@ -85,7 +85,7 @@ class Output:
         raise FileError(f"{self.folder} comes and goes: others are making {self.path} at this moment")
 
     def finish(self) -> None:
-        """The part, synced by who wrote it, takes the output's name; then everything else goes."""
+        """Rename the part, which its writer has synced, to the output; then remove everything else."""
         if not self.part.is_dir():
             here().replace(self.part, self.target)
         else:
@@ -97,7 +97,7 @@ class Output:
         self.discard()
 
     def discard(self) -> None:
-        """Nothing stays of what was begun, and the place is given up."""
+        """Remove the unfinished output and release the folder."""
         with contextlib.suppress(OSError):
             self.discard_begun()
         self._lock.remove()
@@ -105,7 +105,7 @@ class Output:
             here().remove_folder(self.folder)
 
     def discard_begun(self) -> None:
-        """Nothing stays of what an earlier run began; the place is kept."""
+        """Remove what an earlier run left; the folder stays locked."""
         here().remove(self.journal)
         self.remove_part()
         for stray in list(self.folder.iterdir()) if self.folder.is_dir() else []:
@@ -119,7 +119,7 @@ class Output:
             here().remove(self.part)
 
     def close(self) -> None:
-        """Let go; what was begun stays, if it is anything that a later run can go on with."""
+        """Release the folder; an unfinished output that can be resumed stays."""
         if self.journal.exists():
             self._lock.drop()
         else:
@@ -132,11 +132,11 @@ class Output:
         self.close()
 
     def write(self, data: bytes) -> None:
-        """The whole output at once."""
+        """Write the whole output."""
         self.write_by(lambda file: put(file, memoryview(data), 0))
 
     def write_by(self, writes: Callable[[int], object]) -> None:
-        """The whole output by a function that is given the open part."""
+        """Write the whole output by a function that receives the open part."""
         try:
             self.discard_begun()
             file = here().create(self.part)

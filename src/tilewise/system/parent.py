@@ -35,7 +35,7 @@ def end_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     elif hasattr(os, "fork"):  # Windows has no getppid that changes; its children end at EOF on their pipe
         threading.Thread(target=_poll, args=(parent,), name="tilewise parent", daemon=True).start()
-    if hasattr(os, "fork") and os.getppid() != parent:  # it ended before the kernel was asked to say so
+    if hasattr(os, "fork") and os.getppid() != parent:  # it ended before the prctl call
         os._exit(128 + signal.SIGTERM)
 
 

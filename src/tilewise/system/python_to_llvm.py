@@ -1,8 +1,7 @@
-"""A function of numbers from Python's syntax tree to LLVM's text: the same bits, with nothing reordered.
+"""Compile a numeric Python function from its syntax tree to LLVM text: the same bits, with nothing reordered.
 
-What it knows is little, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt,
-log2, and other functions of the same module that say the kinds of their numbers. Whole numbers are 64-bit ones, floats
-IEEE's.
+A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt, log2, and
+calls of annotated functions of the same module. Integers have 64 bits, floats are doubles.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
-class Value(NamedTuple):
+class Register(NamedTuple):
     name: str
     kind: str
 
 
 class Translation:
-    """One function's text, and that of the functions it calls: they take and give whole numbers and floats."""
+    """The text of one function and of the functions it calls; arguments and results are integers and floats."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
@@ -36,7 +35,7 @@ class Translation:
         self._body, self._name, self._known = tree.body, name, function.__globals__
         self._gives = _kind(tree.returns)
         self._takes = [(argument.arg, _kind(argument.annotation)) for argument in tree.args.args]
-        self._lines: list[str] = []
+        self._emitted: list[str] = []
         self._variables: dict[str, str] = {}  # their kinds
         self._called: dict[str, Translation] = {}
         self._count = 0
@@ -44,9 +43,9 @@ class Translation:
     def text(self) -> str:
         for name, kind in self._takes:
             if kind != TABLE:
-                self._store(ast.Name(name, ast.Store()), Value(f"%{name}", kind))
+                self._store(ast.Name(name, ast.Store()), Register(f"%{name}", kind))
         self._block(self._body)
-        body = "\n".join(self._lines)
+        body = "\n".join(self._emitted)
         held = "\n".join(f"  %v.{name} = alloca {kind}" for name, kind in self._variables.items())
         given = ", ".join(f"{kind} %{name}" for name, kind in self._takes)
         nothing = "0" if self._gives == WHOLE else "0x7FF0000000000000"
@@ -61,7 +60,7 @@ class Translation:
     # statements
 
     def _Expr(self, node: ast.Expr) -> None:
-        assert isinstance(node.value, ast.Constant), "a formula says what it is in its first line, and no more"
+        assert isinstance(node.value, ast.Constant), "the only expression statement of a formula is its docstring"
 
     def _Assign(self, node: ast.Assign) -> None:
         (target,) = node.targets
@@ -83,71 +82,71 @@ class Translation:
         value = self._value(node.value)
         value = self._as_float(value) if self._gives == FLOAT else value
         assert value.kind == self._gives
-        self._say(f"ret {self._gives} {value.name}")
+        self._emit(f"ret {self._gives} {value.name}")
         self._label(self._fresh("behind"))
 
     def _If(self, node: ast.If) -> None:
         yes, no, after = (self._fresh(name) for name in ("yes", "no", "after"))
-        self._say(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
+        self._emit(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
         self._label(yes)
         self._block(node.body)
-        self._say(f"br label %{after}")
+        self._emit(f"br label %{after}")
         self._label(no)
         self._block(node.orelse)
-        self._say(f"br label %{after}")
+        self._emit(f"br label %{after}")
         self._label(after)
 
     def _For(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
         bounds = [self._value(one) for one in node.iter.args]
-        first, end = bounds if len(bounds) == 2 else (Value("0", WHOLE), bounds[0])
+        first, end = bounds if len(bounds) == 2 else (Register("0", WHOLE), bounds[0])
         test, body, after = (self._fresh(name) for name in ("test", "body", "after"))
         counter = ast.Name(self._fresh("counter"), ast.Store())
         self._store(counter, first)
-        self._say(f"br label %{test}")
+        self._emit(f"br label %{test}")
         self._label(test)
         now = self._value(ast.Name(counter.id, ast.Load()))
         more = self._made(TRUTH, f"icmp slt i64 {now.name}, {end.name}")
-        self._say(f"br i1 {more.name}, label %{body}, label %{after}")
+        self._emit(f"br i1 {more.name}, label %{body}, label %{after}")
         self._label(body)
         self._store(node.target, now)
         self._store(counter, self._made(WHOLE, f"add i64 {now.name}, 1"))
         self._block(node.body)
-        self._say(f"br label %{test}")
+        self._emit(f"br label %{test}")
         self._label(after)
 
     # expressions
 
-    def _value(self, node: ast.expr) -> Value:
-        made: Value = getattr(self, f"_of_{type(node).__name__}")(node)
+    def _value(self, node: ast.expr) -> Register:
+        made: Register = getattr(self, f"_of_{type(node).__name__}")(node)
         return made
 
-    def _of_Constant(self, node: ast.Constant) -> Value:
+    def _of_Constant(self, node: ast.Constant) -> Register:
         return _constant(node.value)
 
-    def _of_Name(self, node: ast.Name) -> Value:
+    def _of_Name(self, node: ast.Name) -> Register:
         if (node.id, TABLE) in self._takes:
-            return Value(f"%{node.id}", TABLE)
+            return Register(f"%{node.id}", TABLE)
         kind = self._variables.get(node.id)
         if kind is None:
             return _constant(self._known[node.id])
         return self._made(kind, f"load {kind}, ptr %v.{node.id}")
 
-    def _of_Subscript(self, node: ast.Subscript) -> Value:
+    def _of_Subscript(self, node: ast.Subscript) -> Register:
         assert isinstance(node.value, ast.Name)
         at = self._value(node.slice)
         place = self._made("ptr", f"getelementptr double, ptr %{node.value.id}, i64 {at.name}")
         return self._made(FLOAT, f"load double, ptr {place.name}")
 
-    def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Register:
         if isinstance(node.op, ast.Not):
             return self._made(TRUTH, f"xor i1 {self._truth(node.operand).name}, true")
         assert isinstance(node.op, ast.USub)
         of = self._value(node.operand)
         return self._made(of.kind, f"fneg double {of.name}" if of.kind == FLOAT else f"sub i64 0, {of.name}")
 
-    def _of_BinOp(self, node: ast.BinOp) -> Value:
+    def _of_BinOp(self, node: ast.BinOp) -> Register:
         left, right = self._value(node.left), self._value(node.right)
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
             assert left.kind == right.kind == WHOLE, "only whole numbers are divided to whole ones"
@@ -158,15 +157,15 @@ class Translation:
         if isinstance(node.op, ast.Div):
             left, right = self._as_float(left), self._as_float(right)
             return self._made(FLOAT, f"fdiv double {left.name}, {right.name}")
-        word = ARITHMETIC[type(node.op)]
+        code = ARITHMETIC[type(node.op)]
         if left.kind == right.kind == WHOLE:
-            return self._made(WHOLE, f"{word} i64 {left.name}, {right.name}")
+            return self._made(WHOLE, f"{code} i64 {left.name}, {right.name}")
         left, right = self._as_float(left), self._as_float(right)
-        return self._made(FLOAT, f"f{word} double {left.name}, {right.name}")
+        return self._made(FLOAT, f"f{code} double {left.name}, {right.name}")
 
-    def _whole_division(self, left: Value, right: Value, rest: bool) -> Value:
-        """Towards below, as Python divides: the quotient towards 0 is one too many where signs differ. By 0, for which
-        Python has an exception, x86 a signal and ARM a 0, as by 1: whatever a formula says of nothing, nobody ends."""
+    def _whole_division(self, left: Register, right: Register, rest: bool) -> Register:
+        """Floor division, as in Python: the truncated quotient is one too large where signs differ. A divisor of 0
+        (an exception in Python, a signal on x86, 0 on ARM) counts as 1: a formula must not end the process."""
         nothing = self._made(TRUTH, f"icmp eq i64 {right.name}, 0")
         right = self._made(WHOLE, f"select i1 {nothing.name}, i64 1, i64 {right.name}")
         whole = self._made(WHOLE, f"sdiv i64 {left.name}, {right.name}")
@@ -181,22 +180,22 @@ class Translation:
         one = self._made(WHOLE, f"zext i1 {both.name} to i64")
         return self._made(WHOLE, f"sub i64 {whole.name}, {one.name}")
 
-    def _of_Compare(self, node: ast.Compare) -> Value:
+    def _of_Compare(self, node: ast.Compare) -> Register:
         sides = [node.left, *node.comparators]
         tests = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:], strict=False)]
         if len(tests) > 1:
             return self._of_BoolOp(ast.BoolOp(ast.And(), list[ast.expr](tests)))
         left, right = self._value(node.left), self._value(node.comparators[0])
-        word = COMPARED[type(node.ops[0])]
+        code = COMPARED[type(node.ops[0])]
         if left.kind == right.kind == WHOLE:
-            signed = word if word in ("eq", "ne") else f"s{word}"
+            signed = code if code in ("eq", "ne") else f"s{code}"
             return self._made(TRUTH, f"icmp {signed} i64 {left.name}, {right.name}")
         left, right = self._as_float(left), self._as_float(right)
-        ordered = "une" if word == "ne" else f"o{word}"
+        ordered = "une" if code == "ne" else f"o{code}"
         return self._made(TRUTH, f"fcmp {ordered} double {left.name}, {right.name}")
 
-    def _of_BoolOp(self, node: ast.BoolOp) -> Value:
-        """One after the other, no further than the answer is known."""
+    def _of_BoolOp(self, node: ast.BoolOp) -> Register:
+        """Short-circuit evaluation."""
         held = ast.Name(self._fresh("truth"), ast.Store())
         after = self._fresh("known")
         for number, one in enumerate(node.values):
@@ -205,25 +204,25 @@ class Translation:
             if number < len(node.values) - 1:
                 on = self._fresh("on")
                 both = (on, after) if isinstance(node.op, ast.And) else (after, on)
-                self._say(f"br i1 {value.name}, label %{both[0]}, label %{both[1]}")
+                self._emit(f"br i1 {value.name}, label %{both[0]}, label %{both[1]}")
                 self._label(on)
-        self._say(f"br label %{after}")
+        self._emit(f"br label %{after}")
         self._label(after)
         return self._value(ast.Name(held.id, ast.Load()))
 
-    def _of_IfExp(self, node: ast.IfExp) -> Value:
+    def _of_IfExp(self, node: ast.IfExp) -> Register:
         """Both sides are of one kind, or the first is a float."""
         yes, no, after = (self._fresh(name) for name in ("yes", "no", "after"))
         held = ast.Name(self._fresh("chosen"), ast.Store())
-        self._say(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
+        self._emit(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
         for label, side in ((yes, node.body), (no, node.orelse)):
             self._label(label)
             self._store(held, self._value(side))
-            self._say(f"br label %{after}")
+            self._emit(f"br label %{after}")
         self._label(after)
         return self._value(ast.Name(held.id, ast.Load()))
 
-    def _of_Call(self, node: ast.Call) -> Value:
+    def _of_Call(self, node: ast.Call) -> Register:
         assert isinstance(node.func, ast.Name)
         values = [self._value(one) for one in node.args]
         if node.func.id == "int":
@@ -242,7 +241,7 @@ class Translation:
             best = self._extreme(node.func.id, best, other)
         return best
 
-    def _of_function(self, name: str, values: list[Value]) -> Value:
+    def _of_function(self, name: str, values: list[Register]) -> Register:
         """Of the same module, with annotations."""
         if name not in self._called:
             self._called[name] = Translation(self._known[name], f"{self._name}.{name}")
@@ -254,19 +253,19 @@ class Translation:
         given = ", ".join(f"{value.kind} {value.name}" for value in values)
         return self._made(other._gives, f"call {other._gives} @{other._name}({given})")
 
-    def _extreme(self, word: str, left: Value, right: Value) -> Value:
-        """As Python has them: the first where neither is beyond the other."""
+    def _extreme(self, name: str, left: Register, right: Register) -> Register:
+        """min or max as in Python: the first operand where neither compares beyond the other."""
         kind = left.kind if left.kind == right.kind else FLOAT
         if kind == FLOAT:
             left, right = self._as_float(left), self._as_float(right)
-        beyond = {"min": "lt", "max": "gt"}[word]
+        beyond = {"min": "lt", "max": "gt"}[name]
         test = f"icmp s{beyond} i64" if kind == WHOLE else f"fcmp o{beyond} double"
         other = self._made(TRUTH, f"{test} {right.name}, {left.name}")
         return self._made(kind, f"select i1 {other.name}, {kind} {right.name}, {kind} {left.name}")
 
-    # below them
+    # helpers
 
-    def _truth(self, node: ast.expr) -> Value:
+    def _truth(self, node: ast.expr) -> Register:
         value = self._value(node)
         if value.kind == TRUTH:
             return value
@@ -274,45 +273,45 @@ class Translation:
             return self._made(TRUTH, f"icmp ne i64 {value.name}, 0")
         return self._made(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
 
-    def _as_float(self, value: Value) -> Value:
+    def _as_float(self, value: Register) -> Register:
         if value.kind == WHOLE:
             return self._made(FLOAT, f"sitofp i64 {value.name} to double")
         return self._made(FLOAT, f"uitofp i1 {value.name} to double") if value.kind == TRUTH else value
 
-    def _store(self, target: ast.expr, value: Value) -> None:
+    def _store(self, target: ast.expr, value: Register) -> None:
         assert isinstance(target, ast.Name)
         kind = self._variables.setdefault(target.id, value.kind)
         if kind == FLOAT:
             value = self._as_float(value)
-        assert kind == value.kind, f"{target.id} is of two kinds"
-        self._say(f"store {kind} {value.name}, ptr %v.{target.id}")
+        assert kind == value.kind, f"{target.id} has two types"
+        self._emit(f"store {kind} {value.name}, ptr %v.{target.id}")
 
-    def _made(self, kind: str, text: str) -> Value:
+    def _made(self, kind: str, text: str) -> Register:
         name = f"%{self._fresh('t')}"
-        self._say(f"{name} = {text}")
-        return Value(name, kind)
+        self._emit(f"{name} = {text}")
+        return Register(name, kind)
 
     def _fresh(self, name: str) -> str:
         self._count += 1
         return f"{name}.{self._count}"
 
-    def _say(self, line: str) -> None:
-        self._lines.append(f"  {line}")
+    def _emit(self, line: str) -> None:
+        self._emitted.append(f"  {line}")
 
     def _label(self, name: str) -> None:
-        self._lines.append(f"{name}:")
+        self._emitted.append(f"{name}:")
 
 
 def _kind(annotation: ast.expr | None) -> str:
-    assert isinstance(annotation, ast.Name), "a function that is translated says the kinds of its numbers"
+    assert isinstance(annotation, ast.Name), "a translated function annotates its parameters and its result"
     return {"int": WHOLE, "float": FLOAT, "Row": TABLE}[annotation.id]
 
 
-def _constant(value: Any) -> Value:
+def _constant(value: Any) -> Register:
     if isinstance(value, bool):
-        return Value("true" if value else "false", TRUTH)
+        return Register("true" if value else "false", TRUTH)
     if isinstance(value, int):
-        return Value(str(value), WHOLE)
+        return Register(str(value), WHOLE)
     assert isinstance(value, float), f"{value!r} is no number"
     assert not math.isnan(value)
-    return Value(f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}", FLOAT)
+    return Register(f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}", FLOAT)

@@ -1,10 +1,10 @@
-"""Seconds, bytes and counts as people would say them."""
+"""Seconds, bytes and counts as text."""
 
 from __future__ import annotations
 
 
 def seconds(value: float) -> str:
-    """A time with the unit people would use."""
+    """A time with a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -12,7 +12,7 @@ def seconds(value: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes with the unit people would use."""
+    """Bytes with a suitable unit."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:.3g} {unit}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring
-from tilewise.algebra.semiring import BY_WORD, Semiring
+from tilewise.algebra.semiring import BY_FINGERPRINT, Semiring
 from tilewise.interop.torch.constants import constant_in_traces
 
 OWN: dict[str, Semiring] = {}  # users' semirings, by the name that operators take
@@ -13,13 +13,13 @@ def name_of(semiring: str | Semiring) -> str:
     """The operator's name for a semiring."""
     if isinstance(semiring, str):
         return semiring
-    return _registered(semiring.word if isinstance(semiring, Semiring) else find_semiring(semiring).word)
+    return _registered(semiring.fingerprint if isinstance(semiring, Semiring) else find_semiring(semiring).fingerprint)
 
 
 @constant_in_traces
 def _registered(own: str) -> str:
     """A string, not the semiring: older compilers take no object as a constant, and none guards its value."""
-    ring = BY_WORD[own]
+    ring = BY_FINGERPRINT[own]
     if SEMIRINGS.get(ring.name) == ring:
         return ring.name
     OWN.setdefault(own, ring)

@@ -1,7 +1,7 @@
-"""What a process may do from a moment on: compute, and use the descriptors it has. Linux; `missing()` says why not.
+"""A sandbox for the current process: it may compute and use its open descriptors, nothing else. Linux only.
 
-`enter()` is called by the thread that will run a stranger's program, before its first instruction. Modules are
-imported and files opened before that: behind it there is no path to open, only descriptors."""
+The thread that will run untrusted code calls `enter()` before its first instruction. Modules must be imported and files
+opened before: afterwards no path can be opened. `missing()` gives the reason where there is no sandbox."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def missing() -> str:
 
 
 def enter(broker: int = -1) -> str:
-    """Confine every thread of this process for ever, and say by what. OSError where the system refuses.
+    """Confine every thread of this process irrevocably; the names of the mechanisms. OSError where the system refuses.
 
     `broker`: the socket on which descriptors of files may be received."""
     libc = ctypes.CDLL(None, use_errno=True)
     held = ["seccomp"]
     if libc.prctl(seccomp.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
-    if libc.unshare(NEW_NETWORK) == 0:  # as root: even a socket would reach no one
+    if libc.unshare(NEW_NETWORK) == 0:  # as root: a socket would reach no network
         held.append("network namespace")
     if landlock.restrict():
         held.append("landlock")

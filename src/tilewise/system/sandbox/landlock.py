@@ -8,7 +8,7 @@ import ctypes
 import struct
 
 CREATE, RESTRICT = 444, 446  # system calls, the same on every architecture
-ASK_VERSION = 1
+VERSION_QUERY = 1
 FILES_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # how many kinds of file access a version knows; 16 from the fifth on
 NETWORK_FROM, SCOPES_FROM = 4, 6
 
@@ -16,7 +16,7 @@ NETWORK_FROM, SCOPES_FROM = 4, 6
 def version() -> int:
     """The newest version the system knows; 0 where there is none."""
     libc = ctypes.CDLL(None, use_errno=True)
-    return max(0, int(libc.syscall(CREATE, None, 0, ASK_VERSION)))
+    return max(0, int(libc.syscall(CREATE, None, 0, VERSION_QUERY)))
 
 
 def ruleset(known: int) -> bytes:

@@ -80,7 +80,7 @@ def available(architecture: Architecture) -> bool:
 
 
 def install(architecture: Architecture, broker: int) -> None:
-    """From here on every thread of this process is held to the policy, for ever; OSError where the system refuses."""
+    """Install the policy irrevocably for every thread of this process; OSError where the system refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     made = program(architecture, broker)
     data = ctypes.create_string_buffer(b"".join(one.packed() for one in made))

@@ -20,7 +20,7 @@ ALLOWED = frozenset({
 })  # fmt: skip
 PROTECTING = frozenset({"mmap", "mprotect"})  # allowed unless the third argument has PROT_WRITE and PROT_EXEC
 RECEIVING = frozenset({"recvmsg"})  # allowed on the file broker's socket alone
-# What no library calls by the way: a process that does is running code of an attacker, and is killed. Other calls fail.
+# Calls that no library makes in passing: a process that makes one runs an attacker's code and is killed. Others fail.
 KILLED = frozenset({
     "execve", "execveat", "fork", "vfork", "clone", "clone3", "socket", "socketpair", "connect", "bind", "listen",
     "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "ptrace", "process_vm_readv", "process_vm_writev", "kill",

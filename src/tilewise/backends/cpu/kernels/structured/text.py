@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.program import Program, run, step_of
+from tilewise.algebra.program import StraightLine, run, step_of
 from tilewise.algebra.program_llvm import Registers
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_llvm import constant, scalar_kind, vector
@@ -37,7 +37,7 @@ class StructuredArithmetic:
         return self.algebra.dtypes
 
     @cached_property
-    def step(self) -> Program:
+    def step(self) -> StraightLine:
         return step_of(self.algebra.semiring.add, self.algebra.semiring.mul)
 
     @cached_property
