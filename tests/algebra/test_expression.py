@@ -23,7 +23,7 @@ def test_operators_build_the_tree_that_was_written():
 
 
 @pytest.mark.parametrize(
-    ("function", "says"),
+    ("function", "message"),
     [
         (lambda x, y: x if x < y else y, r"cannot branch on a value .* tw.where"),
         (max, r"tw.maximum"),
@@ -37,8 +37,8 @@ def test_operators_build_the_tree_that_was_written():
         (lambda x, y: -tw.largest, r"write tw.smallest"),
     ],
 )
-def test_what_cannot_be_traced_says_what_to_write(function, says):
-    with pytest.raises(tw.AlgebraError, match=says):
+def test_errors_of_tracing_say_what_to_write(function, message):
+    with pytest.raises(tw.AlgebraError, match=message):
         trace(function, "add")
 
 

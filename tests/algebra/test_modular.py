@@ -47,7 +47,7 @@ def test_a_p_that_one_side_does_not_hold(p):
         np.testing.assert_array_equal(tw.matmul(M, M, semiring=tw.modular(p)), exact(M, M, p))
 
 
-def test_the_same_on_every_road():
+def test_the_same_by_every_route():
     rng = np.random.default_rng(0)
     M, N = rng.integers(0, 97, (5, 9)), rng.integers(0, 97, (9, 4))
     for how in ({"kernel": "reference"}, {"device": "simt", "tile": 4}, {"out": np.empty((5, 4), np.int64)}):
@@ -59,7 +59,7 @@ def test_the_same_on_every_road():
     assert tw.modular(97) != tw.modular(89)
 
 
-def test_what_does_not_fit_says_so():
+def test_values_that_do_not_fit_are_refused():
     with pytest.raises(tw.UsageError, match="p=1 must be a whole number from 2"):
         tw.modular(1)
     M = np.ones((2, 2), np.int32)

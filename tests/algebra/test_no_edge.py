@@ -1,4 +1,4 @@
-"""Integers' "no edge" stays out of every sum, in every dtype, engine and way of calling."""
+"""Integers' "no edge" stays out of every sum, in every dtype, backend and kind of call."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class TestOnesOwn:
         )
 
     @pytest.mark.parametrize(
-        ("arguments", "says"),
+        ("arguments", "message"),
         [
             ({"add": tw.minimum, "zero": 0}, r"zero=0.0 is not neutral: add\(zero, 1\) is 0.0; .* zero=tw.largest"),
             ({"add": lambda x, y: 2 * x - y, "zero": 0}, "not neutral"),
@@ -100,8 +100,8 @@ class TestOnesOwn:
             ({"add": tw.minimum, "mul": lambda x, y: x * 0 + 5, "zero": tw.largest}, "no fill is known"),
         ],
     )
-    def test_that_breaks_a_law_is_refused_at_definition(self, arguments, says):
-        with pytest.raises(tw.AlgebraError, match=says):
+    def test_that_breaks_a_law_is_refused_at_definition(self, arguments, message):
+        with pytest.raises(tw.AlgebraError, match=message):
             tw.Semiring("bad", **({"mul": lambda x, y: x * y} | arguments))
 
     def test_bits_and_remainders(self):
@@ -127,9 +127,9 @@ class TestOnesOwn:
     def test_the_witness_that_is_printed_is_one(self):
         with pytest.raises(tw.AlgebraError, match=r"zero=0.0 is not neutral: add\(zero, 2\) is 1.0"):
             tw.Semiring("any", add=tw.logical_or, mul=lambda x, y: x * y, zero=0)
-        with pytest.raises(tw.AlgebraError, match="add must be") as said:
+        with pytest.raises(tw.AlgebraError, match="add must be") as caught:
             tw.Semiring("odd", add=lambda x, y: tw.where(x > 5, x, x + y), mul=lambda x, y: x * y, zero=0)
-        assert "add(" in str(said.value)
+        assert "add(" in str(caught.value)
 
     def test_a_constant_that_does_not_fit_refuses_the_dtype(self):
         half = tw.Semiring("half", add=lambda x, y: x + y, mul=lambda x, y: x * y * 0.5, zero=0)

@@ -167,5 +167,5 @@ def test_exchanging_the_operands_of_a_tree() -> None:
 
 def test_a_register_of_each_dtype_has_a_name() -> None:
     assert vector(scalar_kind(DTYPES["float32"]), 16) == "<16 x float>"
-    with pytest.raises(DtypeError, match="reference engine"):
+    with pytest.raises(DtypeError, match="reference backend"):
         scalar_kind(DTYPES["longdouble"])

@@ -94,7 +94,7 @@ def test_erf_is_erf():
 
 
 @pytest.mark.parametrize(
-    ("error", "how", "says"),
+    ("error", "how", "message"),
     [
         (
             tw.UsageError,
@@ -114,8 +114,8 @@ def test_erf_is_erf():
         (tw.UsageError, {"alpha": 2, "memory": "1GB"}, "need operands that lie in memory whole"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(error, how, says):
-    with pytest.raises(error, match=says) as raised:
+def test_invalid_arguments_raise_one_sentence(error, how, message):
+    with pytest.raises(error, match=message) as raised:
         tw.matmul(np.ones((4, 2)), np.ones((2, 5)), **how)
     assert "\n" not in str(raised.value)
 

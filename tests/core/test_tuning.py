@@ -1,4 +1,4 @@
-"""Tables of measured ways: what they may decide, what they may not, and how they are kept."""
+"""Tuned tables: what they may decide, what they may not, and how they are stored."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from tilewise.planning.choose import make_plan
 H200 = KNOWN_CARDS["h200"]
 
 
-def tuned_for(problem, way, family=wgmma_half):
-    entry = TunedClass((problem.m, problem.k, problem.n), way.spec(), 1e-6, "another", 2e-6)
+def tuned_for(problem, config, family=wgmma_half):
+    entry = TunedClass((problem.m, problem.k, problem.n), config.spec(), 1e-6, "another", 2e-6)
     return replace(H200, tuned=TunedTable(H200.name, {family.tuning_class(problem): entry}))
 
 
 @pytest.mark.parametrize(("dtype", "side", "family"), [("bfloat16", 4096, wgmma_half), ("float64", 1024, mma_sync)])
 def test_a_table_decides_where_the_model_calls_it_close(dtype, side, family):
     problem = problem_of_shape(side, side, side, dtype)
-    timed = sorted((family.expected(way, problem, H200), i, way) for i, way in enumerate(family.ways(problem, H200)))
-    close = [way for seconds, _, way in timed[1:] if seconds <= CLOSE * timed[0][0]]
+    timed = sorted(
+        (family.expected(config, problem, H200), i, config) for i, config in enumerate(family.ways(problem, H200))
+    )
+    close = [config for seconds, _, config in timed[1:] if seconds <= CLOSE * timed[0][0]]
     assert close
     plan = make_plan(problem, tuned_for(problem, close[-1], family))
     assert plan.way == close[-1]
     assert "(tuned)" in plan.why
     assert timed[-1][0] > CLOSE * timed[0][0]
     plan = make_plan(problem, tuned_for(problem, timed[-1][2], family))
-    assert plan.way == timed[0][2], "a way the model holds to be far slower was taken"
+    assert plan.way == timed[0][2], "a config that the model expects to be far slower was taken"
     assert "(by the model)" in make_plan(problem, H200).why
 
 
-def test_a_way_that_hardly_won_decides_nothing():
+def test_a_config_with_a_tiny_gain_decides_nothing():
     problem = problem_of_shape(4096, 4096, 4096, "bfloat16")
     timed = sorted((wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200)))
     second = timed[1][2]
@@ -47,7 +49,7 @@ def test_a_way_that_hardly_won_decides_nothing():
         assert make_plan(problem, replace(H200, tuned=table)).way == chosen
 
 
-def test_the_tables_that_ship_name_ways_that_exist():
+def test_the_shipped_tables_name_configs_that_exist():
     table = table_for("NVIDIA H200")
     assert table is not None
     for key, entry in table.entries.items():
@@ -60,7 +62,7 @@ def test_the_tables_that_ship_name_ways_that_exist():
         )
         problem = replace(problem_of_shape(m, k, n, dtype), layout_m=layout_m, layout_n=layout_n)
         assert family.tuning_class(problem) == key
-        assert entry.spec in {way.spec() for way in family.ways(problem, H200)}
+        assert entry.spec in {config.spec() for config in family.ways(problem, H200)}
         assert entry.gain >= 1
 
 
@@ -99,5 +101,5 @@ def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
     timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200))]
     for table in (None, TunedTable("x", {})):
-        seconds, way, tuned = preferred(timed, "no such class", table)
-        assert (seconds, way, tuned) == (min(timed)[0], min(timed)[2], False)
+        seconds, config, tuned = preferred(timed, "no such class", table)
+        assert (seconds, config, tuned) == (min(timed)[0], min(timed)[2], False)

@@ -104,7 +104,7 @@ def test_closures():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (
             lambda: tw.matmul(random((9, 8), 4, 1), random((9, 8), 4, 2)),
@@ -121,8 +121,8 @@ def test_closures():
         (lambda: tw.closure(random((9, 9), 4, 1).astype(int)), "convert it"),
     ],
 )
-def test_bad_input(make, words):
-    with pytest.raises(tw.TilewiseError, match=words) as caught:
+def test_bad_input(make, message):
+    with pytest.raises(tw.TilewiseError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 
@@ -190,7 +190,7 @@ def test_live_data_at_most_a_quarter():
 
 
 def declared(blocks, shape, dtype, chunks=None):
-    """A Dask array that says one thing of its blocks and makes another."""
+    """A Dask array whose blocks differ from their declaration."""
     one = da.from_delayed(dask.delayed(lambda: blocks, pure=True)(), shape, dtype)
     return one if chunks is None else one.rechunk(chunks)
 
@@ -207,7 +207,7 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("side", ["M", "N", "chain", "closure"])
 def test_a_block_that_is_not_as_declared_is_refused_in_its_task(lie, side):
-    block, dtype, words = LIES[lie]
+    block, dtype, message = LIES[lie]
     wrong, right = declared(block, (64, 64), dtype), random((64, 64), 32, 1)
     if side == "closure":
         P = tw.closure(wrong)
@@ -216,7 +216,7 @@ def test_a_block_that_is_not_as_declared_is_refused_in_its_task(lie, side):
         P = tw.matmul(held.T.rechunk(64)[:64], wrong)
     else:
         P = tw.matmul(wrong, right) if side == "M" else tw.matmul(right, wrong)
-    with pytest.raises(tw.TilewiseError, match=words):
+    with pytest.raises(tw.TilewiseError, match=message):
         P.compute(scheduler="sync")
 
 
@@ -245,7 +245,7 @@ def held(seed, *shape):
     return random(shape, 30, seed).persist()
 
 
-# operands whose blocks lie in the cluster's memory, wholly or in part, as they are or through tasks of Dask's
+# operands whose blocks lie in the cluster's memory, wholly or in part, directly or through Dask tasks
 PERSISTED = {
     "M": lambda client: (held(1, 90, 80), random((80, 70), 20, 2)),
     "N": lambda client: (random((90, 80), 20, 1), held(2, 80, 70)),

@@ -124,7 +124,7 @@ def test_a_run_that_was_stopped_goes_on(folder, monkeypatch, after):
     assert left_behind(folder) == ["C.npy", "whole.npy"]
 
 
-def test_a_tile_that_is_not_what_the_journal_says_is_made_again(folder, monkeypatch):
+def test_a_tile_that_does_not_match_its_checksum_is_computed_again(folder, monkeypatch):
     job(folder, "whole.npy").run()
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
@@ -262,7 +262,7 @@ def failing(patch, place, name, after):
         (targets.NpyTarget, "complete", 0, True),  # every tile is finished, and P has not its name yet
     ],
 )
-def test_tiles_are_said_to_be_kept_where_some_are(folder, monkeypatch, place, name, after, kept):
+def test_an_error_mentions_finished_tiles_only_if_there_are_some(folder, monkeypatch, place, name, after, kept):
     made = job(folder)
     with monkeypatch.context() as patch:
         failing(patch, place, name, after)
@@ -312,7 +312,7 @@ def test_nothing_is_kept_of_operands_that_change_or_of_products_without_a_journa
     assert KEPT not in str(caught.value)
 
 
-def test_a_disk_too_small_from_the_start_says_so_at_once(folder, monkeypatch):
+def test_a_disk_that_is_too_small_fails_before_the_first_tile(folder, monkeypatch):
     def none(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -340,7 +340,7 @@ def test_an_unreadable_chunk_keeps_what_was_finished(folder):
         zarr_job().run()
     chunk.write_bytes(good)
     os.utime(chunk, ns=(times.st_atime_ns, times.st_mtime_ns))
-    with pytest.raises(tw.FileError, match="has changed since"):  # whole again, but not as it was begun
+    with pytest.raises(tw.FileError, match="has changed since"):  # whole again, but not the original
         zarr_job().run()
     zarr_job().run(restart=True)
     assert_product(np.load(folder / "C.npy"), A, B, "plus_times")
@@ -380,13 +380,13 @@ def test_the_longer_a_product_lay_idle_the_more_is_read(folder, monkeypatch, idl
 
 
 class TestTheCommand:
-    def says(self, capsys, *arguments):
+    def run_command(self, capsys, *arguments):
         code = run([str(a) for a in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     def test_multiply(self, folder, capsys):
-        code, out, _ = self.says(
+        code, out, _ = self.run_command(
             capsys,
             "multiply",
             folder / "A.npy",
@@ -402,7 +402,7 @@ class TestTheCommand:
         assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
 
     @pytest.mark.parametrize(
-        ("arguments", "words"),
+        ("arguments", "message"),
         [
             (["A.npy", "B.npy", "-o", "C.npy", "--memory", "1kB"], "the least that works is"),
             (["A.npy", "B.npy", "-o", "C.npy", "--memory", "lots"], "no amount of memory"),
@@ -415,15 +415,15 @@ class TestTheCommand:
             (["A.npy", "cube.npy", "-o", "C.npy", "--memory", "1GB"], "3 axes"),
         ],
     )
-    def test_bad_input_gets_one_sentence_and_touches_nothing(self, folder, capsys, monkeypatch, arguments, words):
+    def test_bad_input_gets_one_sentence_and_touches_nothing(self, folder, capsys, monkeypatch, arguments, message):
         monkeypatch.chdir(folder)
         Path("text.npy").write_text("hello")
         Path("short.npy").write_bytes(Path("B.npy").read_bytes()[:5000])
         np.save("cube.npy", np.ones((2, 2, 2)))
         before = left_behind(folder)
-        code, out, err = self.says(capsys, "multiply", *arguments)
+        code, out, err = self.run_command(capsys, "multiply", *arguments)
         assert (code, out) == (2, "")
-        assert words in err
+        assert message in err
         assert len([line for line in err.splitlines() if line.lower().startswith("error")]) == 1
         assert left_behind(folder) == before
 

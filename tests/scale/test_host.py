@@ -84,7 +84,7 @@ def test_memmaps_stream(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "error", "words"),
+    ("how", "error", "message"),
     [
         ({"memory": 100}, tw.OutOfMemoryError, "the least that works is"),
         ({"memory": "plenty"}, tw.UsageError, "no amount of memory"),
@@ -94,8 +94,8 @@ def test_memmaps_stream(tmp_path):
         ({"memory": "1MB", "out": np.empty((3, 3))}, tw.ShapeError, "out is 3×3"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(how, error, words):
-    with pytest.raises(error, match=words) as caught:
+def test_invalid_arguments_raise_one_sentence(how, error, message):
+    with pytest.raises(error, match=message) as caught:
         tw.matmul(np.ones((400, 300)), np.ones((300, 200)), **how)
     assert "\n" not in str(caught.value)
 

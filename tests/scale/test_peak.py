@@ -56,10 +56,10 @@ def one(folder, chance):
     make = np.random.default_rng(chance.randrange(10**9))
     most = 1 if dtype == "float16" else 9  # sums of 4,000 products stay below 65,504
     A, B = ((make.random(shape) * most).astype(dtype) for shape in ((m, k), (k, n)))
-    words = [store(folder, "A", A, chance), store(folder, "B", B, chance)]
-    out = chance.choice(["C.npy", "C.zarr"]) if any(w.endswith("zarr") for w in words) else "C.npy"
+    arguments = [store(folder, "A", A, chance), store(folder, "B", B, chance)]
+    out = chance.choice(["C.npy", "C.zarr"]) if any(w.endswith("zarr") for w in arguments) else "C.npy"
     memory = int(10 ** chance.uniform(np.log10(150e6), 9))
-    command = ["multiply", *words, "-o", out, "--memory", str(memory), "--device", "cpu", "--semiring", semiring]
+    command = ["multiply", *arguments, "-o", out, "--memory", str(memory), "--device", "cpu", "--semiring", semiring]
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, *command, "--check"],
         cwd=folder,
@@ -67,7 +67,7 @@ def one(folder, chance):
         capture_output=True,
         text=True,
     )
-    what = f"{m}x{k}x{n} {dtype} {semiring} {words} -> {out} within {memory / 1e6:.0f} MB"
+    what = f"{m}x{k}x{n} {dtype} {semiring} {arguments} -> {out} within {memory / 1e6:.0f} MB"
     if "the least that works is" in ran.stderr:
         return 0, memory, f"{what}: refused,{ran.stderr.split('the least that works is')[1].rstrip()}"
     assert ran.returncode == 0, (what, ran.stderr)
@@ -87,7 +87,7 @@ def peaks(folder, count):
         refused += peak == 0
         if peak > budget:
             over.append((peak, what))
-    print(f"{refused} of {count} were refused, and told the least that works")
+    print(f"{refused} of {count} were refused with the least budget that works")
     assert not over
 
 
@@ -102,10 +102,10 @@ def test_zarr_within_140_mb(tmp_path):
     for name, shape, chunks in (("A", (1100, 700), (360, 360)), ("B", (700, 1300), (700, 720))):
         made = zarr.create_array(str(tmp_path / f"{name}.zarr"), shape=shape, dtype="float64", chunks=chunks)
         made[:] = make.random(shape)
-    words = ["multiply", "A.zarr", "B.zarr", "-o", "C.zarr", "--memory", "140MB", "--device", "cpu", "--check"]
+    arguments = ["multiply", "A.zarr", "B.zarr", "-o", "C.zarr", "--memory", "140MB", "--device", "cpu", "--check"]
     cold = ENVIRONMENT | {"TILEWISE_CACHE_DIR": str(tmp_path / "cache")}
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, env=cold, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, *arguments], cwd=tmp_path, env=cold, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     peak = int(ran.stderr.split("peak")[1].split()[0])
@@ -123,9 +123,9 @@ def test_60_random_products_stay_within_their_budgets(tmp_path):
 
 
 def seconds_within(folder, memory):
-    words = ["multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", str(memory), "--device", "cpu", "--json"]
+    arguments = ["multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", str(memory), "--device", "cpu", "--json"]
     ran = subprocess.run(
-        [sys.executable, "-m", "tilewise", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
+        [sys.executable, "-m", "tilewise", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)["seconds"]

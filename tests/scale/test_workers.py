@@ -47,7 +47,7 @@ def test_every_cell_is_somebodys(m, k, n, count):
         assert spread.predicted >= spread.floor * 0.999
 
 
-def test_a_memory_too_small_says_what_works():
+def test_an_error_for_too_small_a_memory_names_the_least():
     problem = problem_of_shape(65536, 65536, 65536)
     with pytest.raises(tw.OutOfMemoryError, match="need at least"):
         plan_workers(problem, Workers(4, 1e12, 1e10, memory=10**6))

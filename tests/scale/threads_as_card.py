@@ -1,4 +1,4 @@
-"""A card made of threads: every stream is one, events are real, and nothing happens before its turn.
+"""A card simulated by threads: a thread per stream, real events, operations in queue order.
 
 What it is for: streaming must order its copies, products and rounding by events. Here work that was not ordered is done
 at the wrong time, and the product is wrong.

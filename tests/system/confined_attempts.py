@@ -50,10 +50,10 @@ def call(name: str, *arguments: int | bytes | None) -> None:
 
 def attempts(folder: Path, parent: int, terminal: int, connection: int) -> dict[str, Callable[[], None]]:
     secret, new = str(folder / "secret").encode(), str(folder / "new").encode()
-    word = ctypes.create_string_buffer(64)
+    buffer = ctypes.create_string_buffer(64)
     page = ctypes.addressof(ctypes.c_char.from_buffer(PAGES))
     address = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 80) + bytes([127, 0, 0, 1]) + bytes(8)
-    vector = ctypes.addressof(held := (ctypes.c_size_t * 2)(ctypes.addressof(word), 8))
+    vector = ctypes.addressof(held := (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 8))
     KEPT.append(held)
     program = (ctypes.c_char_p * 2)(b"/bin/sh", None)
     return {
@@ -62,13 +62,13 @@ def attempts(folder: Path, parent: int, terminal: int, connection: int) -> dict[
         "read by openat2": lambda: call("openat2", HERE, secret, bytes(24), 24),
         "read by open": lambda: os.close(os.open(secret, os.O_RDONLY)),
         "list a folder": lambda: print(os.listdir(folder)),
-        "read a link": lambda: call("readlinkat", HERE, b"/proc/self/exe", ctypes.addressof(word), 64),
-        "stat a file": lambda: call("newfstatat", HERE, secret, ctypes.addressof(word), 0),
+        "read a link": lambda: call("readlinkat", HERE, b"/proc/self/exe", ctypes.addressof(buffer), 64),
+        "stat a file": lambda: call("newfstatat", HERE, secret, ctypes.addressof(buffer), 0),
         "statx a file": lambda: call("statx", HERE, secret, 0, 0xFFF, page),
         "open by handle": lambda: call("open_by_handle_at", HERE, bytes(16), 0),
         "watch a folder": lambda: call("inotify_init1", 0),
         "read the parent": lambda: call("process_vm_readv", parent, vector, 1, vector, 1, 0),
-        "where it is": lambda: call("getcwd", ctypes.addressof(word), 64),
+        "where it is": lambda: call("getcwd", ctypes.addressof(buffer), 64),
         # write
         "write by openat": lambda: call("openat", HERE, secret, os.O_WRONLY | os.O_TRUNC, 0),
         "create": lambda: call("openat", HERE, new, os.O_WRONLY | os.O_CREAT, 0o600),
@@ -91,7 +91,7 @@ def attempts(folder: Path, parent: int, terminal: int, connection: int) -> dict[
         # connect
         "socket": lambda: call("socket", socket.AF_INET, socket.SOCK_STREAM, 0),
         "socket, unix": lambda: call("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0),
-        "socketpair": lambda: call("socketpair", socket.AF_UNIX, socket.SOCK_STREAM, 0, ctypes.addressof(word)),
+        "socketpair": lambda: call("socketpair", socket.AF_UNIX, socket.SOCK_STREAM, 0, ctypes.addressof(buffer)),
         "connect": lambda: call("connect", connection, address, len(address)),
         "bind": lambda: call("bind", connection, address, len(address)),
         "sendto": lambda: call("sendto", connection, b"x", 1, 0, address, len(address)),

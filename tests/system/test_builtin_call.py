@@ -1,4 +1,4 @@
-"""Machine code called as a builtin: words and objects arrive, answers come back, mistakes are errors, ctypes agrees."""
+"""Machine code called as a builtin: integers and objects are passed, results returned, errors raised; ctypes agrees."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilewise.system.builtin_call import builtin, native_calls
 
 
 @pytest.fixture(params=["native", "ctypes"])
-def way(request, monkeypatch):
-    """Both ways, the second by the variable that asks for it."""
+def call_by(request, monkeypatch):
+    """The native builtin, and ctypes by TILEWISE_NATIVE_LAUNCH=0."""
     if request.param == "ctypes":
         monkeypatch.setenv("TILEWISE_NATIVE_LAUNCH", "0")
     elif not native_calls():
-        pytest.skip("ctypes was asked for")
+        pytest.skip("TILEWISE_NATIVE_LAUNCH=0 is set")
     return request.param
 
 
@@ -25,53 +25,53 @@ def _address(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def test_words_arrive_in_order_and_a_word_comes_back(way):
+def test_integers_are_passed_in_order_and_one_is_returned(call_by):
     @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    def weighed(*words):
-        return sum((number + 1) * word for number, word in enumerate(words))
+    def weighed(*numbers):
+        return sum((index + 1) * number for index, number in enumerate(numbers))
 
     called = builtin(_address(weighed), "w" * 6)
     assert called(1, 10, 100, 1000, 10**4, 10**5) == 654321
     assert called(-1, 0, 0, 0, 0, 0) == -1
 
 
-def test_addresses_beyond_half_of_all_words_arrive(way):
+def test_addresses_above_2_to_the_63_are_passed(call_by):
     @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64)
-    def high(word):
-        return word >> 60
+    def high(number):
+        return number >> 60
 
     assert builtin(_address(high), "w")(0xF000_0000_0000_0000) == 15
 
 
-def test_objects_arrive_as_themselves(way):
+def test_objects_arrive_as_themselves(call_by):
     thing = ["itself"]
 
     @ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-    def same(word, at):
-        return word + (at == id(thing))
+    def same(number, at):
+        return number + (at == id(thing))
 
     called = builtin(_address(same), "wo", keeps_gil=True)
     assert called(4, thing) == 5
     assert called(4, ["another"]) == 4
 
 
-def test_what_answers_nothing_is_called_all_the_same(way):
+def test_what_answers_nothing_is_called_all_the_same(call_by):
     seen = []
 
     @ctypes.CFUNCTYPE(None, ctypes.c_int64)
-    def note(word):
-        seen.append(word)
+    def note(number):
+        seen.append(number)
 
     assert not builtin(_address(note), "w", answers=False)(7)
     assert seen == [7]
 
 
-def test_other_threads_go_on_while_it_runs(way):
+def test_other_threads_go_on_while_it_runs(call_by):
     went = threading.Event()
 
     @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
-    def waits(word):  # ctypes takes the GIL for the callback: it must have been given up before
-        return word if went.wait(20) else -1
+    def waits(number):  # ctypes takes the GIL for the callback: it must have been given up before
+        return number if went.wait(20) else -1
 
     called = builtin(_address(waits), "w")
     other = threading.Thread(target=went.set)
@@ -80,7 +80,7 @@ def test_other_threads_go_on_while_it_runs(way):
     other.join()
 
 
-@pytest.mark.skipif(not native_calls(), reason="only the native way checks by itself")
+@pytest.mark.skipif(not native_calls(), reason="only the native builtin checks its arguments")
 @pytest.mark.parametrize("given", [(), (1,), (1, 2, 3), ("one", 2), (1.5, 2)])
 def test_wrong_arguments_are_type_errors(given):
     @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

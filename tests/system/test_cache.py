@@ -55,7 +55,7 @@ def test_the_entries_unused_for_longest_go_first(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_costs_a_rebuild_not_an_error(tmp_path):
-    (tmp_path / "x").write_text("a file is in the way")
+    (tmp_path / "x").write_text("a file, not a folder")
     cache = DiskCache("x", tmp_path)
     assert cache.get_or_build(("a",), lambda: b"made") == b"made"
 
@@ -110,12 +110,12 @@ def test_an_entry_of_another_user_is_not_loaded(tmp_path, monkeypatch):
     cache = DiskCache("x", tmp_path / "c")
     cache.get_or_build(("a",), lambda: b"planted")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 12345)
-    if os.getuid() != 0:  # what is root's is everybody's to trust
+    if os.getuid() != 0:  # files of root are trusted
         assert cache.get_or_build(("a",), lambda: b"own") == b"own"
 
 
 @posix
-def test_what_is_no_file_is_left_alone_and_nobody_waits(tmp_path, monkeypatch):
+def test_entries_that_are_no_files_are_ignored_without_blocking(tmp_path, monkeypatch):
     cache = DiskCache("x", tmp_path / "c", limit=10)
     cache.get_or_build(("z",), lambda: b"")
     names = ["fifo", "socket", "link", "folder"]
@@ -142,7 +142,7 @@ def test_an_entry_under_another_name_is_not_believed(tmp_path):
 
 
 @posix
-def test_a_shared_folder_that_was_asked_for_is_refused(tmp_path, monkeypatch):
+def test_a_shared_folder_in_the_variable_is_refused(tmp_path, monkeypatch):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -164,7 +164,7 @@ def test_a_bad_limit_is_one_sentence(monkeypatch, value):
         DiskCache("x")
 
 
-def test_a_user_nobody_knows_without_a_home_has_a_folder(tmp_path, monkeypatch):
+def test_an_unknown_user_without_a_home_has_a_folder(tmp_path, monkeypatch):
     def unknown():
         raise RuntimeError("Could not determine home directory.")
 

@@ -37,7 +37,7 @@ class Msvcrt(types.ModuleType):
 
 
 class FakeWindows(WindowsFiles):
-    """Windows' way, with the calls it lacks taken away, and files it would not remove or replace while open."""
+    """Windows' calls: without those it lacks, and open files cannot be removed or replaced."""
 
     def __init__(self):
         super().__init__()
@@ -129,7 +129,7 @@ def test_links_fifos_and_devices_are_not_opened(tmp_path):
     assert (tmp_path / "real").read_bytes() == b"precious"
 
 
-def test_a_product_of_files_the_windows_way(tmp_path, windows, monkeypatch):
+def test_a_product_of_files_with_windows_calls(tmp_path, windows, monkeypatch):
     monkeypatch.setattr(product_files, "resident", lambda *_: (0, 0))
     monkeypatch.setattr(product_files, "SPARE", 0)
     monkeypatch.setattr(product_files, "LEAST_TILE", (1, 1, 1))

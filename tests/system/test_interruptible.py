@@ -27,7 +27,7 @@ def interrupt():
 
 
 class Compiling:
-    """A compiler that goes on only when it is told to; Ctrl-C comes as soon as it has begun."""
+    """A compiler that continues only on a signal; Ctrl-C is sent as soon as it has started."""
 
     def __init__(self, work):
         self.work, self.count, self.ended = work, 0, False

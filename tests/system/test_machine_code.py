@@ -91,7 +91,7 @@ def shared(row: Row, given: Row) -> float:
 
 
 def test_a_division_by_nothing_ends_no_process():
-    """On x86 it would be a signal: whoever plans an empty product is not to find out so."""
+    """On x86 an integer division by 0 is a signal: planning an empty product must not raise it."""
     native = in_machine_code(shared)
     assert native.least(Rows([(0.0,)]), (7.0,), 7) == (0, 7.0)
     assert native.least(Rows([(2.0,), (-2.0,)]), (7.0,), 7) == (1, shared((-2.0,), (7.0,)))
@@ -113,6 +113,6 @@ def test_formulas_become_machine_code_behind_a_call(monkeypatch):
         machine_code.behind()
     (thread,) = machine_code._threads
     thread.join()
-    assert not thread.daemon, "a compiler whose process is taken down under it may crash"
+    assert not thread.daemon, "a compiler may crash if the process exits while it runs"
     assert formula.least(table, (3.0,), 1) == (1, 4.0)
     assert formula._native is not None or not native_calls()

@@ -57,7 +57,9 @@ def test_no_limit_is_none(tmp_path, cgroup):
 def test_the_sentence_has_both_numbers(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda root=None: (100 * 2**20, "the container's limit, memory.max"))
     memory.check_room(10**7, "W.npy")
-    with pytest.raises(TooLargeError, match=r"W.npy needs 90 MB of memory, and 71\.3 MB are available \(the container's"):
+    with pytest.raises(
+        TooLargeError, match=r"W.npy needs 90 MB of memory, and 71\.3 MB are available \(the container's"
+    ):
         memory.check_room(9 * 10**7, "W.npy")
 
 
@@ -97,6 +99,6 @@ def test_pages_of_libraries_return_to_the_system_and_come_back():
     assert ran.returncode == 0, ran.stderr
 
 
-def test_pages_stay_where_no_system_says_which_were_written(monkeypatch):
+def test_pages_stay_where_the_system_does_not_report_written_ones(monkeypatch):
     monkeypatch.setattr(memory, "_libc", lambda: None)
     assert not memory.give_back_code()

@@ -63,10 +63,10 @@ def test_where_there_are_no_locks_the_file_is_the_lock(tmp_path, no_locks):
     first.remove()
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    said = {"pid": gone.pid, "host": platform.node(), "since": time.time()}
-    (tmp_path / "lock").write_text(json.dumps(said))
+    owner = {"pid": gone.pid, "host": platform.node(), "since": time.time()}
+    (tmp_path / "lock").write_text(json.dumps(owner))
     Lock(tmp_path / "lock", "C.npy").take()  # its process is gone
-    for other in ({**said, "host": "elsewhere"}, {"pid": "?"}, []):
+    for other in ({**owner, "host": "elsewhere"}, {"pid": "?"}, []):
         (tmp_path / "lock").write_text(json.dumps(other))
         with pytest.raises(BusyError):
             Lock(tmp_path / "lock", "C.npy").take()
@@ -91,8 +91,8 @@ while time.monotonic() < end:
 
 def test_never_two_at_once_though_lock_files_come_and_go(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
-    words = [sys.executable, "-c", RACE, str(tmp_path / "C.bin"), str(tmp_path / "log")]
-    racers = [subprocess.Popen(words, env=environment) for _ in range(3)]
+    arguments = [sys.executable, "-c", RACE, str(tmp_path / "C.bin"), str(tmp_path / "log")]
+    racers = [subprocess.Popen(arguments, env=environment) for _ in range(3)]
     assert [racer.wait(180) for racer in racers] == [0] * 3
     log = (tmp_path / "log").read_bytes()
     assert len(log) > 20
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_refused_and_stays(tmp_path):
     (tmp_path / "folder.zarr" / "thesis").write_text("precious")
     os.symlink("/dev/null", tmp_path / "null.npy")
     os.symlink("loop.npy", tmp_path / "loop.npy")
-    for name, words in (
+    for name, message in (
         ("fifo.npy", "is a FIFO, which is not replaced"),
         ("folder.npy", "is a folder"),
         ("null.npy", "is a device"),
@@ -119,7 +119,7 @@ def test_what_is_no_file_is_refused_and_stays(tmp_path):
         ("C", r"must end in \.npy or \.zarr"),
         ("none/C.npy", "the folder .*none does not exist"),
     ):
-        with pytest.raises(FileError, match=words):
+        with pytest.raises(FileError, match=message):
             Output(tmp_path / name, (".npy", ".zarr")).open()
     assert (tmp_path / "folder.zarr" / "thesis").read_text() == "precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == [
@@ -139,11 +139,11 @@ def test_planted_links_are_not_followed(tmp_path):
     for name in ("part.npy", "journal"):
         os.symlink("../thesis", place / name)
     np.save(tmp_path / "A.npy", np.eye(3))
-    words = ["multiply", str(tmp_path / "A.npy"), str(tmp_path / "A.npy"), "-o", str(tmp_path / "C.npy")]
+    arguments = ["multiply", str(tmp_path / "A.npy"), str(tmp_path / "A.npy"), "-o", str(tmp_path / "C.npy")]
     for more in ([], ["--memory", "2GB"], ["--memory", "2GB", "--restart"]):
-        run([*words, *more])
+        run([*arguments, *more])
     os.symlink("../thesis", place / "lock") if place.is_dir() else None
-    run(words)
+    run(arguments)
     assert (tmp_path / "thesis").read_text() == "precious"
 
 
@@ -210,7 +210,7 @@ def test_every_rename_comes_after_a_sync_and_before_one(tmp_path, monkeypatch):
         assert recorded.did[i + 1] == ("folder", tmp_path.name)
 
 
-def test_zarr_chunks_are_synced_by_name_and_a_failing_disk_is_told_of(tmp_path, monkeypatch):
+def test_zarr_chunks_are_synced_by_name_and_a_failing_disk_raises(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
     from tilewise.algebra.dtypes import DTYPES
     from tilewise.scale.targets import ZarrTarget
@@ -234,9 +234,9 @@ def test_zarr_chunks_are_synced_by_name_and_a_failing_disk_is_told_of(tmp_path, 
     assert zarr
 
 
-def start(folder, *words):
+def start(folder, *arguments):
     environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
-    command = [sys.executable, "-m", "tilewise", *map(str, words)]
+    command = [sys.executable, "-m", "tilewise", *map(str, arguments)]
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -268,8 +268,8 @@ def test_every_command_leaves_another_run_s_output_alone(tmp_path, capsys, monke
         first.send_signal(signal.SIGSTOP)
         about = {p.name: (p.stat().st_ino, p.stat().st_size) for p in place.iterdir()}
         monkeypatch.chdir(tmp_path)
-        for command, words in COMMANDS.items():
-            assert run(words) == 2, command
+        for command, arguments in COMMANDS.items():
+            assert run(arguments) == 2, command
             assert re.search(rf"C.npy is being made by process {first.pid}, since 2", capsys.readouterr().err)
             assert {p.name: (p.stat().st_ino, p.stat().st_size) for p in place.iterdir()} == about
         first.send_signal(signal.SIGCONT)

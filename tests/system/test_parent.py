@@ -44,10 +44,10 @@ ASSIGNMENT = 'title = "t"\n[points]\nproduct = 1\nprogram = 1\n'
 
 
 class Command:
-    """A command in a session of its own, and every process that came of it, whoever is its parent now."""
+    """A command in a new session, and all its descendants, whatever their present parent."""
 
-    def __init__(self, folder: Path, *words: str, terminal: bool = False, code: str = "") -> None:
-        self.mark, self.file = uuid.uuid4().hex, words[1]
+    def __init__(self, folder: Path, *arguments: str, terminal: bool = False, code: str = "") -> None:
+        self.mark, self.file = uuid.uuid4().hex, arguments[1]
         source = str(Path(tilewise.__file__).parents[1])
         environment = {**os.environ, MARK: self.mark, "PYTHONPATH": source}
         where = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -56,7 +56,11 @@ class Command:
             self.terminal, theirs = pty.openpty()
             where = dict.fromkeys(where, theirs)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code or RUN, *words], cwd=folder, env=environment, start_new_session=True, **where
+            [sys.executable, "-c", code or RUN, *arguments],
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            **where,
         )
         if terminal:
             os.close(theirs)
@@ -106,7 +110,7 @@ from tilewise.__main__ import main
 main()
 """
 
-COMMANDS = {  # words, and how many processes run the file at the same time
+COMMANDS = {  # arguments, and how many processes run the file at the same time
     "run": (["run", "endless.cu", "--limit-time", "60"], 2),
     "check": (["check", "endless.cu", "--limit", "seconds=60"], 3),
     "trace": (["trace", "kernel.cu", "--shape", "4x4x4", "--limit", "seconds=60", "--limit", "steps=100000000"], 2),
@@ -130,8 +134,8 @@ def folder(tmp_path):
     [(name, "SIGKILL") for name in COMMANDS] + [(name, by) for name in ("live", "run") for by in ("SIGTERM", "SIGHUP")],
 )
 def test_nothing_is_left_of_a_command_whose_first_process_is_ended(folder, name, by):
-    words, processes = COMMANDS[name]
-    command = Command(folder, *words)
+    arguments, processes = COMMANDS[name]
+    command = Command(folder, *arguments)
     try:
         command.wait(processes)
         if name in ("live", "watch"):
@@ -145,8 +149,8 @@ def test_nothing_is_left_of_a_command_whose_first_process_is_ended(folder, name,
 
 @pytest.mark.parametrize("name", ["live", "check"])
 def test_nothing_is_left_of_a_command_whose_terminal_is_closed(folder, name):
-    words, processes = COMMANDS[name]
-    command = Command(folder, *words, terminal=True)
+    arguments, processes = COMMANDS[name]
+    command = Command(folder, *arguments, terminal=True)
     try:
         command.wait(processes)
         os.close(command.terminal)

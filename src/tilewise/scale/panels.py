@@ -5,7 +5,7 @@ Each operand has two buffers; the thread is one phase ahead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ def read_ahead(
     N: MatrixSource,
     done: frozenset[int] = frozenset(),
     begun: tuple[int, int] | None = None,
-) -> Iterator[tuple[Phase, Array, Array]]:
+) -> Generator[tuple[Phase, Array, Array], None, None]:
     """Each phase with its two panels, valid until the next step of the loop. Close the generator to end its thread."""
     of_m = _Buffers(M, schedule.rows * schedule.depth)
     of_n = _Buffers(N, schedule.depth * schedule.cols)

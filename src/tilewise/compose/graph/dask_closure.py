@@ -15,7 +15,7 @@ from tilewise.compose.graph.blocks import close_block
 from tilewise.compose.graph.laws import nodes_of, one_of
 from tilewise.compose.graph.rounds import algebra_for
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.scale.dask_product import Declared
+from tilewise.scale.dask_product import DeclaredBlock
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,7 +49,7 @@ def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
         return (f"{name}-step", *at)
 
     for i, j in np.ndindex(count, count):
-        declared = Declared(f"block ({i}, {j}) of W", (sizes[i], sizes[j]), W.dtype)
+        declared = DeclaredBlock(f"block ({i}, {j}) of W", (sizes[i], sizes[j]), W.dtype)
         D[i, j] = put((0, i, j), work.begin, (W.name, i, j), declared, i == j)
     for k in range(count):
         D[k, k] = put((k + 1, k, k), work.close, D[k, k], starts[k])
@@ -73,7 +73,7 @@ class _Blocks:
     def __init__(self, algebra: Algebra) -> None:
         self.algebra, self.one = algebra, one_of(algebra)
 
-    def begin(self, W: Any, declared: Declared, diagonal: bool) -> Array:
+    def begin(self, W: Any, declared: DeclaredBlock, diagonal: bool) -> Array:
         """NaN is no edge, and staying where one is costs the one of mul."""
         dtype = self.algebra.partial.numpy
         D = declared.check(W).astype(dtype)
