@@ -148,10 +148,10 @@ def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
     pages = pinning.Pages(ThreadQueues(), 4096, 10**6, chunk=16384)
     seen = np.zeros(count * width, np.uint8)
     first += pages.low
-    for line, byte, wide, lines in pages.runs(first, pitch, width, count):
-        start = first + line * pitch + byte - pages.low
-        assert start // 16384 == (start + (lines - 1) * pitch + wide - 1) // 16384
-        for i in range(line, line + lines):
+    for row, byte, wide, rows in pages.runs(first, pitch, width, count):
+        start = first + row * pitch + byte - pages.low
+        assert start // 16384 == (start + (rows - 1) * pitch + wide - 1) // 16384
+        for i in range(row, row + rows):
             seen[i * width + byte : i * width + byte + wide] += 1
     assert (seen == 1).all()
 
@@ -164,10 +164,10 @@ def test_stretches_are_pinned_or_not(first, pitch, width, count):
     pages = pinning.Pages(queues, 4096, 4096 + 90_000, 0.5, chunk=4096)
     pages.pin()
     first, end = first + pages.low, 0
-    for pinned, line, lines in pages.stretches(first, pitch, width, count):
-        assert line == end
-        end += lines
-        for i in range(line, line + lines):
+    for pinned, row, rows in pages.stretches(first, pitch, width, count):
+        assert row == end
+        end += rows
+        for i in range(row, row + rows):
             low = first + i * pitch
             assert pinned == all(any(a <= at < b for a, b in queues.pages) for at in range(low, low + width))
     assert end == count

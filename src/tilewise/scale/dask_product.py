@@ -47,8 +47,8 @@ def dask_matmul(M: Any, N: Any, semiring: str | Semiring, device: str = "auto", 
     ring = find_semiring(semiring)
     M, N = _operands(M, N, da)
     m, k, n = M.shape[0], M.shape[1], N.shape[1]
-    kinds = {"dtype": dtype_of(M.dtype), "dtype_n": dtype_of(N.dtype)}
-    problem = problem_of_shape(m, k, n, semiring=ring, precision=precision, unrounded=True, **kinds)
+    of_m, of_n = dtype_of(M.dtype), dtype_of(N.dtype)
+    problem = problem_of_shape(m, k, n, of_m, ring, dtype_n=of_n, precision=precision, unrounded=True)
     result = ring.over(problem.dtype).result.numpy
     name = f"tilewise-{tokenize(M, N, ring, device, precision)}"
     sides = BlockedOperand(M, "M", transposed=False), BlockedOperand(N, "N", transposed=True)
