@@ -8,14 +8,14 @@ import pytest
 import tilewise as tw
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.options import Options
-from tilewise.dispatch.bind import understand
+from tilewise.dispatch.bind import bind
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
 
 
 def problem_of(M, N, out=None):
-    return understand(M, N, Options(out=out)).problem
+    return bind(M, N, Options(out=out)).problem
 
 
 @pytest.mark.parametrize(

@@ -43,14 +43,8 @@ if TYPE_CHECKING:
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
     from tilewise.backends.cpu.runtime.pool import get_num_threads, set_num_threads
-    from tilewise.compose.contraction.chain import chain, matvec, power
-    from tilewise.compose.contraction.einsum import einsum
-    from tilewise.compose.graph.closure import closure
     from tilewise.compose.graph.paths import path
-    from tilewise.compose.groups.block_sparse import block_sparse_matmul
-    from tilewise.compose.groups.many import matmul_many
-    from tilewise.compose.groups.product import grouped_matmul, grouped_plan
-    from tilewise.compose.groups.rows import scatter_rows
+    from tilewise.compose.groups.product import grouped_plan
     from tilewise.core.plan import Plan
     from tilewise.core.problem import Problem
     from tilewise.errors import (
@@ -67,6 +61,12 @@ if TYPE_CHECKING:
         TilewiseError,
         UsageError,
     )
+    from tilewise.functions.block_sparse import block_sparse_matmul
+    from tilewise.functions.closure import closure
+    from tilewise.functions.contraction.chain import chain, matvec, power
+    from tilewise.functions.contraction.einsum import einsum
+    from tilewise.functions.groups import grouped_matmul, scatter_rows
+    from tilewise.functions.many import matmul_many
     from tilewise.planning.precompile import warm
     from tilewise.teaching.page import explore
     from tilewise.teaching.page.views import Trace, trace
@@ -135,42 +135,31 @@ __all__ = [
     "where",
 ]
 
-_HOME = {
-    "matmul": "api",
-    "plan": "api",
-    "closure": "compose.graph.closure",
-    "path": "compose.graph.paths",
-    "block_sparse_matmul": "compose.groups.block_sparse",
-    "grouped_matmul": "compose.groups.product",
-    "grouped_plan": "compose.groups.product",
-    "matmul_many": "compose.groups.many",
-    "scatter_rows": "compose.groups.rows",
-    "chain": "compose.contraction.chain",
-    "einsum": "compose.contraction.einsum",
-    "matvec": "compose.contraction.chain",
-    "power": "compose.contraction.chain",
-    "get_num_threads": "backends.cpu.runtime.pool",
-    "set_num_threads": "backends.cpu.runtime.pool",
-    "DeviceArray": "arrays.device_array",
-    "to_device": "arrays.device_array",
-    "Semiring": "algebra.semiring",
-    "ActivationName": "algebra.names",
-    "DTypeName": "algebra.names",
-    "SemiringName": "algebra.names",
-    "modular": "algebra.modular",
-    "dual": "algebra.structured_builtin",
-    "k_best": "algebra.structured_builtin",
-    "max_arg": "algebra.structured_builtin",
-    "min_count": "algebra.structured_builtin",
-    "semirings": "algebra.builtin",
-    "Plan": "core.plan",
-    "explore": "teaching.page",
-    "Problem": "core.problem",
-    "Trace": "teaching.page.views",
-    "check": "teaching.trace",
-    "trace": "teaching.page.views",
-    "warm": "planning.precompile",
+_NAMES = {  # by the module that has them; errors and functions of expressions are found by their kind
+    "api": "matmul plan",
+    "functions.closure": "closure",
+    "functions.groups": "grouped_matmul scatter_rows",
+    "functions.block_sparse": "block_sparse_matmul",
+    "functions.many": "matmul_many",
+    "functions.contraction.chain": "chain matvec power",
+    "functions.contraction.einsum": "einsum",
+    "compose.graph.paths": "path",
+    "compose.groups.product": "grouped_plan",
+    "backends.cpu.runtime.pool": "get_num_threads set_num_threads",
+    "arrays.device_array": "DeviceArray to_device",
+    "algebra.semiring": "Semiring",
+    "algebra.names": "ActivationName DTypeName SemiringName",
+    "algebra.modular": "modular",
+    "algebra.structured_builtin": "dual k_best max_arg min_count",
+    "algebra.builtin": "semirings",
+    "core.plan": "Plan",
+    "core.problem": "Problem",
+    "teaching.page": "explore",
+    "teaching.page.views": "Trace trace",
+    "teaching.trace": "check",
+    "planning.precompile": "warm",
 }
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -178,7 +167,7 @@ def __getattr__(name: str) -> Any:
 
     if name == "cache":  # tw.cache.clear(), tw.cache.cache_folder()
         return importlib.import_module("tilewise.system.cache")
-    if name in ("jax", "torch"):  # tw.torch.Linear and kin; the framework is imported by whoever asks for them
+    if name in ("jax", "torch"):  # tw.torch.Linear and others: importing them imports the framework
         try:
             return importlib.import_module(f"tilewise.{name}")
         except ModuleNotFoundError as error:

@@ -1,11 +1,10 @@
-"""To do it: understand → prepared(signature) → run(addresses): the one straight line from a call to a kernel."""
+"""`matmul` and `plan`: signature → prepared call → addresses → launches; the first time bind → plan → recipe → run."""
 
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -13,28 +12,21 @@ import numpy as np
 from tilewise.algebra.names import ActivationName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
-from tilewise.arrays import HostArray
-from tilewise.core.machine import Times
-from tilewise.core.options import GRADIENT_BYTE, Key, Keywords, KeywordsButArg, Options
+from tilewise.arrays import HostArray, torch_library
+from tilewise.core.options import Key, Keywords, KeywordsButArg, Options
 from tilewise.core.plan import Plan
-from tilewise.dispatch.bind import understand
-from tilewise.dispatch.execute import execute, machine_of, run
-from tilewise.dispatch.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
-from tilewise.dispatch.route import above, road_of
+from tilewise.dispatch.bind import bind
+from tilewise.dispatch.execute import machine_of
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, signature_for, tick
+from tilewise.dispatch.product import first_call
+from tilewise.dispatch.route import ROUTES, Matmul, Route
 from tilewise.planning.choose import make_plan
 from tilewise.system.imported import imported
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-LOG = logging.getLogger("tilewise")
 NDARRAY = np.ndarray
-
-
-def compiling() -> bool:
-    """Whether torch.compile traces this call; `tw.torch` puts torch's own question here, which is quicker."""
-    torch = imported("torch")
-    return torch is not None and torch.compiler.is_compiling()
 
 
 @overload
@@ -97,11 +89,13 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
     (array([[7.]]), array([[1]]))
     """
-    if M.__class__ is not NDARRAY and compiling():  # first: every step traced is a guard later
-        product = above("torch").traced_matmul(M, N, keywords)
+    if M.__class__ is not NDARRAY and torch_library.compiling():  # first: every step traced is a guard later
+        from tilewise.interop.torch.operator import traced_matmul
+
+        product = traced_matmul(M, N, keywords)
         if product is not None:
             return product
-        sign = None  # machine code is nothing that a compiler traces
+        sign = None  # torch.compile does not trace machine code
     else:
         sign = SIGNATURES.get(M.__class__) or signature_for(M)
     key = sign(M, N, keywords) if sign is not None else None
@@ -112,77 +106,15 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
             product = prepared(M, N, keywords)
             if product is not None:
                 return product
-    elif M.__class__ is list or N.__class__ is list:
-        arrays = from_lists(M, N, keywords.get("semiring"))
-        if arrays is not None:
-            return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
-    options = Options.of(keywords) if keywords else NOTHING_ASKED
-    signed = isinstance(key, bytes) and M.__class__ is not NDARRAY and not key[GRADIENT_BYTE]
-    road = None if signed else road_of(M, N, options)  # what machine code signs without that mark no road takes
-    return _first_call(M, N, options, key) if road is None else road.product(M, N, options, key, matmul)
+    return first_call(M, N, keywords, key, ALL_ROUTES)
 
 
-NOTHING_ASKED = Options()
 matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [
         *(inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in "MN"),
         *(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default) for f in fields(Options)),
     ]
 )
-
-
-def _first_call(M: Any, N: Any, o: Options, key: Key | None) -> Any:
-    """A call that no prepared one serves: understood, planned, run, and kept under its signature."""
-    call = understand(M, N, o)
-    made = run(call, o)
-    LOG.debug("%r", made.done.plan)
-    if key is not None and made.done.again is not None:
-        keep(key, made.done.again, call.library.name, made.product.array, M, N)
-    delivered = o.out if o.out is not None else call.library.deliver(made.product)
-    return delivered if made.arg is None else (delivered, call.library.deliver(made.arg))
-
-
-@dataclass(frozen=True)
-class Report:
-    """A product with what ran and how long it took."""
-
-    product: np.ndarray[Any, np.dtype[Any]]
-    plan: Plan
-    times: Times
-
-    @property
-    def gflops(self) -> float:
-        """Billions of operations a second, a step counting as two."""
-        return 2 * self.plan.problem.steps / self.times.kernel / 1e9 if self.times.kernel else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "plan": self.plan.to_json(),
-            "seconds": {"copy_in": self.times.copy_in, "kernel": self.times.kernel, "copy_out": self.times.copy_out},
-            "gflops": self.gflops,
-        }
-
-
-def timed_matmul(
-    M: np.ndarray[Any, np.dtype[Any]],
-    N: np.ndarray[Any, np.dtype[Any]],
-    *,
-    semiring: str | Semiring = "plus_times",
-    device: str = "cpu",
-    kernel: str | None = None,
-    tile: int | None = None,
-    precision: str = "high",
-    alpha: float = 1.0,
-    bias: np.ndarray[Any, np.dtype[Any]] | None = None,
-    activation: str | None = None,
-) -> Report:
-    """`matmul` of host arrays, with the clock: what the commands report from."""
-    o = Options(semiring, None, device, kernel, tile, precision, alpha=alpha, bias=bias, activation=activation)
-    call = understand(M, N, o)
-    product = call.library.empty(call.shape.product, call.problem.result, "cpu")
-    done = execute(call, product, kernel, tile)
-    assert product.host is not None
-    return Report(product.host, done.plan, done.times)
 
 
 def plan(
@@ -211,5 +143,58 @@ def plan(
         semiring, None, device, kernel, tile, precision, False, return_arg, nonnegative,
         dtype=dtype, alpha=alpha, bias=bias, activation=activation,
     )  # fmt: skip
-    call = understand(M, N, o)
+    call = bind(M, N, o)
     return make_plan(call.problem, machine_of(call.device, measured=True), kernel, tile)
+
+
+def torch_follows(x: Any, other: Any, out: Any = None, bias: Any = None) -> bool:
+    """Whether torch differentiates, traces, transforms or casts what is computed from these tensors."""
+    torch = imported("torch")
+    return torch is not None and isinstance(x, torch.Tensor) and torch_library.followed(x, other, out, bias)
+
+
+class FollowedByTorch:
+    """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        return o.scales is None and torch_follows(M, N, o.out, o.bias)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.interop.torch.followed import followed_matmul
+
+        return followed_matmul(M, N, o)
+
+
+class TracedByJax:
+    """Tracers of jit, grad and vmap."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        jax = imported("jax")
+        return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.interop.jax import jitted_matmul
+
+        return jitted_matmul(M, N, o)
+
+
+class PromotedByJax:
+    """JAX's arrays of two dtypes: JAX has other rules for their common one than NumPy."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        jax = imported("jax")
+        if jax is None or o.dtype is not None or not isinstance(M, jax.Array):
+            return False
+        from tilewise.arrays.jax_library import alike
+
+        left, right = alike((M, N))
+        return left is not M or right is not N
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.arrays.jax_library import alike
+
+        left, right = alike((M, N))
+        return matmul(left, right, **o.keywords())
+
+
+ALL_ROUTES: tuple[Route, ...] = (*ROUTES, FollowedByTorch(), TracedByJax(), PromotedByJax())

@@ -1,5 +1,5 @@
 """tilewise for JAX programs that are being traced: what `tw.matmul` uses inside jit, vmap and grad. It imports jax."""
 
-from tilewise.interop.jax import matmul, traced_matmul
+from tilewise.interop.jax import matmul
 
-__all__ = ["matmul", "traced_matmul"]
+__all__ = ["matmul"]

@@ -10,14 +10,11 @@ print(done)
 
 from typing import TYPE_CHECKING, Any
 
+import tilewise.interop.torch.grouped  # noqa: F401  registers its operators
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
 from tilewise.interop.torch.closure import closure
-from tilewise.interop.torch.elementwise import elementwise
-from tilewise.interop.torch.followed import followed_matmul
-from tilewise.interop.torch.grouped import grouped_matmul as followed_grouped_matmul
-from tilewise.interop.torch.grouped import scatter_rows as followed_scatter_rows
 from tilewise.interop.torch.linear import Linear, choices, linear
-from tilewise.interop.torch.operator import matmul, traced_matmul
+from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.patch import patch, unpatch
 
 if TYPE_CHECKING:
@@ -29,21 +26,16 @@ __all__ = [
     "accelerate",
     "choices",
     "closure",
-    "elementwise",
-    "followed_grouped_matmul",
-    "followed_matmul",
-    "followed_scatter_rows",
     "linear",
     "linear_cross_entropy",
     "matmul",
     "patch",
-    "traced_matmul",
     "unpatch",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`linear_cross_entropy` on its first use: torch.compile is told to leave it alone, which imports the compiler."""
+    """`linear_cross_entropy` on its first use: torch.compiler.disable, which decorates it, imports the compiler."""
     if name != "linear_cross_entropy":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tilewise.interop.torch.cross_entropy import linear_cross_entropy

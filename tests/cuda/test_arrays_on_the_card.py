@@ -139,7 +139,7 @@ def test_mixed_libraries_and_devices_are_refused():
         tw.matmul(host, card)
     with pytest.raises(tw.DeviceError, match="on cpu"):
         tw.matmul(torch.ones(3, 3, device="cuda"), torch.ones(3, 3))
-    with pytest.raises(tw.DeviceError, match="device='cpu' was asked for"):
+    with pytest.raises(tw.DeviceError, match="device='cpu' was requested"):
         tw.matmul(card, card, device="cpu")
 
 

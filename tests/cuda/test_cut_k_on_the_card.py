@@ -9,7 +9,8 @@ import time
 import pytest
 
 from seeds import next_seed
-from tilewise.api import Options, understand
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_named
 from tilewise.planning.launchers import launcher_of
@@ -58,7 +59,7 @@ def test_random_products_by_random_ways(kind):
         M, _ = among_nan(rng, m, k, dtype, rng.random() < 0.5)
         N, _ = among_nan(rng, k, n, dtype, rng.random() < 0.5)
         P, around = among_nan(rng, m, n, dtype, False)
-        problem = understand(M, N, Options(out=P, precision=precision)).problem
+        problem = bind(M, N, Options(out=P, precision=precision)).problem
         choice = list(ways_of(problem, machine))
         if not choice:
             continue

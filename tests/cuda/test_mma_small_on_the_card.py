@@ -11,7 +11,8 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed
-from tilewise.api import Options, understand
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_small.family import MmaSmall
@@ -58,7 +59,7 @@ def test_random_products_by_random_tiles_and_clusters(kind):
         M, N = matrix(rng, m, k, kind), matrix(rng, k, n, kind)
         around = torch.full((m + 2, n + 3), 7.0, device="cuda", dtype=M.dtype)
         P = around[1 : m + 1, 1 : n + 1]
-        problem = understand(M, N, Options(out=P, precision=precision_of(kind))).problem
+        problem = bind(M, N, Options(out=P, precision=precision_of(kind))).problem
         way = rng.choice(family.configurations(problem, machine))
         clusters.add(way.cluster)
         launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from seeds import next_seed
-from tilewise.api import Options, understand
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.short_k.family import ShortK
 from tilewise.kernels.short_k.model import DEEPEST
@@ -46,7 +47,7 @@ def test_random_products_by_random_ways(kind):
         N = lying(rng, (*stack, k, n), dtype, rng.random() < 0.5)
         around = torch.full((*stack, m + 2, n + rng.choice((3, 8, 16))), 7.0, device="cuda", dtype=dtype)
         P = around[..., 1 : m + 1, rng.randint(0, 3) :][..., :n]
-        problem = understand(M, N, Options(out=P, precision=precision)).problem
+        problem = bind(M, N, Options(out=P, precision=precision)).problem
         way = rng.choice(family.configurations(problem, machine))
         launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
         scratch = torch.full((max(1, launcher.scratch_bytes),), 255, device="cuda", dtype=torch.uint8)

@@ -10,7 +10,8 @@ from itertools import pairwise
 import pytest
 
 from seeds import next_seed
-from tilewise.api import Options, understand
+from tilewise.core.options import Options
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.sliced_k.family import SlicedK
 from tilewise.planning.launchers import launcher_of
@@ -50,7 +51,7 @@ def test_random_products_by_random_ways(kind):
         if rng.random() < 0.5:
             around = torch.full((n + 3, m + 2), 7.0, device="cuda", dtype=M.dtype).T
         P = around[1 : m + 1, 1 : n + 1]
-        problem = understand(M, N, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
+        problem = bind(M, N, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
         way = rng.choice(family.configurations(problem, machine))
         clusters.add(way.cluster)
         launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
@@ -84,7 +85,7 @@ def test_products_in_a_chain_wait_for_each_other(kind, captured):
         steps, M = [], X
         for number, W in enumerate(weights):
             P = buffers[number % 2][: m * W.shape[1]].view(m, W.shape[1])
-            problem = understand(M, W, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
+            problem = bind(M, W, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
             way = rng.choice(family.configurations(problem, machine))
             launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
             steps.append((launcher, M.data_ptr(), W.data_ptr(), P.data_ptr()))

@@ -11,7 +11,7 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from tilewise.core.options import Options
-from tilewise.dispatch.bind import understand
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_half.model import ways
@@ -66,7 +66,7 @@ def test_every_way_of_the_tensor_cores(number):
     rng, machine = random.Random(seed), machine_of("cuda:0")
     for _ in range(8):
         M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float16))
-        problem = understand(M, N, Options(out=P)).problem
+        problem = bind(M, N, Options(out=P)).problem
         plan = family_of("wgmma_half").pinned(problem, machine, rng.choice(ways(problem, machine)))
         launcher = launcher_of(plan, "cuda:0")
         scratch = torch.full((max(1, launcher.scratch_bytes),), 255, dtype=torch.uint8, device="cuda")
@@ -86,7 +86,7 @@ def test_every_way_of_the_stacks_own_kernels(name):
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)
     for _ in range(24):
         M, N, P, memory = drawn(rng, OWN_DTYPES.get(name, (torch.bfloat16, torch.float32)))
-        problem = understand(M, N, Options(out=P)).problem
+        problem = bind(M, N, Options(out=P)).problem
         if family.refusal(problem, machine):
             continue
         plan = family.pinned(problem, machine, rng.choice(list(family.configurations(problem, machine))))

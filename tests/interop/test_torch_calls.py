@@ -14,6 +14,7 @@ from seeds import next_seed
 from tilewise import api
 from tilewise.arrays.torch_exchange import exchange_functions
 from tilewise.dispatch.prepared import PREPARED, signature_for
+from tilewise.dispatch.route import ROUTES
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
 
@@ -152,7 +153,7 @@ def test_the_second_call_with_keywords_is_a_prepared_one(name, monkeypatch):
         (M, N), keywords = drawn(), given()
         again = {key: x.clone() if key == "out" else x for key, x in keywords.items()}
         with monkeypatch.context() as never:
-            never.setattr(api, "_first_call", lambda *_: pytest.fail("it was bound again"))
+            never.setattr(api, "first_call", lambda *_: pytest.fail("the call was bound again"))
             made = all_of(tw.matmul(M, N, **keywords))
         PREPARED.clear()
         for one, two in zip(made, all_of(tw.matmul(M, N, **again)), strict=True):
@@ -196,7 +197,7 @@ def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
     tw.matmul(M, N)
     with torch.no_grad():
         tw.matmul(M, N)
-    monkeypatch.setattr(api, "Options", None)  # nothing is bound
+    monkeypatch.setattr(api, "first_call", None)
     monkeypatch.setattr(torch.Tensor, "detach", None)
     assert tw.matmul(M, N).requires_grad
 
@@ -213,7 +214,7 @@ def test_later_products_with_gradients_are_the_first_over_every_choice(semiring,
 
     PREPARED.clear()
     expected = followed()
-    monkeypatch.setattr(api, "road_of", lambda *_: None)  # no other route
+    monkeypatch.setattr(api, "ALL_ROUTES", ROUTES)  # without the operator that differentiates
     for _ in range(3):
         for ours, theirs in zip(followed(), expected, strict=True):
             torch.testing.assert_close(ours, theirs)
@@ -240,6 +241,7 @@ M = torch.ones(3, 3)
 {}
 assert tw.matmul(M, M).sum() == 27
 from tilewise.dispatch.prepared import SIGNATURES
+from tilewise.dispatch.route import ROUTES
 print(type(SIGNATURES[torch.Tensor](M, M, {{}})).__name__)
 """
 

@@ -73,7 +73,7 @@ def test_groups_on_the_host_are_prepared_by_their_sizes(monkeypatch, dtype, alon
     ends = [3, 3, 10, 12]
     x = torch.randint(-4, 5, (14, 6)).to(dtype)
     w = torch.randint(-4, 5, (14, 5) if along == "k" else (4, 6, 5)).to(dtype)
-    monkeypatch.setattr("tilewise.compose.groups.host.api.matmul", None)
+    monkeypatch.setattr("tilewise.compose.groups.host.dispatch.matmul", None)
     found = tw.grouped_matmul(x, w, torch.tensor(ends), along=along)
     into = torch.full_like(found, 7)
     tw.grouped_matmul(x, w, torch.tensor(ends), along=along, out=into)

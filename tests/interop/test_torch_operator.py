@@ -182,8 +182,8 @@ def test_strides_of_every_kind_are_read_as_they_lie(dtype):
 
 def test_the_promise_of_nonnegative_operands_reaches_the_product(monkeypatch):
     seen = []
-    multiply = operator.api.matmul
-    monkeypatch.setattr(operator.api, "matmul", lambda *given, **how: seen.append(how) or multiply(*given, **how))
+    multiply = operator.dispatch.matmul
+    monkeypatch.setattr(operator.dispatch, "matmul", lambda *given, **how: seen.append(how) or multiply(*given, **how))
     M, N = torch.rand(3, 4), torch.rand(4, 5)
     for promise in (True, False):
         P = tw.torch.matmul(M, N, semiring="min_plus", nonnegative=promise)

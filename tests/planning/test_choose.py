@@ -119,7 +119,7 @@ def test_json_is_stable():
     }
 
 
-def test_a_plan_for_arrays_on_the_host_says_what_runs_there():
+def test_a_plan_for_arrays_on_the_host_names_what_runs_there():
     import numpy as np
 
     plan = tw.plan(np.ones((3, 4)), np.ones((4, 5)))

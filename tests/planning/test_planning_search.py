@@ -40,13 +40,13 @@ def test_tiles_that_are_left_out_are_slower(rng, card):
     for _ in range(150):
         problem = drawn_problem(rng, rng.choice(("bfloat16", "float16")))
         every = wgmma_half.ways(problem, card)
-        timed = [(wgmma_half.expected(way, problem, card), number, way) for number, way in enumerate(every)]
+        timed = [(wgmma_half.expected(config, problem, card), number, config) for number, config in enumerate(every)]
         seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
-        way, found = search.best_way(problem, card)
-        assert (way, way.tuned, found) == (best, tuned, seconds), problem
+        config, found = search.best_way(problem, card)
+        assert (config, config.tuned, found) == (best, tuned, seconds), problem
 
 
-def test_groups_go_by_ways_for_groups(rng):
+def test_groups_take_configs_for_groups(rng):
     """Also those of a few hundred rows, which alone would be a tile's columns."""
     for _ in range(40):
         m, n, count = rng.randint(65, 512), 8 * rng.randint(8, 300), rng.randint(1, 300)
@@ -60,7 +60,7 @@ def test_groups_go_by_ways_for_groups(rng):
 def test_families_that_are_left_out_are_slower(rng, kind):
     for card in CARDS:
         for _ in range(25):
-            problem = drawn_problem(rng, kind).folded  # as the planner sees a stack whose members share N
+            problem = drawn_problem(rng, kind).folded  # as the planner folds a stack whose members share N
             plan = make_plan(problem, card)
             times, passes = {}, {}
             for family in competing(problem, card, None):
@@ -76,16 +76,16 @@ def test_families_that_are_left_out_are_slower(rng, kind):
             assert plan.passes == passes[plan.family]
 
 
-def test_few_families_are_asked_for_a_plan(rng, monkeypatch):
-    """Bounds leave most of them out: 2.9 of single halves, 4.5 of single float32 and 4.8 of stacks of halves are asked
-    in the mean. Nor does any family reckon its ways in Python, which took longer than all the others together."""
+def test_few_families_make_an_offer(rng, monkeypatch):
+    """Bounds leave most of them out: 2.9 of single halves, 4.5 of single float32 and 4.8 of stacks of halves
+    make an offer in the mean. No family computes its configs' times in Python: that took longer than all others."""
     machine_code.now()
-    monkeypatch.setattr(Formula, "_in_python", lambda self, table, given: pytest.fail("reckoned in Python"))
+    monkeypatch.setattr(Formula, "_in_python", lambda self, table, given: pytest.fail("computed in Python"))
     for kind, members, most in (("bfloat16", 1, 4.0), ("float32", 1, 5.5), ("bfloat16", 40, 6.5)):
-        asked = []
+        made = []
         for family in FAMILIES:
             offer = type(family).offer.__get__(family)
-            monkeypatch.setattr(family, "offer", lambda *a, offer=offer, asked=asked: asked.append(1) or offer(*a))
+            monkeypatch.setattr(family, "offer", lambda *a, offer=offer, made=made: made.append(1) or offer(*a))
         for _ in range(60):
             extents = [round(2 ** rng.uniform(4, 13 if members == 1 else 10)) for _ in range(3)]
             problem = problem_of_shape(*extents, kind)
@@ -93,7 +93,7 @@ def test_few_families_are_asked_for_a_plan(rng, monkeypatch):
                 layouts = {f"layout_{name}": row_major(*sides, (members,)) for name, sides in _sides(*extents)}
                 problem = replace(problem, stack=(members,), **layouts)
             make_plan(problem, H200)
-        assert len(asked) <= most * 60, (kind, members)
+        assert len(made) <= most * 60, (kind, members)
 
 
 def _sides(m, k, n):
@@ -101,7 +101,7 @@ def _sides(m, k, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_offer_says_what_the_plan_says(rng, kind):
+def test_an_offer_agrees_with_the_plan(rng, kind):
     for _ in range(40):
         problem = drawn_problem(rng, kind)
         for family in competing(problem, H200, None):

@@ -1,4 +1,4 @@
-"""Kernels built before anybody waits for them, as far as it can be seen without a card: NVRTC needs none."""
+"""Kernels built ahead of time, as far as it can be tested without a card: NVRTC needs none."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def in_a_process(code, **environment):
 
 
 def test_processes_build_into_the_cache_and_then_nothing_loads_the_compiler(cache):
-    told = []
-    builders.build(TEXTS, ARCH, 2, told.append)
-    assert {one["source"] for one in told} == set(TEXTS)
-    assert all(one["bytes"] > 1000 for one in told)
+    reports = []
+    builders.build(TEXTS, ARCH, 2, reports.append)
+    assert {one["source"] for one in reports} == set(TEXTS)
+    assert all(one["bytes"] > 1000 for one in reports)
     assert compiling.missing(TEXTS, ARCH) == []
     code = f"""
 from tilewise.backends.cuda.compile import compile_source
@@ -86,7 +86,7 @@ print("loaded" if loaded else "not loaded", "cuda.core" in sys.modules)
     assert done.stdout.split("\n")[0] == "not loaded False", done.stderr
 
 
-def test_never_says_what_is_missing_and_what_to_do(cache, monkeypatch):
+def test_the_error_names_what_is_missing_and_what_to_do(cache, monkeypatch):
     monkeypatch.setenv("TILEWISE_COMPILE", "never")
     with pytest.raises(
         tw.EngineError, match=r"the kernel pack is not built for sm_80.*tilewise warm.*tilewise-kernels"
@@ -97,7 +97,7 @@ def test_never_says_what_is_missing_and_what_to_do(cache, monkeypatch):
         compiling.compile_source(TEXTS[0], ARCH)
 
 
-def test_what_fails_is_told_once_and_ends_it(cache):
+def test_a_failure_is_raised_once_and_ends_the_build(cache):
     with pytest.raises(tw.EngineError, match="NVRTC refused the kernel"):
         builders.build(["this is no kernel", *TEXTS], ARCH, 1, lambda _: None)
 
@@ -122,10 +122,10 @@ def test_a_damaged_package_costs_a_compilation(cache, package, monkeypatch, dama
     assert compiling.compile_source(TEXTS[0], ARCH) == b"compiled"
 
 
-def test_warm_builds_what_is_missing_and_says_so(cache, monkeypatch):
+def test_warm_builds_what_is_missing_and_reports_it(cache, monkeypatch):
     monkeypatch.setattr(warming, "kernel_set", lambda problem, machine: tuple(TEXTS))
     seen = []
-    (made,) = tw.warm(dtype="fp64", arch=ARCH, workers=1, progress=lambda *told: seen.append(told))
+    (made,) = tw.warm(dtype="fp64", arch=ARCH, workers=1, progress=lambda *report: seen.append(report))
     assert (made.kind, made.kernels, made.built) == ("float64", 2, 2)
     assert made.bytes > 2000
     assert seen == [("float64", 0, 2), ("float64", 1, 2), ("float64", 2, 2)]
@@ -133,7 +133,7 @@ def test_warm_builds_what_is_missing_and_says_so(cache, monkeypatch):
     assert (again.built, again.bytes) == (0, 0)
 
 
-def test_warm_knows_its_words():
+def test_warm_takes_names_of_dtypes():
     assert warming.kinds_of("bf16, tf32,float64") == ("bfloat16", "tf32", "float64")
     assert warming.kinds_of(None) == ("bfloat16", "float16", "float32", "tf32", "float64")
     with pytest.raises(tw.DtypeError, match="bf17"):
@@ -142,7 +142,7 @@ def test_warm_knows_its_words():
         tw.warm(dtype="fp64", arch="sm_91")
 
 
-def test_the_command_says_what_was_built(cache, monkeypatch, capsys):
+def test_the_command_reports_what_was_built(cache, monkeypatch, capsys):
     from tilewise.cli.main import run
 
     monkeypatch.setattr(warming, "kernel_set", lambda problem, machine: tuple(TEXTS[:1]))
@@ -210,7 +210,7 @@ def test_what_warm_built_is_found_by_its_name_and_no_text_is_written(cache, monk
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cuda.compile import at_hand, compile_source
 from tilewise.kernels.shared import text
-text.kernel_text = None  # whoever writes a text needs it
+text.kernel_text = None  # writing a text needs it
 named = text.render_pack.named(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
 assert at_hand(named, {ARCH!r}) and compile_source(named, {ARCH!r})[1:4] == b"ELF"
 """
@@ -260,9 +260,11 @@ print("ready", flush=True)
 sys.stdin.read()
 keep(sys.argv[1], {{sys.argv[1]: (b"code", ["pack"])}}, {ARCH!r})
 """
-    way, pipe = {**builders.environment(), "TILEWISE_CACHE_DIR": str(cache)}, subprocess.PIPE
+    variables, pipe = {**builders.environment(), "TILEWISE_CACHE_DIR": str(cache)}, subprocess.PIPE
     names = [f"text {number}" for number in range(4)]
-    running = [subprocess.Popen([sys.executable, "-c", code, name], env=way, stdin=pipe, stdout=pipe) for name in names]
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, name], env=variables, stdin=pipe, stdout=pipe) for name in names
+    ]
     assert [process.stdout.readline() for process in running] == [b"ready\n"] * len(names)
     for process in running:
         process.stdin.close()

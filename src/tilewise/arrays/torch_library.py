@@ -14,6 +14,7 @@ from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY, check_product_room
 from tilewise.arrays.operand import Library, Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.system.imported import imported
 
 
 class TorchLibrary(Library):
@@ -72,6 +73,12 @@ class DirectCalls(threading.local):
 
 
 DIRECT = DirectCalls()
+
+
+def compiling() -> bool:
+    """Whether torch.compile traces this call; `interop` puts torch's own function here, which is quicker."""
+    torch = imported("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:

@@ -149,9 +149,9 @@ def measured_families(
 def _plans(M: Any, N: Any, precision: str, machine: Machine) -> list[Plan]:
     """The best of each family by its own model, uncorrected."""
     from tilewise.core.options import Options
-    from tilewise.dispatch.bind import understand
+    from tilewise.dispatch.bind import bind
 
-    problem = understand(M, N, Options(precision=precision)).problem
+    problem = bind(M, N, Options(precision=precision)).problem
     found = []
     for family in FAMILIES:
         if not family.teaches and family.refusal(problem, machine) is None:

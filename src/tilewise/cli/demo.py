@@ -19,8 +19,8 @@ SHAPE = (1000, 500, 700)
 @json_option
 def command(device: str, as_json: bool) -> int:
     """Multiply on the best device present, check the product, show the phases, print time and speed-up."""
-    from tilewise.api import timed_matmul
     from tilewise.cli.job import best_device, check_product, make_operands
+    from tilewise.dispatch.timed import timed_matmul
     from tilewise.system.quantities import seconds
 
     chosen = best_device(device)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import dtype_named
-from tilewise.api import Report, timed_matmul
 from tilewise.arrays.card import card_count
 from tilewise.cli.output import remark
 from tilewise.core.accuracy import relative_error
 from tilewise.core.problem import Problem
+from tilewise.dispatch.timed import TimedProduct, timed_matmul
 from tilewise.system.memory import check_room
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -69,7 +69,7 @@ class Check:
         return self.error <= self.tolerance
 
 
-def check_product(M: Array, N: Array, report: Report, bias: Array | None = None, seed: int = 0) -> Check:
+def check_product(M: Array, N: Array, report: TimedProduct, bias: Array | None = None, seed: int = 0) -> Check:
     """Compare P, or a sample of its rows where P is large, with the reference engine in higher precision."""
     problem: Problem = report.plan.problem
     rows = M.shape[0]

@@ -112,9 +112,9 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
 
 def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **how: Any) -> tuple[Any, Any]:
     """The product with its times, and the result of a check."""
-    from tilewise.api import timed_matmul
     from tilewise.cli.job import check_product, chosen_device
     from tilewise.cli.npy import read_matrix
+    from tilewise.dispatch.timed import timed_matmul
 
     row = read_matrix(bias) if bias else None
     report = timed_matmul(M, N, device=chosen_device(device), bias=row, **how)

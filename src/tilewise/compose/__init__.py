@@ -1,1 +1,1 @@
-"""What is made of products: closures and paths, contractions, groups of rows, sparse and structured operands."""
+"""Computations made of products, for arrays that no framework traces: closures and paths, groups of rows."""

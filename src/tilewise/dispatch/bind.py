@@ -1,4 +1,4 @@
-"""A call understood: arrays of any library and keywords → a Problem, operands as stacks of matrices, where it runs."""
+"""Binding a call: arrays of any library and keywords → a Problem, operands as stacks of matrices, a device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
 @dataclass(frozen=True)
 class Call:
-    """A call, understood: operands as (stacks of) matrices, and what they make."""
+    """A bound call: operands as (stacks of) matrices, and their problem."""
 
     problem: Problem
     shape: ProductShape
@@ -37,18 +37,16 @@ class Call:
     bias: Operand | None = None
 
 
-def understand(M: Any, N: Any, o: Options) -> Call:
-    """What a call asks for, or one clear sentence that says why it cannot be."""
+def bind(M: Any, N: Any, o: Options) -> Call:
+    """The call with its problem and operands; an error says why a call cannot run."""
     ring = find_semiring(o.semiring)
     check_precision(o.precision)
     library = find_library(M)
-    _same_library(library, N, "N")
-    left, right = library.operand(M, "M"), library.operand(N, "N")
+    left, right = library.operand(M, "M"), operand_beside(library, N, "N")
     wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype), library)
     if wanted is not None:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
-    if left.device != right.device:
-        raise DeviceError(f"M is on {left.device} and N is on {right.device}: bring them together first")
+    check_device(left, right, "N")
     given = None if o.out is None else _given_out(o.out, library, left)
     shape = product_shape(left.shape, right.shape, given.shape if given else None)
     left = left.with_axis(-2) if shape.vector_m else left
@@ -129,14 +127,12 @@ def _with_epilogue(call: Call, o: Options) -> Call:
     """The same call with what becomes of the product before it is stored."""
     added = None
     if o.bias is not None:
-        _same_library(call.library, o.bias, "bias")
-        added = call.library.operand(o.bias, "bias")
+        added = operand_beside(call.library, o.bias, "bias")
         if added.shape != (call.problem.n,):
             raise ShapeError(
                 f"bias is {written(added.shape)}, and P has {call.problem.n} columns: pass one number for each of them"
             )
-        if added.device != call.M.device:
-            raise DeviceError(f"bias is on {added.device} and M is on {call.M.device}: bring them together first")
+        check_device(call.M, added, "bias")
     epilogue = epilogue_of(o.alpha, None if added is None else added.dtype, o.activation)
     if not epilogue:
         return call
@@ -146,28 +142,35 @@ def _with_epilogue(call: Call, o: Options) -> Call:
 
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
     if not ring.selective:
-        raise UsageError(f"return_arg=True asks which k won, and {ring} picks none: use a min or max semiring")
+        raise UsageError(f"return_arg=True returns the k that won, and {ring} picks none: use a min or max semiring")
     if device == "simt":
         raise DeviceError("return_arg=True has no kernel in the interpreter: pass device='cpu' or 'cuda'")
     if accumulate:
         raise UsageError("return_arg=True and accumulate=True exclude each other: what was in out has no k")
 
 
-def _same_library(library: Library, other: Any, role: str) -> None:
+def operand_beside(library: Library, other: Any, role: str, first: str = "M") -> Operand:
+    """An array as an operand, if it is of the library of `first`."""
     theirs = find_library(other)
     if theirs.name != library.name:
         raise UsageError(
-            f"M is of {library.name} and {role} is of {theirs.name}: convert one, so that all are of one kind"
+            f"{first} is of {library.name} and {role} is of {theirs.name}: convert one, so that all are of one kind"
         )
+    return library.operand(other, role)
+
+
+def check_device(left: Operand, other: Operand, role: str, first: str = "M") -> None:
+    if left.device != other.device:
+        raise DeviceError(f"{first} is on {left.device} and {role} is on {other.device}: bring them together first")
 
 
 def _given_out(out: Any, library: Library, left: Operand) -> Operand:
-    _same_library(library, out, "out")
-    if library.name == "jax":
+    same = find_library(out).name == library.name
+    if same and library.name == "jax":
         raise UsageError("JAX arrays are immutable, so they cannot be out=: leave it out and take what is returned")
-    if library.name == "numpy" and not isinstance(out, np.ndarray):
+    if same and library.name == "numpy" and not isinstance(out, np.ndarray):
         raise DtypeError(f"out must be an array, got {type(out).__name__}")
-    given = library.operand(out, "out")
+    given = operand_beside(library, out, "out")
     if not given.writable:
         raise ShapeError("out is read-only: pass an array that can be written")
     if given.overlaps_itself:
@@ -175,8 +178,7 @@ def _given_out(out: Any, library: Library, left: Operand) -> Operand:
             f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
             "memory (expanded or broadcast): pass one whose cells lie apart"
         )
-    if given.device != left.device:
-        raise DeviceError(f"out is on {given.device} and M is on {left.device}: bring them together first")
+    check_device(left, given, "out")
     return given
 
 
@@ -189,18 +191,18 @@ def _check_out_dtype(given: Operand, result: DType) -> None:
 def _where(left: Operand, device: str) -> str:
     """The device that works: where the operands are, unless host arrays are sent to a card."""
     if not isinstance(device, str):
-        raise UsageError(f"device={device!r} must be a word: 'auto', 'cpu', 'simt', 'cuda' or 'cuda:1'")
+        raise UsageError(f"device={device!r} must be one of 'auto', 'cpu', 'simt', 'cuda' or 'cuda:1'")
     if device == "auto":
         return left.device
     if device in ("cpu", "simt"):
         if left.device != "cpu":
             raise DeviceError(
-                f"the operands are on {left.device} and device={device!r} was asked for: copy them to the host first"
+                f"the operands are on {left.device} and device={device!r} was requested: copy them to the host first"
             )
         return device
-    asked = f"cuda:{card_number(device)}"
-    if left.device not in ("cpu", asked):
+    requested = f"cuda:{card_number(device)}"
+    if left.device not in ("cpu", requested):
         raise DeviceError(
-            f"the operands are on {left.device} and device={device!r} was asked for: they do not travel by themselves"
+            f"the operands are on {left.device} and device={device!r} was requested: they do not travel by themselves"
         )
-    return asked
+    return requested

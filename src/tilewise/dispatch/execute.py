@@ -1,6 +1,6 @@
-"""An understood call run on its device: on the host, in the interpreter, on the card, or on the card and back.
+"""A bound call run on its device: on the host, in the emulator, on the card, or on the card and back.
 
-A call is planned once, here, for the places its arrays have; what runs a plan never plans.
+A call is planned once, here, for the layouts of its arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Recipe
 from tilewise.dispatch.bind import Call, as_matrices
-from tilewise.dispatch.host_epilogue import Finishing, Scaling
+from tilewise.dispatch.host_epilogue import HostEpilogue, Scaling
 from tilewise.dispatch.prepared import MoreThanAProduct
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import launcher_of
@@ -33,8 +33,8 @@ NO_TIME = Times(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Done:
-    """What ran, how long it took, and what can run again on arrays that lie alike: the cpu engine's `Ready` or a
-    card's `Launcher`, None where a call like this is always new."""
+    """What ran, how long it took, and what can be kept for calls of the same signature: the cpu backend's `Ready` or a
+    card's `Launcher`, None where no such call is kept."""
 
     plan: Plan
     times: Times
@@ -42,7 +42,7 @@ class Done:
 
 
 class Made(NamedTuple):
-    """A product, the k that won each cell where that was asked for, and what ran."""
+    """A product, the k that won each cell where requested, and what ran."""
 
     product: Operand
     arg: Operand | None
@@ -64,16 +64,16 @@ def machine_of(device: str, measured: bool = False) -> Machine:
 
 
 def run(call: Call, o: Options) -> Made:
-    """The call's product in `out`, or in memory made for it."""
+    """The call's product in `out`, or in new memory."""
     work = product = call.out or _fresh(call)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if o.return_arg else None
-    detour = call.out is not None and _needs_detour(call, call.out)
-    if detour:
+    via_temporary = call.out is not None and _needs_temporary(call, call.out)
+    if via_temporary:
         work = _fresh(call)
         if call.problem.accumulate:
             copy(product, work)
     done = execute(call, work, o.kernel, o.tile, arg)
-    if detour:
+    if via_temporary:
         copy(work, product)
         done = replace(done, again=None)
     return Made(product, arg, done)
@@ -83,19 +83,19 @@ def _fresh(call: Call) -> Operand:
     return call.library.empty(call.shape.product, call.problem.result, call.M.device)
 
 
-def _needs_detour(call: Call, out: Operand) -> bool:
-    """Whether the engine must not write to `out` itself: it holds operands, or is of another dtype."""
+def _needs_temporary(call: Call, out: Operand) -> bool:
+    """Whether the backend must not write to `out` itself: it overlaps an operand, or has another dtype."""
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
 
 
 def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, arg: Operand | None = None) -> Done:
     """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
     timed."""
-    return WAYS[_way(call)](call, as_matrices(call, product), kernel, tile, arg)
+    return EXECUTORS[_executor(call)](call, as_matrices(call, product), kernel, tile, arg)
 
 
-def _way(call: Call) -> str:
-    """Which of `WAYS` a call goes: by its device, and where its arrays are."""
+def _executor(call: Call) -> str:
+    """Which of `EXECUTORS` runs a call: by its device, and where its arrays are."""
     if call.device not in ("cpu", "simt"):
         return "card and back" if call.M.device == "cpu" else "card"
     return "epilogue after" if call.problem.epilogue else call.device
@@ -111,10 +111,10 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
         _in_the_interpreter(bare, sums, kernel, tile, None)
     else:
         done = _on_the_host(bare, sums, kernel, tile, None)
-    bias = None if call.bias is None else _hosts(call.bias)[0]
-    made_of, P = _hosts(sums, target)
-    finishing = Finishing(problem.epilogue, made_of, problem.result.numpy, problem.accumulate)
-    finishing(made_of, bias, P)
+    bias = None if call.bias is None else hosts(call.bias)[0]
+    made_of, P = hosts(sums, target)
+    epilogue = HostEpilogue(problem.epilogue, made_of, problem.result.numpy, problem.accumulate)
+    epilogue(made_of, bias, P)
     spent = Times(0.0, time.perf_counter() - started, 0.0)
     if done is None or done.again is None or len(call.shape.product) < 2:
         return Done(made, spent)
@@ -123,13 +123,13 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
         if isinstance(done.again, MoreThanAProduct)
         else (done.again, (False, False))
     )
-    return Done(made, spent, MoreThanAProduct(ready, converted, False, finishing))
+    return Done(made, spent, MoreThanAProduct(ready, converted, False, epilogue))
 
 
 def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
-    from tilewise.backends.cpu.run import run as run_on_cpu  # here: products on a card do without its kernels
+    from tilewise.backends.cpu.run import run as run_on_cpu  # lazily: products on a card do not load the CPU kernels
 
-    M, N, P = _hosts(call.M, call.N, target)
+    M, N, P = hosts(call.M, call.N, target)
     problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
     if call.scales is not None:  # sums stay float32 until they are scaled
         start = time.perf_counter()
@@ -148,10 +148,10 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     if made.engine == "reference":
         reference.run(made, M, N, P)
     elif kernel is None and is_long(problem, made.machine):
-        where = None if arg is None else _hosts(arg)[0].reshape(P.shape)
+        where = None if arg is None else hosts(arg)[0].reshape(P.shape)
         run_in_pieces(problem, made.machine, M, N, P, where)
     else:
-        ready = run_on_cpu(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
+        ready = run_on_cpu(made, M, N, P, None if arg is None else hosts(arg)[0].reshape(P.shape))
         if ready is not None:
             ready.shape = call.shape.product
     spent, converted = Times(0.0, time.perf_counter() - start, 0.0), (call.M.converted, call.N.converted)
@@ -176,7 +176,7 @@ def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: i
     p = call.problem
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, multiply.MACHINE, kernel, tile)
-    M, N, P = _hosts(call.M, call.N, target)
+    M, N, P = hosts(call.M, call.N, target)
     start = time.perf_counter()
     multiply.run(made, COURSE.text(made), M, N, P)
     return Done(made, Times(0.0, time.perf_counter() - start, 0.0))
@@ -210,8 +210,7 @@ def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | No
 
 
 def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int | None) -> tuple[Plan, bool]:
-    """The plan, and whether later calls go by it too: with TILEWISE_WAIT=0 another may serve until its kernels are
-    built."""
+    """The plan, and whether it may be kept: with TILEWISE_WAIT=0 another plan is used until its kernels are built."""
     from tilewise.planning.precompile import sooner_served, waits
 
     machine = machine_of(device)
@@ -223,13 +222,13 @@ def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int |
 
 
 def _span(x: Operand) -> tuple[int, int]:
-    """The bytes that an array touches, from its address on."""
+    """The bytes that an array touches, relative to its address."""
     low, high = x.extent
     return low - x.pointer, high - x.pointer
 
 
 def _in_a_row(bias: Operand | None) -> Operand | None:
-    """The same numbers in memory of their own if they lie apart."""
+    """The bias, copied if its elements are not contiguous."""
     if bias is None or bias.host is not None or bias.strides[-1] == 1 or bias.shape[-1] <= 1:
         return bias
     made = bias.library.empty(bias.shape, bias.dtype, bias.device)
@@ -240,7 +239,7 @@ def _in_a_row(bias: Operand | None) -> Operand | None:
 def _on_the_card_and_back(
     call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None
 ) -> Done:
-    """Host arrays travel as contiguous copies, so the plan is made for those; what the card cannot hold is streamed."""
+    """Host arrays go as contiguous copies, for which the plan is made; what the card cannot hold is streamed."""
     from tilewise.arrays.card import memory as card_memory
     from tilewise.backends.cuda.host import multiply_on_device
 
@@ -248,23 +247,23 @@ def _on_the_card_and_back(
     P_on_card = row_major(p.m, p.n, p.stack)
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack), layout_p=P_on_card)
     made = make_plan(problem, machine_of(call.device), kernel, tile)
-    M, N, P = _hosts(call.M, call.N, target)
+    M, N, P = hosts(call.M, call.N, target)
     pinned = p.stack or p.accumulate or kernel or tile or arg is not None or p.epilogue
     if not pinned and M.nbytes + N.nbytes + P.nbytes > card_memory(call.device)[0]:
         return Done(made, _streamed(problem, M, N, P, call.device))
     launcher = launcher_of(made, call.device)
-    bias = None if call.bias is None else np.ascontiguousarray(_hosts(call.bias)[0])
+    bias = None if call.bias is None else np.ascontiguousarray(hosts(call.bias)[0])
     return Done(
         made,
         around(
             no_edge_of(p.algebra),
             lambda M, N, P, where: multiply_on_device(launcher, p.accumulate, M, N, P, arg=where, bias=bias),
-            M, N, P, None if arg is None else _hosts(arg)[0], p.algebra if p.accumulate else None,
+            M, N, P, None if arg is None else hosts(arg)[0], p.algebra if p.accumulate else None,
         ),
     )  # fmt: skip
 
 
-WAYS = {
+EXECUTORS = {
     "cpu": _on_the_host,
     "simt": _in_the_interpreter,
     "epilogue after": _epilogue_after,
@@ -284,7 +283,8 @@ def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str)
     return Times(0.0, time.perf_counter() - start, 0.0)
 
 
-def _hosts(*operands: Operand) -> list[HostArray]:
+def hosts(*operands: Operand) -> list[HostArray]:
+    """Operands of the host as NumPy arrays."""
     hosts = []
     for operand in operands:
         assert operand.host is not None
@@ -301,7 +301,7 @@ def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:
 
 
 def copy(source: Operand, target: Operand) -> None:
-    """From one operand to another of the same shape, wherever both lie."""
+    """Copy one operand to another of the same shape, both on the host or both on a card."""
     if target.host is not None and source.host is not None:
         with np.errstate(all="ignore"):
             np.copyto(target.array if target.converted else target.host, source.host, casting="same_kind")

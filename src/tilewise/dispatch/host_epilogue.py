@@ -1,5 +1,5 @@
-"""The epilogue of a product on the host, made ready, and its scales: few cells by one call of machine code, many by
-NumPy, whose vectors pay for its calls."""
+"""Prepared epilogues and scales of products on the host: small products by one call of machine code, large ones by
+NumPy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Record(ctypes.Structure):
     _fields_ = (("rows", ctypes.c_int64), ("cols", ctypes.c_int64), ("alpha", ctypes.c_double))
 
 
-class Finishing:
-    """An epilogue of sums of one shape and dtype; `onto`: what P holds counts."""
+class HostEpilogue:
+    """An epilogue of sums of one shape and dtype; `onto`: it is added to what P holds."""
 
     def __init__(self, epilogue: Epilogue, sums: Array, result: Any, onto: bool) -> None:
         self._epilogue, self._result, self._onto, self._dtype = epilogue, result, onto, sums.dtype
@@ -34,11 +34,11 @@ class Finishing:
 
     @property
     def is_native(self) -> bool:
-        """Whether sums are written over where they lie."""
+        """Whether sums are overwritten in place."""
         return self._native is not None
 
     def __call__(self, sums: Array, bias: Array | None, P: Array | None = None) -> Array:
-        """P, fresh where none is given, of fresh sums in rows, which are written over."""
+        """P, new where none is given, from contiguous sums, which are overwritten."""
         dtype, held = self._dtype, P if self._onto else None
         if self._native is None:
             if P is None:
@@ -63,24 +63,24 @@ class Finishing:
 
 
 def _text_of(epilogue: Epilogue) -> Epilogue:
-    """Which text it is: all factors have one, and biases are converted."""
+    """The key of its kernel text: one text serves all factors, and biases are converted."""
     return Epilogue(1.0 if epilogue.alpha == 1.0 else 2.0, epilogue.bias, epilogue.activation)
 
 
 class Scaling:
-    """Scales of float32 sums of one shape, for pairs of which the same sides are arrays that lie alike."""
+    """Scales of float32 sums of one shape, for pairs with arrays on the same sides."""
 
     def __init__(self, rows: Array | None, columns: Array | None, shape: tuple[int, ...]) -> None:
         """`rows`, `columns`: the arrays of the pair, None where a side is a number or nothing."""
-        lines = zip((rows, columns), shape, strict=True)
-        few = math.prod(shape) <= FEW and all(x is None or _in_a_line(x, extent) for x, extent in lines)
+        sides = zip((rows, columns), shape, strict=True)
+        few = math.prod(shape) <= FEW and all(x is None or _in_a_line(x, extent) for x, extent in sides)
         self._rows, self._columns = rows is not None, columns is not None
         self._native = compiled_scaling(self._rows, self._columns) if few else None
         self._record = _Record(*shape, 1.0)
         self._at = ctypes.addressof(self._record)
 
     def __call__(self, sums: Array, a: Any, b: Any) -> Array:
-        """Fresh sums in rows by such a pair, which was checked before; they are written over."""
+        """Contiguous sums times such a pair, which was checked before; they are overwritten."""
         if self._native is None:
             return scaled_by(sums, a, b)
         factor = 1.0
@@ -93,5 +93,5 @@ class Scaling:
 
 
 def _in_a_line(scale: Array, extent: int) -> bool:
-    """Whether machine code takes it: one number for each row or column, side by side."""
+    """Whether machine code takes it: one number for each row or column, contiguous."""
     return bool(scale.size == extent and scale.flags.c_contiguous)

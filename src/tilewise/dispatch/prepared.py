@@ -1,7 +1,7 @@
 """The one cache of calls: by signature, least recently used out first, for every array library.
 
 A signature is everything about a call but its addresses: shapes, strides, dtypes, alignment classes, device, keywords.
-What is kept under it runs on any arrays that lie alike: the cpu engine's `Ready` on the host, a `Launcher` on a card.
+A prepared call runs on any arrays of the same signature: by the cpu backend's `Ready`, or a `Launcher` on a card.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.algebra.builtin import is_structured_name
-from tilewise.algebra.structured import Structured
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_directly
 from tilewise.backends.cpu.runtime import pool
@@ -40,7 +38,7 @@ class Prepared(dict[Key, Any]):
         self._lock = Lock()
 
     def keep(self, key: Key, call: Any) -> None:
-        """Remember a call; where there are too many, the quarter that has been unused for longest goes."""
+        """Insert a call; at the limit, the least recently used quarter is evicted."""
         call.tick = tick()
         with self._lock:
             if len(self) >= LIMIT:
@@ -52,11 +50,11 @@ class Prepared(dict[Key, Any]):
 PREPARED = Prepared()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=PREPARED.renew)
-pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
+pool.on_resize.append(PREPARED.clear)  # prepared calls are blocked for a number of threads
 
 
 class CardLibrary(Protocol):
-    """What a prepared call asks of a framework whose arrays lie on one card."""
+    """What a prepared call needs of a framework whose arrays are on one card."""
 
     address: Callable[[Any], int]
     stream: Callable[[], int]
@@ -65,22 +63,22 @@ class CardLibrary(Protocol):
     give_back: Callable[[Any], None]
 
     def holds(self, like: Any) -> Callable[[Any], bool] | None:
-        """Says of an array that lies as `like` does whether the memory that owns it reaches as far."""
+        """A test of whether the storage of an array with the layout of `like` reaches its last element."""
 
 
 class OnHost:
-    """A product on the CPU of operands that lie as those it was prepared for."""
+    """A prepared product on the CPU."""
 
     __slots__ = ("_dtypes", "_fresh", "_given", "_straight", "_takes", "tick")
 
     def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
-        """`dtypes`: those of M, N and P. A signature may know them by their addresses, so they stay. `straight`: `out`
-        is known to be writeable, and apart from M and N."""
+        """`dtypes`: those of M, N and P, kept alive because a signature may hold their addresses. `straight`: `out` is
+        known to be writeable and not to overlap M or N."""
         self._takes, self._dtypes, self._straight = ready.takes, dtypes, straight
         self._fresh, self._given = ready.into_fresh_memory(), ready.into_given_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where `out` cannot be written straight."""
+        """P, or None where `out` cannot be written directly."""
         if not keywords:
             return self._fresh(M, N)
         if self._straight:
@@ -96,32 +94,32 @@ class MoreThanAProduct:
     scales."""
 
     def __init__(
-        self, ready: Any, converted: tuple[bool, bool], arg: bool, finishing: Any = None, scaling: Any = None
+        self, ready: Any, converted: tuple[bool, bool], arg: bool, epilogue: Any = None, scaling: Any = None
     ) -> None:
-        self.ready, self.converted, self.arg, self.finishing, self.scaling = ready, converted, arg, finishing, scaling
+        self.ready, self.converted, self.arg, self.epilogue, self.scaling = ready, converted, arg, epilogue, scaling
 
     def as_a_call(self, M: Any, N: Any) -> Any:
-        """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
+        """The prepared call; None where an operand was copied for another reason than its dtype."""
         from tilewise.backends.cpu.kernels.narrow.run import narrowing_of
 
-        ways: list[Any] = []
+        converters: list[Any] = []
         for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
             if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
                 return None
-            ways.append(narrowing_of(x, dtype) if converted else None)
-        return OnHostWithMore(self, ways, (M.dtype, N.dtype))
+            converters.append(narrowing_of(x, dtype) if converted else None)
+        return OnHostWithMore(self, converters, (M.dtype, N.dtype))
 
 
 class OnHostWithMore:
-    """Such a call, prepared."""
+    """A prepared product on the CPU with conversions, arg, epilogue or scales."""
 
-    __slots__ = ("_arg", "_dtypes", "_finishing", "_fresh", "_left", "_ready", "_right", "_scaling", "tick")
+    __slots__ = ("_arg", "_dtypes", "_epilogue", "_fresh", "_left", "_ready", "_right", "_scaling", "tick")
 
-    def __init__(self, more: MoreThanAProduct, ways: list[Any], dtypes: tuple[Any, Any]) -> None:
-        """`ways`: how M and N are converted, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
+    def __init__(self, more: MoreThanAProduct, converters: list[Any], dtypes: tuple[Any, Any]) -> None:
+        """`converters`: those of M and N, or None; `dtypes`: their own, kept alive as `OnHost`'s are."""
         self._ready, self._dtypes = more.ready, dtypes
-        self._left, self._right = ways
-        self._arg, self._finishing, self._scaling = more.arg, more.finishing, more.scaling
+        self._left, self._right = converters
+        self._arg, self._epilogue, self._scaling = more.arg, more.epilogue, more.scaling
         ready = more.ready
         self._fresh = ready.into_fresh_memory_with_arg() if more.arg else ready.into_fresh_memory()
 
@@ -132,10 +130,10 @@ class OnHostWithMore:
             M = self._left(M)
         if self._right is not None:
             N = self._right(N)
-        if self._finishing is not None:
+        if self._epilogue is not None:
             if out is not None and not (out.flags.writeable and owned(out)):
                 return None
-            return self._finishing(self._fresh(M, N), keywords.get("bias"), out)
+            return self._epilogue(self._fresh(M, N), keywords.get("bias"), out)
         if out is not None and (self._scaling is not None or not ready.takes(out, M, N)):
             return None
         if self._arg:
@@ -145,7 +143,7 @@ class OnHostWithMore:
 
 
 class OnCard:
-    """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
+    """A product of arrays on a card: addresses are read, workspace is allocated, one native call launches."""
 
     __slots__ = ("_holds", "_launcher", "_library", "_quick", "empty", "tick")
 
@@ -157,7 +155,7 @@ class OnCard:
         self._quick = _at_once(launcher, library, empty) if plain else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where `out` shares memory with M or N, or an array claims more than its memory has."""
+        """P, or None where `out` shares memory with M or N, or an array reaches beyond its storage."""
         m_held, n_held, p_held = self._holds
         out = keywords.get("out")
         if m_held is not None and not (m_held(M) and n_held(N) and (out is None or p_held(out))):
@@ -168,7 +166,7 @@ class OnCard:
         return P if self._with_more(M, N, P, keywords.get("bias")) else None
 
     def _with_more(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
-        """The same with scratch memory, a bias, or a recipe of several images."""
+        """The same with a workspace, a bias, or a recipe of several images."""
         library, launcher = self._library, self._launcher
         stream, m, n, p = library.stream(), *map(library.address, (M, N, P))
         if not (m and n and p) or (bias is not None and not _held(library, bias)):
@@ -193,7 +191,7 @@ class OnTensors:
     __slots__ = ("_empty", "_header", "_launch", "_library", "_otherwise", "_scratch", "tick")
 
     def __init__(self, otherwise: OnCard, launcher: Any, launch: Any, library: CardLibrary) -> None:
-        """`otherwise`: the same call step by step, for what cannot be launched at once."""
+        """`otherwise`: the same call step by step, where machine code returns an error."""
         self._otherwise, self._header, self._scratch = otherwise, launcher.header, launcher.scratch_bytes
         self._launch, self._library, self._empty = launch, library, otherwise.empty
 
@@ -213,13 +211,13 @@ class OnTensors:
 
 
 def _held(library: CardLibrary, array: Any) -> bool:
-    """Whether an array has what it claims, as far as its library can tell."""
+    """Whether an array's memory reaches as far as its shape and strides, if its library knows."""
     holds = library.holds(array)
     return bool(library.address(array)) and (holds is None or holds(array))
 
 
 def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> Callable[[Any, Any, Any], Any]:
-    """A recipe of one image without scratch, with everything that is known by now bound."""
+    """A recipe of one image without scratch, as a closure over all but the arrays."""
     address, stream_now, header, launch = library.address, library.stream, launcher.header, launcher.launch
 
     def product(M: Any, N: Any, out: Any) -> Any:
@@ -236,7 +234,7 @@ def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> C
 
 
 def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:
-    """The same call by machine code that reads tensors itself, where their signature was read so."""
+    """The same call by machine code that reads tensors itself, where their signature was read by machine code too."""
     from tilewise.arrays.torch_exchange import tensor_launcher
     from tilewise.backends.cuda.native import addresses
 
@@ -244,30 +242,11 @@ def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrar
     return call if launch is None else OnTensors(call, launcher, launch, library)
 
 
-def from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
-    """Lists, and what stands beside them, as NumPy's arrays; None where they hold no numbers, or fields of values."""
-    if isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring)):
-        return None
-    made = []
-    for x in (M, N):
-        if x.__class__ is list:
-            try:
-                x = np.asarray(x)
-            except ValueError:
-                return None
-            if x.dtype.kind not in "biufc":
-                return None
-        elif x.__class__ is not np.ndarray:
-            return None
-        made.append(x)
-    return made[0], made[1]
-
-
 SIGNATURES: dict[type, Signature] = {}
 
 
 def signature_for(array: Any) -> Signature | None:
-    """How arrays of this class are signed; frameworks are asked only once they are imported."""
+    """The signature function of this array class; frameworks that are not imported are not looked at."""
     kind = array.__class__
     if kind is np.ndarray:
         SIGNATURES[kind] = quickest_signature()
@@ -278,7 +257,7 @@ def signature_for(array: Any) -> Signature | None:
         from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
         from tilewise.arrays.torch_signature import signature as of_torch
 
-        if is_watched():  # machine code is tried on tensors of its own, which here would have no memory
+        if is_watched():  # machine code is tested on new tensors first, which have no memory under a mode
             return of_torch
         quick = quickest_of_torch(of_torch, CPU)
         quick = quickest_of_torch(quick, CUDA) if torch.cuda.is_available() else quick
@@ -295,7 +274,7 @@ def signature_for(array: Any) -> Signature | None:
 
 
 def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
-    """Remember what a call left that can run again; `product` is what it made of M and N."""
+    """Cache what can run again (`again`) after a call that computed `product` from M and N."""
     made = KEEPERS[library](key, again, product, M, N) if library in KEEPERS else None
     if made is not None:
         PREPARED.keep(key, made)

@@ -1,7 +1,5 @@
-"""Products that another room makes: one table, in the order in which it is asked.
-
-A road says whether it takes a call and then makes the product, `matmul` in hand for the products inside it. What no
-road takes goes straight on: understood, planned, run (`api`).
+"""Products that do not go bind → plan → run: structured values, sparse matrices, operands larger than memory, lazy
+remainders. Routes are tried in order; each says whether it takes a call, and computes the product.
 """
 
 from __future__ import annotations
@@ -19,27 +17,31 @@ from tilewise.core.options import DEFAULTS, Key, Options
 from tilewise.dispatch.prepared import PREPARED
 from tilewise.dispatch.sparse.arrays import is_sparse
 from tilewise.errors import UsageError
-from tilewise.system.imported import imported
 
 Matmul = Callable[..., Any]
 
 
-class Road(Protocol):
-    """One way for a call to leave the straight line."""
+class Route(Protocol):
+    """One kind of call that the kernels' own path does not take."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         """Whether the call is of its kind."""
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        """P; keywords that do not go with it are refused. `key`: what it may be kept under."""
+        """P; a UsageError names keywords that do not go with it. `key`: the call's signature, `matmul`: for products
+        of dense parts."""
 
 
-class ValuesWithFields:
+def is_structured(semiring: object) -> bool:
+    """Whether values of a semiring have fields."""
+    return isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring))
+
+
+class StructuredValues:
     """Structured semirings: tuples of arrays, or structured arrays."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
-        ring: object = o.semiring
-        return isinstance(ring, Structured) or (isinstance(ring, str) and is_structured_name(ring))
+        return is_structured(o.semiring)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
         from tilewise.dispatch.structured.product import structured_matmul, structured_ring
@@ -89,7 +91,7 @@ class LargerThanMemory:
 
 
 class LazilyReduced:
-    """Products modulo a number that wider ones hold: reduced once, at the end."""
+    """Products modulo p whose sums a wider dtype holds exactly: reduced once, at the end."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         others = (name for name in DEFAULTS if name not in ("semiring", "precision"))
@@ -105,67 +107,12 @@ class LazilyReduced:
         return reduced(M, N)
 
 
-class FollowedByTorch:
-    """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
-
-    def takes(self, M: Any, N: Any, o: Options) -> bool:
-        torch = imported("torch")
-        if torch is None or not isinstance(M, torch.Tensor) or o.scales is not None:
-            return False
-        from tilewise.arrays.torch_library import followed
-
-        return followed(M, N, o.out, o.bias)
-
-    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        return above("torch").followed_matmul(M, N, o)
+ROUTES: tuple[Route, ...] = (StructuredValues(), SparseMatrices(), LargerThanMemory(), LazilyReduced())
 
 
-class TracedByJax:
-    """What stands for arrays inside jit, grad and vmap."""
-
-    def takes(self, M: Any, N: Any, o: Options) -> bool:
-        jax = imported("jax")
-        return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
-
-    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        return above("jax").traced_matmul(M, N, o)
-
-
-class PromotedByJax:
-    """JAX's arrays of two dtypes: JAX has other rules for their common one than NumPy."""
-
-    def takes(self, M: Any, N: Any, o: Options) -> bool:
-        jax = imported("jax")
-        if jax is None or o.dtype is not None or not isinstance(M, jax.Array):
-            return False
-        from tilewise.arrays.jax_library import alike
-
-        left, right = alike((M, N))
-        return left is not M or right is not N
-
-    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.arrays.jax_library import alike
-
-        left, right = alike((M, N))
-        return matmul(left, right, **o.keywords())
-
-
-ROADS: tuple[Road, ...] = (
-    ValuesWithFields(), SparseMatrices(), LargerThanMemory(), LazilyReduced(), FollowedByTorch(), TracedByJax(),
-    PromotedByJax(),
-)  # fmt: skip
-
-
-def above(framework: str) -> Any:
-    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met."""
-    import tilewise  # by its name: a compiler of torch traces this line, and no import by a string
-
-    return getattr(tilewise, framework)
-
-
-def road_of(M: Any, N: Any, o: Options) -> Road | None:
-    """The first road that takes the call; None where it goes straight on."""
-    for road in ROADS:  # a loop: older compilers of torch do not follow next(…, None)
-        if road.takes(M, N, o):
-            return road
+def route_of(M: Any, N: Any, o: Options, routes: tuple[Route, ...]) -> Route | None:
+    """The first route that takes the call; None where it is bound, planned and run."""
+    for route in routes:  # a loop: older versions of torch.compile do not trace next(…, None)
+        if route.takes(M, N, o):
+            return route
     return None

@@ -14,13 +14,13 @@ import jax
 import jax.custom_batching
 import numpy as np
 
-from tilewise import api
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.jax_library import alike
 from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
+from tilewise.dispatch import product as dispatch
 from tilewise.errors import UsageError
 from tilewise.interop.jax_native import product as native_product
 from tilewise.interop.jax_native import record_of
@@ -133,13 +133,13 @@ def _stacked(x: Any, axes: int) -> Any:
 
 
 def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
-    done = api.matmul(np.asarray(M), np.asarray(N), semiring=ring, precision=precision, return_arg=return_arg)
+    done = dispatch.matmul(np.asarray(M), np.asarray(N), semiring=ring, precision=precision, return_arg=return_arg)
     if not return_arg:
         return np.asarray(done)
     return np.asarray(done[0]), np.asarray(done[1]).astype(np.int32)
 
 
-def traced_matmul(M: Any, N: Any, o: Options) -> Any:
+def jitted_matmul(M: Any, N: Any, o: Options) -> Any:
     """`tw.matmul` inside jit, grad and vmap: every keyword is applied or refused."""
     o.refuse("are not known inside jax.jit: apply them to the product", "alpha", "bias", "activation")
     why = "have no meaning inside jax.jit and kin: leave them out"

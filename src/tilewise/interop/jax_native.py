@@ -23,7 +23,7 @@ from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import current_pool, native, native_addresses
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.options import Options
-from tilewise.dispatch.bind import understand
+from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.errors import TilewiseError
 from tilewise.interop.jax_handler_text import RECORD, handler_text
@@ -112,7 +112,7 @@ def record_of(
 ) -> CallRecord | None:
     """The record of a product of dense arrays, given by (shape, dtype); None where it takes more than a kernel."""
     M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never read: only shapes and dtypes are used
-    call = understand(M, N, Options(semiring=ring, precision=precision, return_arg=return_arg))
+    call = bind(M, N, Options(semiring=ring, precision=precision, return_arg=return_arg))
     if not (M.size and N.size) or not registered():
         return None
     made = make_plan(call.problem, machine_of("cpu"), None, None)

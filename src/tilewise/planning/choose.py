@@ -56,10 +56,10 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
     plan = assemble(problem, machine, "cpu", cut.kernel, FAMILIES[cut.kernel].idea, cut.NR, geometry)
-    words = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
+    text = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
     notes = () if tile is None else (ignored,)
-    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=words)
+    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)
 
 
 def _by_reference(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
@@ -72,7 +72,7 @@ def _by_reference(problem: Problem, machine: Machine, kernel: str | None, tile: 
 
     geometry = COURSE.geometry(tile or DEFAULT_TILE, problem.algebra)
     plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
-    why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
+    why = "it was requested" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
     return replace(plan, why=why)
 
 
@@ -83,7 +83,7 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
     plan = COURSE.interpreted(problem, machine, kernel, tile)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
+    why = "device='simt' was requested: the card's kernel text is interpreted, thread by thread, with no card"
     return replace(plan, floor=floor, bound=bound, predicted=floor, why=why)
 
 

@@ -1,4 +1,4 @@
-"""A plan, or a recipe, made ready for its card: laid out once, and kept."""
+"""Launchers of plans and recipes on a card, cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.core.recipe import Recipe
 
 @lru_cache(maxsize=4096)
 def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[int, int], ...] = ()) -> Any:
-    """A plan made ready for its card. `spans`: the bytes that M, N and P touch, so that a P among them is noticed."""
+    """The launcher of a plan on a card. `spans`: the bytes that M, N and P touch, to detect overlaps with P."""
     from tilewise.planning.precompile import laid_out
 
     return laid_out(plan, device, scales, dict(zip("MNP", spans, strict=False)))
@@ -19,14 +19,14 @@ def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[
 
 @lru_cache(maxsize=1024)
 def recipe_launcher(recipe: Recipe, device: str) -> Any:
-    """A recipe that no plan made, ready for its card."""
+    """The launcher of a recipe without a plan."""
     from tilewise.backends.cuda.launcher import Launcher
 
     return Launcher(recipe, device)
 
 
 def run_plan(plan: Plan, device: str, stream: Any, **addresses: int) -> None:
-    """Queue a plan's product of matrices that lie as its problem says, by their addresses: M, N, P, arg."""
+    """Queue a plan's product of matrices in its problem's layouts, by their addresses: M, N, P, arg."""
     from tilewise.backends.cuda.scratch import scratch
 
     launcher, handle = launcher_of(plan, device), int(stream.handle)

@@ -1,4 +1,4 @@
-"""Kernels built before anybody waits for them: a dtype's whole set, and the rest of it behind the first call.
+"""Kernels built ahead of time: a dtype's whole set, and the rest of it in the background of a first call.
 
 `python -m tilewise.planning.precompile SEMIRING KIND ARCH` is the process that builds the rest; it ends at EOF of its
 input.
@@ -116,14 +116,14 @@ def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
         from tilewise.algebra.dtypes import dtype_given
 
         return (dtype_given(dtype).name,)
-    words = [word.strip() for word in dtype.split(",") if word.strip()]
-    if not words:
+    names = [name.strip() for name in dtype.split(",") if name.strip()]
+    if not names:
         raise UsageError(f"dtype={dtype!r} names none: bf16, fp16, fp32, tf32, fp64, or NumPy's names")
-    return tuple(dict.fromkeys("tf32" if word == "tf32" else dtype_named(word).name for word in words))
+    return tuple(dict.fromkeys("tf32" if name == "tf32" else dtype_named(name).name for name in names))
 
 
 def problem_of_kind(ring: Semiring, kind: str) -> Problem:
-    """A problem that stands for all of its kind."""
+    """A representative problem of its kind."""
     tf32 = kind == "tf32"
     return problem_of_shape(8, 8, 8, "float32" if tf32 else kind, ring, precision="tf32" if tf32 else "high")
 
@@ -155,19 +155,19 @@ def _warmed(
 
 
 class _Together:
-    """Kernels of a kind on their way into a bundle: read while others are still compiled."""
+    """Kernels of a kind, collected for a bundle while others are still compiled."""
 
     def __init__(self, kind: str, arch: str) -> None:
         self._kind, self._arch = kind, arch
         self._built: dict[str, tuple[bytes, list[str]]] = {}
 
     def add(self, text: str) -> None:
-        """One that is on disk now."""
+        """A kernel that is on disk now."""
         if text.__class__ is Named:
             self._built[text] = compile_source(text, self._arch), kernel_names(words(text))
 
     def keep(self, texts: Iterable[str]) -> None:
-        """All of them, those that were there before too."""
+        """Write the bundle, with kernels that were built before too."""
         named = [text for text in texts if text.__class__ is Named]
         if not named or is_kept(self._kind, named, self._arch):
             return
@@ -178,7 +178,7 @@ class _Together:
 
 
 def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, int]]) -> Launcher:
-    """A plan's launches, their kernels built and loaded; the rest of the dtype's set is loaded behind it."""
+    """A plan's launcher, its kernels built and loaded; the rest of the dtype's set is loaded in the background."""
     recipe = recipe_of(plan, scales)
     made_ready(recipe.sources, plan.problem, arch_of(device))
     made = Launcher(recipe, device, spans)
@@ -186,7 +186,7 @@ def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, i
     return made
 
 
-# Behind the first call
+# In the background of a first call
 
 
 SEVERAL = 20  # shapes: loading a whole set takes a process 0.06 s, and saves each new shape 0.2 ms
@@ -198,7 +198,7 @@ _running: list[subprocess.Popen[bytes]] = []
 
 
 def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
-    """A call's own kernels, those that are missing side by side; the rest of their dtype's set builds elsewhere."""
+    """Build a call's missing kernels in parallel; other processes build the rest of their dtype's set."""
     lacking = [source for source in sources if not at_hand(source, arch)]
     if not lacking:
         return
@@ -207,7 +207,7 @@ def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
     try:
         list(pool.map(lambda source: compile_source(source, arch), lacking))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # who presses Ctrl-C does not wait for compilers
+        pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for compilers
 
 
 def _kind(problem: Problem) -> str | None:
@@ -219,8 +219,8 @@ def _kind(problem: Problem) -> str | None:
 
 
 def loaded_behind(problem: Problem, device: str) -> None:
-    """Start loading what is built of a dtype's set onto the card, once: whoever multiplied several shapes meets
-    others."""
+    """Start loading what is built of a dtype's set onto the card, once: a process that multiplied
+    several shapes is likely to multiply more."""
     kind = _kind(problem)
     if kind is None or is_loading(kind, device) or not (shapes := preloads()):
         return
@@ -232,17 +232,17 @@ def loaded_behind(problem: Problem, device: str) -> None:
 def preloads() -> int:
     """TILEWISE_PRELOAD: how many shapes of a dtype are met before its set is loaded: `auto` (several), 1 (one) or 0 (it
     never is)."""
-    asked = os.environ.get("TILEWISE_PRELOAD") or "auto"
-    if asked not in PRELOADS:
-        raise UsageError(f"TILEWISE_PRELOAD={asked!r} is not known; known are {', '.join(PRELOADS)}")
-    return PRELOADS[asked]
+    value = os.environ.get("TILEWISE_PRELOAD") or "auto"
+    if value not in PRELOADS:
+        raise UsageError(f"TILEWISE_PRELOAD={value!r} is not known; known are {', '.join(PRELOADS)}")
+    return PRELOADS[value]
 
 
 def _flag(name: str, usual: str = "1") -> bool:
-    asked = os.environ.get(name) or usual
-    if asked not in ("0", "1"):
-        raise UsageError(f"{name}={asked!r} must be 0 or 1")
-    return asked == "1"
+    value = os.environ.get(name) or usual
+    if value not in ("0", "1"):
+        raise UsageError(f"{name}={value!r} must be 0 or 1")
+    return value == "1"
 
 
 def rest_behind(problem: Problem, arch: str) -> bool:
@@ -266,16 +266,16 @@ def rest_behind(problem: Problem, arch: str) -> bool:
 
 @atexit.register
 def _let_go() -> None:
-    """What still builds ends with this process: its standard input does."""
+    """Builders end with this process, because their standard input does."""
     for process in _running:
         if process.stdin is not None:
             process.stdin.close()
-        process.returncode = process.poll() or 0  # it ends by itself, and nobody waits for it
+        process.returncode = process.poll() or 0  # it ends by itself; nothing waits for it
 
 
 def sooner_served(problem: Problem, machine: Machine) -> Plan | None:
-    """With TILEWISE_WAIT=0: a plan whose kernels are all there, while those of the best one are built; None where there
-    is no such plan, or nothing is missing."""
+    """With TILEWISE_WAIT=0: a plan whose kernels are all built, used while those of the best plan are not; None where
+    there is no such plan, or nothing is missing."""
     plans = plans_in_turn(problem, machine)
     if not plans or not missing(recipe_of(plans[0]).sources, machine.arch):
         return None
@@ -290,12 +290,12 @@ def _alone_behind(sources: Iterable[str], arch: str) -> None:
 
 
 def waits() -> bool:
-    """TILEWISE_WAIT: 0 serves a cold call by other kernels that are there already, whose bits may differ."""
+    """TILEWISE_WAIT: 0 runs a call whose kernels are not built by others that are, whose bits may differ."""
     return _flag("TILEWISE_WAIT")
 
 
 def main() -> None:
-    """The process behind a first call."""
+    """The background process of a first call."""
     from tilewise.backends.cuda.device import machine_of_arch
 
     ring, kind, arch = sys.argv[1:]

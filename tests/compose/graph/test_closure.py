@@ -60,9 +60,9 @@ def _scipys(csgraph: object, W: np.ndarray, method: str = "D") -> np.ndarray:
 
 
 @given(graphs, st.booleans())
-def test_paths_weigh_what_the_closure_says(graph: tuple[int, float, int], turned: bool) -> None:
+def test_paths_weigh_what_the_closure_holds(graph: tuple[int, float, int], transposed: bool) -> None:
     W = weights(*graph)
-    W = W.T if turned else W
+    W = W.T if transposed else W
     D, before = tw.closure(W, return_predecessors=True)
     np.testing.assert_array_equal(D, tw.closure(W))
     rng = np.random.default_rng(0)
@@ -241,7 +241,7 @@ def test_empty_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    ("W", "options", "error", "words"),
+    ("W", "options", "error", "message"),
     [
         (np.ones((2, 3)), {}, ShapeError, "square matrix"),
         (np.ones((2, 2, 3)), {}, ShapeError, "square matrix"),
@@ -252,8 +252,8 @@ def test_empty_graph() -> None:
         (np.ones((2, 2), np.longdouble), {}, DtypeError, "float64"),
     ],
 )
-def test_what_cannot_be_closed_says_why(W: np.ndarray, options: dict, error: type, words: str) -> None:
-    with pytest.raises(error, match=words):
+def test_what_cannot_be_closed_is_refused(W: np.ndarray, options: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
         tw.closure(W, **options)
 
 
@@ -303,7 +303,7 @@ def test_no_cell_is_made_twice_in_a_round(nodes: int, monkeypatch: pytest.Monkey
     assert sum(taken) == nodes**3
 
 
-def test_what_comes_back_is_nobody_elses() -> None:
+def test_the_result_shares_no_memory() -> None:
     W = np.random.default_rng(0).random((5, 5))
     D = tw.closure(W)
     D[...] = 7

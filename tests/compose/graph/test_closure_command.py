@@ -32,10 +32,10 @@ def test_a_dense_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run([*map(str, arguments), "--path", "0", "2", "--json"]) == 0
     np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), tw.closure(W))
     assert np.load(tmp_path / "B.npy")[0, 2] == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["path"] == [0, 1, 2]
-    assert told["weight"] == 5
-    assert told["pairs"] == 3
+    report = json.loads(capsys.readouterr().out)
+    assert report["path"] == [0, 1, 2]
+    assert report["weight"] == 5
+    assert report["pairs"] == 3
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
@@ -60,7 +60,7 @@ def test_matrix_market_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 1\n", "promises 5 entries"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n9 1 1\n", "outside its 3×3"),
@@ -71,11 +71,11 @@ def test_matrix_market_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_what_is_no_graph_gets_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, words: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, message: str
 ) -> None:
     (tmp_path / name).write_text(content)
     assert run(["closure", str(tmp_path / name), "-o", str(tmp_path / "D.npy")]) == 2
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "D.npy").exists()
 
 

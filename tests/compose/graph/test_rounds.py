@@ -80,19 +80,19 @@ def test_the_command(tmp_path, capsys, monkeypatch):  # the budget counts the wh
     assert run(["closure", "W.npy", "-o", "D.npy", "--memory", "16GB"]) == 0
     assert "rounds" in capsys.readouterr().out
     np.testing.assert_allclose(np.load("D.npy"), tw.closure(graph(150)), rtol=1e-5)
-    for arguments, words in (
+    for arguments, message in (
         (["closure", "W.npy", "--memory", "16GB"], "takes a dense GRAPH and -o"),
         (["closure", "W.npy", "-o", "E.npy", "--memory", "1kB"], "least that works"),
         (["closure", "W.npy", "-o", "E.npy", "--memory", "16GB", "--device", "cuda"], "works on the CPU"),
         (["closure", "W.npy", "-o", "E.npy", "--memory", "16GB", "--semiring", "plus_times"], "add(x, x) == x"),
     ):
         assert run(arguments) in (2, 4)
-        assert words in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert run(["plan", "--closure", "--semiring", "min_plus", "--shape", "30000x30000x30000", "--memory", "8GB"]) == 0
     assert "30,000 nodes" in capsys.readouterr().out
 
 
-def test_nothing_is_said_to_be_kept_of_a_closure_that_fails(tmp_path, monkeypatch):
+def test_a_closure_that_fails_does_not_claim_to_keep_anything(tmp_path, monkeypatch):
     np.save(tmp_path / "W.npy", np.ones((300, 300), "float32"))
     put, seen = targets.put, []
 

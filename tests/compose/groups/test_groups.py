@@ -61,7 +61,7 @@ def test_groups_along_k_are_the_gradients_of_weights():
         np.testing.assert_array_equal(found, np.stack(wanted), err_msg=f"seed {seed}")
 
 
-def test_rows_are_gathered_on_the_way():
+def test_rows_are_gathered_by_an_index():
     rng = np.random.default_rng(2)
     x, w = rng.standard_normal((10, 4)), rng.standard_normal((2, 4, 3))
     rows = rng.integers(0, 10, 25)
@@ -87,7 +87,7 @@ X, W, ENDS = np.ones((6, 4)), np.ones((2, 4, 3)), np.array([2, 6])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "keywords", "error", "words"),
+    ("arguments", "keywords", "error", "message"),
     [
         ((X, W, np.array([4, 2])), {}, tw.ShapeError, r"offsets\[1\] is 2, before its group's first row 4"),
         ((X, W, np.array([-1, 2])), {}, tw.ShapeError, r"offsets\[0\] is -1"),
@@ -105,8 +105,8 @@ X, W, ENDS = np.ones((6, 4)), np.ones((2, 4, 3)), np.array([2, 6])
         ((X, W, ENDS), {"precision": "low"}, tw.UsageError, "precision"),
     ],
 )
-def test_bad_calls_get_a_sentence(arguments, keywords, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_calls_get_a_sentence(arguments, keywords, error, message):
+    with pytest.raises(error, match=message):
         tw.grouped_matmul(*arguments, **keywords)
 
 

@@ -30,14 +30,14 @@ def drawn_extents(rng, count, most):
     return [round(math.exp(rng.uniform(0, math.log(most)))) for _ in range(count)]
 
 
-def check_beside(P, memory, before, words):
+def check_beside(P, memory, before, case):
     """Nothing but P has changed."""
     after = memory.copy()
     P[...] = 0
     mine = memory.copy()
     memory[...] = before
     P[...] = 0
-    assert mine.tobytes() == memory.tobytes(), f"{words}: something was written beside P"
+    assert mine.tobytes() == memory.tobytes(), f"{case}: something was written beside P"
     memory[...] = after
 
 
@@ -53,11 +53,11 @@ def test_random_stacks():
         shape = np.broadcast_shapes(of_m, of_n)
         P, memory = among_poison(rng, (*shape, m, n), dtype)
         before = memory.copy()
-        words = f"seed {seed}, number {number}: {of_m}{of_n} {m}x{k}x{n} {dtype}"
+        case = f"seed {seed}, number {number}: {of_m}{of_n} {m}x{k}x{n} {dtype}"
         tw.matmul(M, N, out=P)
         wanted = np.matmul(M.astype(np.int64), N.astype(np.int64))
-        np.testing.assert_array_equal(P, wanted.astype(dtype), err_msg=words)
-        check_beside(P, memory, before, words)
+        np.testing.assert_array_equal(P, wanted.astype(dtype), err_msg=case)
+        check_beside(P, memory, before, case)
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_random_groups():
         P, memory = among_poison(rng, (groups, k, n) if along == "k" else (rows, n), dtype)
         ends = np.sort(rng.integers(0, rows + 1, groups)).astype(rng.choice(["int32", "int64"]))
         before, out = memory.copy(), P if rng.random() < 0.5 else None
-        words = f"seed {seed}, number {number}: {rows}x{k}x{n} {along} {ends.tolist()} {dtype}"
+        case = f"seed {seed}, number {number}: {rows}x{k}x{n} {along} {ends.tolist()} {dtype}"
         found = tw.grouped_matmul(x, w, ends, along=along, out=out)
         left, right = x.astype(np.int64), w.astype(np.int64)
         wanted = np.zeros(P.shape, np.int64)
@@ -81,6 +81,6 @@ def test_random_groups():
                 wanted[group] = left[a:b].T @ right[a:b]
             else:
                 wanted[a:b] = left[a:b] @ right[group]
-        np.testing.assert_array_equal(found, wanted.astype(dtype), err_msg=words)
+        np.testing.assert_array_equal(found, wanted.astype(dtype), err_msg=case)
         if out is not None:
-            check_beside(P, memory, before, words)
+            check_beside(P, memory, before, case)

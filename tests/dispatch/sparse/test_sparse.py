@@ -89,7 +89,7 @@ def test_products_by_stored_cells(ring, tiles, monkeypatch):
 
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("ring", ["min_plus", "max_times", "lor_land", "soft", OWN, tw.modular(97)], ids=str)
-def test_the_ways_of_two_sparse_matrices_agree(ring, monkeypatch):
+def test_the_algorithms_for_two_sparse_matrices_agree(ring, monkeypatch):
     """Row by row in machine code, by sorting, by dense tiles; short rows and wide ones; any number of threads."""
     seed = next_seed() % 2**32
     print("seed", seed)
@@ -100,13 +100,13 @@ def test_the_ways_of_two_sparse_matrices_agree(ring, monkeypatch):
         dtype = np.int64 if isinstance(ring, type(tw.modular(2))) else rng.choice([np.float32, np.float64])
         S, T = sparse(rng, m, k, density).astype(dtype), sparse(rng, k, n, density).astype(dtype)
         made = {}
-        for way in ("rows", "one thread", "sorted", "tiles"):
+        for algorithm in ("rows", "one thread", "sorted", "tiles"):
             with monkeypatch.context() as patched:
-                patched.setattr(sparse_product, "PAIR", 1e9 if way == "tiles" else 0.0)
-                if way == "sorted":
+                patched.setattr(sparse_product, "PAIR", 1e9 if algorithm == "tiles" else 0.0)
+                if algorithm == "sorted":
                     patched.setattr(sparse_product, "_compiles", lambda algebra: False)
-                tw.set_num_threads(1 if way == "one thread" else None)
-                made[way] = tw.matmul(S, T, semiring=ring)
+                tw.set_num_threads(1 if algorithm == "one thread" else None)
+                made[algorithm] = tw.matmul(S, T, semiring=ring)
         tw.set_num_threads(None)
         one = made["rows"]
         assert one.has_sorted_indices
@@ -171,10 +171,10 @@ def test_closures_by_search_and_by_tiles_agree(degree, monkeypatch):
             expected.setdefault("D", D)
             np.testing.assert_allclose(D, expected["D"], rtol=1e-5)
             for i, j in rng.integers(0, 300, (50, 2)):
-                way = tw.path(before, i, j)
-                assert bool(way) == bool(np.isfinite(D[i, j]))
-                total = sum(W[u, v] for u, v in itertools.pairwise(way))
-                if way and i != j:
+                nodes = tw.path(before, i, j)
+                assert bool(nodes) == bool(np.isfinite(D[i, j]))
+                total = sum(W[u, v] for u, v in itertools.pairwise(nodes))
+                if nodes and i != j:
                     assert total == pytest.approx(D[i, j], rel=1e-5)
 
 
@@ -202,8 +202,8 @@ def test_counting_ends_where_the_first_nodes_show_enough():
 
 
 @pytest.mark.slow
-def test_the_way_taken_is_seldom_the_slower_one():
-    """30 drawn graphs about where both ways take as long: processor seconds of one thread, over the better way's."""
+def test_the_chosen_algorithm_is_seldom_the_slower_one():
+    """30 drawn graphs near the break-even: processor seconds of one thread, over those of the faster algorithm."""
     seed = next_seed() % 2**32
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
@@ -212,7 +212,7 @@ def test_the_way_taken_is_seldom_the_slower_one():
     tw.set_num_threads(1)
     try:
         tw.closure(np.zeros((300, 300)))
-        lost = [loss_of_the_way_taken(graph(rng, int(n), degree), float64) for n, degree in drawn_graphs(rng, 30)]
+        lost = [loss_of_the_choice(graph(rng, int(n), degree), float64) for n, degree in drawn_graphs(rng, 30)]
     finally:
         tw.set_num_threads(threads)
     print(f"mean {np.mean(lost):.2f}, largest {max(lost):.2f}")
@@ -224,14 +224,14 @@ def drawn_graphs(rng, count):
     return zip(rng.integers(500, 2001, count), 2 ** rng.uniform(0, 6, count), strict=True)
 
 
-def loss_of_the_way_taken(S, algebra):
+def loss_of_the_choice(S, algebra):
     rows = sparse_closure.Rows.of(S, "W", ALGEBRA)
     W = rows.dense(np.inf, float)
-    ways = {True: processor_seconds(lambda: sparse_closure.search(rows, False))}
+    seconds = {True: processor_seconds(lambda: sparse_closure.search(rows, False))}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparse_closure, "LEAST", len(W) + 1)
-        ways[False] = processor_seconds(lambda: tw.closure(W))
-    return ways[sparse_closure.by_search(rows, algebra)] / min(ways.values())
+        seconds[False] = processor_seconds(lambda: tw.closure(W))
+    return seconds[sparse_closure.by_search(rows, algebra)] / min(seconds.values())
 
 
 @pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])
@@ -297,9 +297,9 @@ def with_duplicates(rng, n, form, dtype="float64"):
         c = made.tocoo()
         rows, cols, data = c.row, c.col, c.data
     else:
-        lines, others = (rows, cols) if form == "csr" else (cols, rows)
-        order = np.argsort(lines, kind="stable")
-        starts = np.searchsorted(lines[order], np.arange(n + 1))
+        major, others = (rows, cols) if form == "csr" else (cols, rows)
+        order = np.argsort(major, kind="stable")
+        starts = np.searchsorted(major[order], np.arange(n + 1))
         kind = sp.csr_array if form == "csr" else sp.csc_array
         made = kind((data[order], others[order], starts), shape=(n, n))
     assert not getattr(made, "has_canonical_format", False)

@@ -20,7 +20,7 @@ def rng():
 
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize(("ring", "dtypes"), RINGS, ids=NAMES)
-def test_products_are_what_the_definition_says(rng, ring, dtypes):
+def test_products_follow_the_definition(rng, ring, dtypes):
     for m, k, n in ((1, 1, 1), (3, 0, 2), (0, 4, 5), tuple(rng.integers(1, 70, 3)), (9, 700, 5)):
         M, N = drawn(rng, ring, dtypes, (m, k)), drawn(rng, ring, dtypes, (k, n))
         right = expected(ring, dtypes, M, N)
@@ -170,9 +170,9 @@ def test_a_law_that_is_broken_is_named_with_its_witnesses():
         tw.Semiring("d", zero=(0, 0), fields=("length", "paths"), add=lambda x, y: x[0], mul=lambda x, y: x)
 
 
-def test_what_cannot_be_meant_is_said_clearly():
+def test_bad_calls_are_refused():
     A = (np.ones((2, 2)), np.ones((2, 2), np.int64))
-    for call, error, words in (
+    for call, error, message in (
         (lambda: tw.matmul(A[0], A[0], semiring="min_count"), tw.UsageError, "a tuple of 2 arrays or as a NumPy"),
         (
             lambda: tw.matmul(A[:1], A, semiring="min_count"),
@@ -195,9 +195,9 @@ def test_what_cannot_be_meant_is_said_clearly():
         (lambda: tw.k_best(9), tw.UsageError, "k=9 must be a whole number from 1 to 8"),
         (lambda: tw.matmul((A[0], A[1]), A, semiring="dual"), tw.DtypeError, "meets fields of float64 and int64"),
     ):
-        with pytest.raises(error) as told:
+        with pytest.raises(error) as raised:
             call()
-        assert words in str(told.value)
+        assert message in str(raised.value)
 
 
 def test_without_a_compiler_the_definition_runs(rng, monkeypatch):

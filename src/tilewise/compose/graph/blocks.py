@@ -1,8 +1,8 @@
 """Floyd–Warshall in blocks, on the host.
 
-For each diagonal block K: close it; carry it along its row and its column of blocks; then every other cell may go by
-way of K: D ⊕= D[:, K] ⊗ D[K, :], a product for each corner that K leaves. No cell is made twice in a round, all the
-work is in those products, and so a closure takes its n³ steps at their speed."""
+For each diagonal block K: close it; multiply it into its row and its column of blocks; then relax all other cells
+through K: D ⊕= D[:, K] ⊗ D[K, :], a product for each corner that K leaves. No cell is computed twice in a round, and
+nearly all of the n³ steps are in those products."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
-from tilewise.api import matmul
 from tilewise.backends.cpu.kernels.floyd.run import closer
 from tilewise.compose.graph.cycles import find_cycle
 from tilewise.compose.graph.keywords import Progress
 from tilewise.compose.graph.laws import kept_apart, one_of, stand_in_for_zero
 from tilewise.compose.graph.paths import NONE
 from tilewise.compose.graph.predecessors import repair
+from tilewise.dispatch.product import matmul
 from tilewise.errors import CycleError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,7 +32,7 @@ BAND = 1024  # rows whose predecessors are updated at a time
 
 
 def close_by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:
-    """The closure of W in blocks, and who comes before whom."""
+    """The closure of W in blocks, and predecessors."""
     graph = Graph.of(W, work, tracks)
     edges = graph.D.copy() if tracks else None
     _close(graph, 0, len(graph.D), progress)
@@ -50,15 +50,28 @@ def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None
         _close(Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D))
     except CycleError as error:
         nodes = tuple(node + first for node in error.nodes)
-        named = (
-            " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one among nodes {first} to {first + len(D) - 1}"
-        )
-        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes) from None
+        raise cycle_error(nodes, f"one among nodes {first} to {first + len(D) - 1}") from None
+
+
+def cycle_error(nodes: tuple[int, ...], otherwise: str) -> CycleError:
+    """`otherwise`: the text where no nodes are known."""
+    named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else otherwise
+    return CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+
+
+def start_block(D: Array, algebra: Algebra, one: Number, first: int | None) -> None:
+    """Weights in place as the closure starts from them: NaN is no edge, and staying at a node costs `one`. `first`: the
+    column of the first row's own node, None where no node of these rows is among the columns."""
+    with np.errstate(all="ignore"):
+        algebra.add(D, np.full(1, algebra.zero, D.dtype), out=D)
+        if first is not None:
+            rows = np.arange(len(D))
+            D[rows, rows + first] = algebra.add(D[rows, rows + first], np.full(1, one, D.dtype))
 
 
 @dataclass
 class Graph:
-    """The closure while it is made: distances in what sums are kept in, and who comes before whom."""
+    """A closure in progress: distances in the accumulator's dtype, and predecessors."""
 
     W: Array
     D: Array
@@ -95,9 +108,9 @@ class Graph:
         return cls(W, D, before, kept_apart(algebra, absent), one, absent, algebra)
 
     def finished(self) -> Array:
-        """The closure, with "no path" spelled as the semiring's zero again."""
+        """The closure, with the semiring's zero for "no path"."""
         D, zero = self.D, self.given.zero
-        if self.absent != zero:  # half the range stood for it, and negative weights may have nibbled at that
+        if self.absent != zero:  # half the range stood for it, and negative weights may have reduced it
             far = self.absent // 2 < D if self.absent > 0 else -(-self.absent // 2) > D
             D = np.where(far, np.asarray(zero, D.dtype), D)
         return D
@@ -111,9 +124,7 @@ class Graph:
         self.raise_cycle(f"one through node {start + int(worse[0])}")
 
     def raise_cycle(self, otherwise: str = "its nodes could not be named") -> NoReturn:
-        nodes = find_cycle(self.W, self.given, self.one)
-        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else otherwise
-        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+        raise cycle_error(find_cycle(self.W, self.given, self.one), otherwise)
 
 
 def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None) -> None:
@@ -155,7 +166,7 @@ def _close_small(graph: Graph, start: int, stop: int) -> None:
 
 
 def _round(graph: Graph, K: slice, others: list[slice], row: Array, column: Array) -> None:
-    """All other cells of a square by way of K, a block that is closed; `row` and `column` have room for K's."""
+    """Relax all other cells of a square through K, a closed block; `row` and `column` are workspace for K's panels."""
     if graph.before is not None:
         for part in others:
             _tracked(graph, K, K, part)
@@ -175,7 +186,7 @@ def _round(graph: Graph, K: slice, others: list[slice], row: Array, column: Arra
 
 
 def _tracked(graph: Graph, rows: slice, K: slice, cols: slice) -> None:
-    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols], and who comes before whom."""
+    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols], and predecessors."""
     assert graph.before is not None
     D, before, ring = graph.D, graph.before, graph.algebra.semiring
     left, right, steps = D[rows, K].copy(), D[K, cols].copy(), before[K, cols].copy()
@@ -188,7 +199,7 @@ def _tracked(graph: Graph, rows: slice, K: slice, cols: slice) -> None:
 
 
 def _improve(graph: Graph, D: Array, before: Array, made: Array, came: Array) -> None:
-    """Take over what is better, and who comes before it."""
+    """Store what is better, and its predecessors."""
     total = graph.algebra.add(D, made)
     changed = total != D
     np.copyto(D, total)

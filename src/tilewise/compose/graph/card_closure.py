@@ -1,6 +1,6 @@
 """`closure` on a card: Floyd–Warshall in blocks of blocks, every product by the plain kernels.
 
-As on the CPU: close the diagonal block, carry it along its row and its column of blocks, then D ⊕= D[:, K] ⊗ D[K, :].
+As on the CPU: close the diagonal block, multiply it into its row and its column of blocks, then D ⊕= D[:, K] ⊗ D[K, :].
 The two panels are copied first, so that no product reads what it writes. Everything is queued on one stream; the host
 waits at the end only. D takes n² cells and the panels a few per cent: what does not fit is refused before it starts.
 """
@@ -56,10 +56,10 @@ def _copy(source: _Matrix, target: _Matrix, device: str, stream: Any) -> None:
 
 @dataclass
 class CardClosure:
-    """What came out, on the card; `improves` is whether a cycle gets better every time it is walked."""
+    """`improves`: whether a cycle gets better every time it is walked."""
 
     improves: bool
-    lost: Array  # sources whose predecessors must be found anew
+    lost: Array  # sources whose predecessors must be found again
 
 
 def close_on_card(
@@ -122,14 +122,14 @@ def _extent_and_strides(W: Operand) -> tuple[Any, ...]:
 
 
 def needed_bytes(n: int, given: Algebra, work: Algebra, tracks: bool) -> int:
-    """Beside W and what is handed out: D where it cannot be the result itself, panels, the bands of predecessors."""
+    """Beside W and the results: D where it cannot be the result itself, panels, the bands of predecessors."""
     size, block = work.partial.itemsize, min(n, BLOCKS[0])
     total = 0 if _in_place(given, work) else n * n * size
     total += 2 * n * block * size + 8
-    words = 2 * n * block * 4  # packed operands of a product
+    packed = 2 * n * block * 4  # packed operands of a product
     if tracks:
         total += block * n * 8 + min(n, BAND) * n * (size + 8) + 2 * LOST_BLOCKS * n * 4
-    return total + words
+    return total + packed
 
 
 def _in_place(given: Algebra, work: Algebra) -> bool:
@@ -155,7 +155,7 @@ def _check_room(n: int, W: Operand, given: Algebra, work: Algebra, tracks: bool,
 
 @dataclass
 class _Closing:
-    """A closure while it is made."""
+    """A closure in progress."""
 
     form: ClosureForm
     n: int
@@ -218,9 +218,9 @@ class _Closing:
         for number, k in enumerate(range(start, stop, side)):
             K, square = slice(k, min(k + side, stop)), slice(start, stop)
             self.close(K.start, K.stop, level + 1)
-            self._by_way_of(K, K, square)
-            self._by_way_of(square, K, K)
-            self._by_way_of(square, K, square)
+            self._relax_through(K, K, square)
+            self._relax_through(square, K, K)
+            self._relax_through(square, K, square)
             if progress is not None:
                 self.stream.sync()
                 progress(number + 1, math.ceil((stop - start) / side))
@@ -242,7 +242,7 @@ class _Closing:
         _copy(part, made, self.device, self.stream)
         return made
 
-    def _by_way_of(self, rows: slice, K: slice, cols: slice) -> None:
+    def _relax_through(self, rows: slice, K: slice, cols: slice) -> None:
         """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols]."""
         dtype = self.form.work.partial
         left = self._copied(self._part(self.D, dtype, rows, K), self.left)
@@ -283,7 +283,7 @@ class _Closing:
         return bool(self.flags.numpy()[0])
 
     def lost_rows(self) -> Array:
-        """Sources some of whose targets do not lead back to them: ties led in a circle."""
+        """Sources some of whose targets do not lead back to them: ties made a circle."""
         assert self.before is not None
         scratch = self._memory(2 * LOST_BLOCKS * self.n * 4)
         flags = DeviceArray((self.n,), INT, self.device)

@@ -1,12 +1,12 @@
 """`closure`: the best over all paths, over any idempotent semiring.
 
-Who closes a matrix is decided here: tiles on the host (`blocks`), a card, or a search from every node where that is
-sooner done. The caller's matrix is copied first and never written; a call that is interrupted leaves nothing behind."""
+The algorithm is chosen here: tiles on the host (`blocks`), a card, or a search from every node where that is expected
+to be faster. The caller's matrix is copied first and never written."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,42 +18,24 @@ from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
-from tilewise.arrays.torch_library import followed
 from tilewise.compose.graph.blocks import Graph, close_by_tiles
 from tilewise.compose.graph.keywords import ClosureKeywords, Progress
 from tilewise.compose.graph.laws import check_idempotent, nodes_of
 from tilewise.compose.graph.predecessors import found_anew, reached_from
-from tilewise.compose.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
+from tilewise.compose.graph.sparse_closure import by_search, rows_worth_searching, search, searchable
 from tilewise.dispatch.sparse.arrays import Rows, is_sparse
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale.sources import is_dask
-from tilewise.system.imported import imported
 from tilewise.system.memory import check_room
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from tilewise.compose.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
 HOST = ("auto", "cpu")
-SMALL = 4 * 1024 * 1024  # bytes that are not asked for first: asking takes 0.2 ms
+SMALL = 4 * 1024 * 1024  # bytes; above, free memory is checked first, which takes 0.2 ms
 
 
-@overload
-def closure(
-    W: Array, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
-) -> tuple[Array, Array]: ...
-@overload
-def closure(W: Array, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Array: ...
-@overload
-def closure(
-    W: Tensor, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def closure(W: Tensor, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Tensor: ...
-@overload
-def closure(W: Any, /, *, return_predecessors: bool = False, **how: Unpack[ClosureKeywords]) -> Any: ...
 def closure(
     W: Any,
     /,
@@ -64,38 +46,11 @@ def closure(
     device: str = "auto",
     sources: Any = None,
 ) -> Any:
-    """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
-
-    W: a square matrix of weights from row to column, or a stack of them; the semiring's zero (∞ for min_plus, the
-    dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
-    semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
-    return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
-    progress: called with (blocks done, blocks in all) after each block, the blocks of all graphs of a stack counted.
-    device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
-    sources: numbers of nodes, or one: only their rows of D, in that order, without the work of the others (of a Dask
-        array: taken from the whole closure). An improving cycle that they do not reach is then not looked for.
-
-    Sparse graphs of weights that are not below 0 are searched from every node, by SciPy, where that is expected to be
-    sooner done than tiles; W may be a scipy.sparse matrix, whose cells that are not stored are no edges.
-    A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
-
-    >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
-    >>> tw.closure(roads)
-    array([[0., 4., 6.],
-           [4., 0., 2.],
-           [6., 2., 0.]])
-    """
+    """`tw.closure` of arrays that no framework traces."""
     if is_dask(W):
         return _of_dask(W, semiring, return_predecessors, progress, device, sources)
     if is_sparse(W):
         return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
-    torch = imported("torch")
-    if torch is not None and isinstance(W, torch.Tensor) and followed(W, W):
-        import tilewise  # what torch follows stands above this room
-
-        if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
-            raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
-        return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors, sources=sources)
     operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
         return _of_each(operand, find_semiring(semiring), return_predecessors, progress, device, sources)
@@ -119,8 +74,8 @@ def _of_dask(
 ) -> Any:
     from tilewise.compose.graph.dask_closure import dask_closure
 
-    asked = {"return_predecessors=": tracks, "progress=": progress is not None, "device=": device not in HOST}
-    if names := [name for name, given in asked.items() if given]:
+    keywords = {"return_predecessors=": tracks, "progress=": progress is not None, "device=": device not in HOST}
+    if names := [name for name, given in keywords.items() if given]:
         raise UsageError(f"{', '.join(names)} does not go with a Dask array, which workers close: compute W first")
     return dask_closure(W, semiring, sources)
 
@@ -159,7 +114,7 @@ def _on_the_host(
     results += [] if before is None else [(before, DTYPES["int64"])]
     handed = []
     for values, dtype in results:
-        if library is NUMPY and values.dtype == dtype.numpy:  # D is the closure's own: no copy
+        if library is NUMPY and values.dtype == dtype.numpy:  # D shares no memory with W: no copy
             handed.append(values)
             continue
         made = library.empty(values.shape, dtype, "cpu")
@@ -171,7 +126,7 @@ def _on_the_host(
 
 def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
     """Rows of the closure: by search where it takes such weights, else by rounds of products."""
-    rows = rows_of_dense(W, algebra.zero)
+    rows = Rows.of_dense(W, algebra.zero, nan=False)
     if searchable(rows, algebra):
         return search(rows, tracks, sources)
     graph = Graph.of(W, algebra, False)
@@ -235,11 +190,11 @@ def _place(operand: Operand, device: str) -> str:
     if device == "auto" or device == operand.device:
         return operand.device
     if device == "cpu":
-        raise DeviceError(f"W is on {operand.device} and device='cpu' was asked for: copy it to the host first")
-    asked = f"cuda:{card_number(device)}"
-    if operand.device not in ("cpu", asked):
-        raise DeviceError(f"W is on {operand.device} and device={device!r} was asked for: it does not travel by itself")
-    return asked
+        raise DeviceError(f"W is on {operand.device} and device='cpu' was requested: copy it to the host first")
+    requested = f"cuda:{card_number(device)}"
+    if operand.device not in ("cpu", requested):
+        raise DeviceError(f"W is on {operand.device} and device={device!r} was requested: it does not travel by itself")
+    return requested
 
 
 def _on_a_card(
@@ -262,7 +217,7 @@ def _on_a_card(
     table = library.empty(operand.shape, DTYPES["int64"], device) if tracks else None
     closed = close_on_card(given, made, table, algebra, work, stream, progress)
     if closed.improves or closed.lost.size:
-        _mend(at_home(given, stream), closed, work, table, stream)
+        _repair_on_host(at_home(given, stream), closed, work, table, stream)
     results = [x for x in (made, table) if x is not None]
     if operand.host is not None:
         homes = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
@@ -274,8 +229,8 @@ def _on_a_card(
     return handed if tracks else handed[0]
 
 
-def _mend(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, stream: Any) -> None:
-    """What is done on the host: naming a cycle that improves, and the predecessors of sources whose ties led in a
+def _repair_on_host(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, stream: Any) -> None:
+    """What is done on the host: naming a cycle that improves, and the predecessors of sources whose ties made a
     circle."""
     from tilewise.compose.graph.card_closure import put_rows
 

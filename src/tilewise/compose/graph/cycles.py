@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
-from tilewise.api import matmul
+from tilewise.dispatch.product import matmul
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,17 +46,17 @@ def _by_floats(W: Array, algebra: Algebra) -> tuple[int, ...]:
 
 def _circle(before: Array) -> tuple[int, ...]:
     """A circle among the predecessors, as a walk, if there is one."""
-    state = np.zeros(len(before), np.int8)  # 1: on the way being followed, 2: known to lead nowhere
+    state = np.zeros(len(before), np.int8)  # 1: on this walk, 2: known to lead into no cycle
     for start in range(len(before)):
-        way = []
+        walk = []
         node = start
         while node >= 0 and state[node] == 0:
             state[node] = 1
-            way.append(node)
+            walk.append(node)
             node = int(before[node])
         if node >= 0 and state[node] == 1:
-            circle = way[way.index(node) :][::-1]
+            circle = walk[walk.index(node) :][::-1]
             lowest = circle.index(min(circle))
             return tuple(circle[lowest:] + circle[:lowest])
-        state[way] = 2
+        state[walk] = 2
     return ()

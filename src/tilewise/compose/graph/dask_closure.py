@@ -1,5 +1,5 @@
-"""Closures of Dask arrays, by the phases of a blocked Floyd–Warshall: close a block, carry it along its row and column,
-then let every other block go by way of it. Nothing is computed until the array is; D's blocks live on the workers."""
+"""Closures of Dask arrays, by the phases of a blocked Floyd–Warshall: close a block, multiply it into its row and
+column, then relax every other block through it. The graph is lazy; D's blocks stay on the workers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Algebra, Semiring
-from tilewise.api import matmul
-from tilewise.compose.graph.blocks import close_block
+from tilewise.compose.graph.blocks import close_block, start_block
 from tilewise.compose.graph.laws import nodes_of, one_of
 from tilewise.compose.graph.rounds import algebra_for
+from tilewise.dispatch.product import matmul
 from tilewise.errors import DtypeError, ShapeError
 from tilewise.scale.dask_product import DeclaredBlock
 
@@ -74,14 +74,8 @@ class _Blocks:
         self.algebra, self.one = algebra, one_of(algebra)
 
     def begin(self, W: Any, declared: DeclaredBlock, diagonal: bool) -> Array:
-        """NaN is no edge, and staying where one is costs the one of mul."""
-        dtype = self.algebra.partial.numpy
-        D = declared.check(W).astype(dtype)
-        with np.errstate(all="ignore"):
-            self.algebra.add(D, np.full(1, self.algebra.zero, dtype), out=D)
-            if diagonal:
-                own = D.diagonal().copy()
-                np.fill_diagonal(D, self.algebra.add(own, np.full(1, self.one, dtype)))
+        D = declared.check(W).astype(self.algebra.partial.numpy)
+        start_block(D, self.algebra, self.one, 0 if diagonal else None)
         return D
 
     def close(self, D: Array, start: int) -> Array:

@@ -1,4 +1,4 @@
-"""What a closure asks of a semiring and of its weights, checked before anything is computed."""
+"""What a closure needs of a semiring and of its weights, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -45,13 +45,21 @@ def one_of(algebra: Algebra) -> Number:
     dtype = algebra.partial
     above = _samples(dtype)
     for samples in (above,) if dtype.kind in "bu" else (np.concatenate([above, -above]), above):
-        for one in (0, 1, dtype.smallest(), dtype.largest()):
-            unit = np.full_like(samples, one)
-            with np.errstate(all="ignore"):
-                right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
-            if np.array_equal(right, samples) and np.array_equal(left, samples):
-                return one
+        one = neutral(algebra, samples, (0, 1, dtype.smallest(), dtype.largest()))
+        if one is not None:
+            return one
     raise AlgebraError(f"closure needs a one with mul(one, x) == x, and {algebra.semiring} has none over {dtype}")
+
+
+def neutral(algebra: Algebra, samples: Array, candidates: tuple[Number, ...]) -> Number | None:
+    """The first candidate with mul(one, x) == x == mul(x, one) for all samples."""
+    for one in candidates:
+        unit = np.full_like(samples, one)
+        with np.errstate(all="ignore"):
+            right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
+        if np.array_equal(right, samples) and np.array_equal(left, samples):
+            return one
+    return None
 
 
 def _samples(dtype: DType) -> Array:
@@ -71,7 +79,7 @@ def stand_in_for_zero(W: Array, algebra: Algebra) -> bool | int | float:
 
 
 def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool | int | float:
-    """The same where the weights are not at hand: `heaviest` is asked for the largest |weight| only if it matters.
+    """The same for weights that are not on the host: `heaviest` returns the largest |weight|; called only if needed.
 
     Refused where weights are so large that a path could reach it, or where mul can leave the integers' range.
     """

@@ -1,7 +1,7 @@
-"""Predecessors that lead home: where ties (cycles of weight 0, equal bottlenecks) led in a circle, they are found anew.
+"""Predecessors that lead back to the source: circles by ties (cycles of weight 0, equal bottlenecks) are repaired.
 
-Who comes before whom is noted whenever a path gets strictly better. Where going round a cycle costs nothing, two nodes
-can come to name each other. Such rows are rare, found by doubling steps, and done again by Bellman–Ford, whose
+A predecessor is recorded whenever a path gets strictly better. Around a cycle of weight 0 two nodes can become each
+other's predecessor. Such rows are rare, found by pointer doubling, and computed again by Bellman–Ford, whose
 predecessors never form a circle.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
-from tilewise.api import matmul
 from tilewise.compose.graph.paths import NONE
+from tilewise.dispatch.product import matmul
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +36,7 @@ def found_anew(rows: Array, edges: Array, algebra: Algebra, one: Number, absent:
 def reached_from(
     rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number, tracks: bool
 ) -> tuple[Array | None, Array | None]:
-    """The best ways from these sources, None where they get better without end; and with `tracks`, which needs an add
+    """The best paths from these sources, None where they improve without end; and with `tracks`, which needs an add
     that picks a winner, the node before each target."""
     best = np.full((rows.size, len(edges)), absent, edges.dtype)
     best[np.arange(rows.size), rows] = one

@@ -1,7 +1,7 @@
-"""Closures larger than memory: D lies in a file, and each round of blocks streams it by once.
+"""Closures larger than memory: D is in a file, and each round of blocks streams it once.
 
-A round takes a block K of nodes: its rows come into memory whole and are closed; then every other band of rows comes,
-goes by way of K, and is written back, while the next one is read. Wider blocks mean fewer rounds and bytes, narrower
+A round takes a block K of nodes: its rows are read whole and closed; then every other band of rows is read, relaxed
+through K and written back, while the next one is read. Wider blocks mean fewer rounds and bytes, narrower
 ones fewer steps. `choose_rounds` is pure; `close_file` does the work.
 """
 
@@ -20,10 +20,10 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra, Semiring
-from tilewise.api import matmul
-from tilewise.compose.graph.blocks import close_block
+from tilewise.compose.graph.blocks import close_block, start_block
 from tilewise.compose.graph.keywords import Progress
 from tilewise.compose.graph.laws import check_idempotent, one_of
+from tilewise.dispatch.product import matmul
 from tilewise.errors import DtypeError, ShapeError, TooLargeError
 from tilewise.scale.files import resident
 from tilewise.scale.schedule import NORM
@@ -83,7 +83,7 @@ class Rounds:
         n = self.nodes
         return [
             ("closure", f"{n:,} nodes, {size(n * n * self.itemsize)}"),
-            ("memory", f"{size(self.memory)} asked, {size(self.needs)} used"),
+            ("memory", f"{size(self.memory)} requested, {size(self.needs)} used"),
             ("rounds", f"{self.count} of {self.block} nodes, bands of {self.band} rows"),
             ("moved", f"{size(self.bytes_moved)} to and from the disk"),
             ("expected", f"{seconds(self.predicted)} at {self.steps / 1e9:.3g} G steps/s"),
@@ -236,7 +236,7 @@ class _FileClosure:
                     for low, high in ((0, K.start), (K.stop, self.n))
                     if max(band.start, low) < min(band.stop, high)
                 ]
-                stream(others, self.D.read, partial(self._by_way_of, K, square))
+                stream(others, self.D.read, partial(self._relax_band, K, square))
                 if progress is not None:
                     progress(number + 1, self.rounds.count)
 
@@ -244,13 +244,7 @@ class _FileClosure:
         return self.bands[number % BANDS][: here.stop - here.start]
 
     def _begin(self, here: slice, band: Array) -> None:
-        """NaN is no edge, and staying where one is costs the one of mul."""
-        dtype = band.dtype
-        with np.errstate(all="ignore"):
-            self.algebra.add(band, np.full(1, self.algebra.zero, dtype), out=band)
-            nodes = np.arange(here.start, here.stop)
-            own = band[nodes - here.start, nodes]
-            band[nodes - here.start, nodes] = self.algebra.add(own, np.full(1, self.one, dtype))
+        start_block(band, self.algebra, self.one, here.start)
 
     def _close_rows(self, K: slice) -> Array:
         """The block closed, and its rows gone along it."""
@@ -265,7 +259,7 @@ class _FileClosure:
         self.D.write(K, slice(0, self.n), rows)
         return square
 
-    def _by_way_of(self, K: slice, square: Array, _: slice, band: Array) -> None:
+    def _relax_band(self, K: slice, square: Array, _: slice, band: Array) -> None:
         rows, ring = self.rows[: K.stop - K.start], self.algebra.semiring
         to = band[:, K].copy()
         matmul(band[:, K].copy(), square, semiring=ring, out=to, accumulate=True)

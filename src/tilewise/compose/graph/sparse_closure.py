@@ -8,13 +8,12 @@ Both are of weights that are not below 0 over min_plus; every other question goe
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.semiring import Algebra
-from tilewise.dispatch.sparse.arrays import Array, Rows
+from tilewise.dispatch.sparse.arrays import Array, Rows, has_compiler
 from tilewise.system.memory import check_room
 
 # nanoseconds of one core, fitted to 113 drawn graphs of 300 to 20,000 nodes (uniform, grids, few large degrees, whole
@@ -32,7 +31,7 @@ def searchable(rows: Rows, algebra: Algebra) -> bool:
     """Whether Dijkstra answers this question: min_plus over floats that are not below 0."""
     plain, ring = SEMIRINGS["min_plus"], algebra.semiring
     same = (ring.add, ring.mul, ring.zero) == (plain.add, plain.mul, plain.zero)
-    return same and algebra.result.name in ("float32", "float64") and _compiles() and bool((rows.data >= 0).all())
+    return same and algebra.result.name in ("float32", "float64") and has_compiler() and bool((rows.data >= 0).all())
 
 
 def by_search(rows: Rows, algebra: Algebra) -> bool:
@@ -55,9 +54,9 @@ def rows_worth_searching(W: Array, algebra: Algebra) -> Rows | None:
     n = len(W)
     if n < LEAST or algebra.result.name not in STEP_OF:
         return None
-    if not _compiles() or np.count_nonzero(algebra.zero != W) * EDGE > row_cost(n, algebra):
+    if not has_compiler() or np.count_nonzero(algebra.zero != W) * EDGE > row_cost(n, algebra):
         return None  # so many edges that looking at them takes longer than tiles
-    rows = rows_of_dense(W, algebra.zero)
+    rows = Rows.of_dense(W, algebra.zero, nan=False)
     return rows if searchable(rows, algebra) and by_search(rows, algebra) else None
 
 
@@ -74,7 +73,7 @@ def search_cost(rows: Rows, enough: float = math.inf) -> float:
         seen[source] = True
         front = np.array([source])
         while front.size and not seen.all():
-            cells = _cells(rows.starts, front, degree)
+            cells = rows.cells_of(front)
             met = np.zeros(n, bool)
             met[rows.indices[cells]] = True
             front = np.flatnonzero(met & ~seen)
@@ -87,33 +86,11 @@ def search_cost(rows: Rows, enough: float = math.inf) -> float:
     return total / len(sources)
 
 
-def _cells(starts: Array, nodes: Array, degree: Array) -> Array:
-    """The places of all stored cells of these rows."""
-    count = degree[nodes]
-    ends = np.cumsum(count)
-    if not ends.size or not ends[-1]:
-        return np.zeros(0, np.int64)
-    return np.asarray(np.arange(int(ends[-1])) + np.repeat(starts[nodes] - (ends - count), count))
-
-
 def search(rows: Rows, tracks: bool, sources: Array | None = None) -> tuple[Array, Array | None]:
     """Lengths (and the node before each target, −1 for none) by Dijkstra, from all nodes or from `sources`."""
-    lines = rows.shape[0] if sources is None else len(sources)
-    check_room(lines * rows.shape[0] * (8 + 8 * tracks), f"a closure of {rows.shape[0]:,} nodes from {lines:,} of them")
+    count = rows.shape[0] if sources is None else len(sources)
+    check_room(count * rows.shape[0] * (8 + 8 * tracks), f"a closure of {rows.shape[0]:,} nodes from {count:,} of them")
     from tilewise.backends.cpu.kernels.search.run import search_from
 
     chosen = np.arange(rows.shape[0]) if sources is None else np.atleast_1d(sources)
     return search_from(rows.starts, rows.indices, rows.data, chosen, tracks)
-
-
-def rows_of_dense(W: Array, zero: Any) -> Rows:
-    """The edges of a dense matrix of weights, by rows; NaN is no edge."""
-    held = (zero != W) & (W == W)
-    starts = np.concatenate(([0], np.cumsum(held.sum(1))))
-    return Rows((W.shape[0], W.shape[1]), starts, np.nonzero(held)[1], W[held])
-
-
-def _compiles() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("llvmlite") is not None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tilewise import api
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
@@ -18,21 +17,38 @@ from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime.pool import num_threads
 from tilewise.core.problem import Layout, Problem, check_precision
+from tilewise.dispatch import product as dispatch
 from tilewise.dispatch.execute import machine_of
 from tilewise.planning.choose import make_plan
 from tilewise.scale.pieces import is_long
 
+Multiply = Callable[[HostArray, HostArray, HostArray], Any]  # M, N and P
+
+
+def into(M: HostArray, N: HostArray, P: HostArray, **keywords: Any) -> None:
+    """P = M · N by a call of its own."""
+    dispatch.matmul(M, N, out=P, **keywords)
+
 
 def multiply_in_turn(
-    M: HostArray, N: HostArray, P: HostArray, ends: list[int], by_k: bool, zero: Any, keywords: dict[str, Any]
+    M: HostArray,
+    N: HostArray,
+    P: HostArray,
+    ends: list[int],
+    by_k: bool,
+    zero: Any,
+    multiply: Callable[[int], Multiply],
 ) -> None:
-    """P of the groups that end there; rows behind the last are `zero`."""
-    start, multiply = 0, api.matmul
+    """P of the groups that end there; rows behind the last, and products of empty groups, are `zero`. `multiply`: by
+    the size of a group."""
+    start = 0
     for group, end in enumerate(ends):
-        if by_k:
-            multiply(M[:, start:end], N[start:end], out=P[group], **keywords)
+        if end == start and by_k:
+            P[group] = zero
+        elif by_k:
+            multiply(end - start)(M[:, start:end], N[start:end], P[group])
         elif end > start:
-            multiply(M[start:end], N[group], out=P[start:end], **keywords)
+            multiply(end - start)(M[start:end], N[group], P[start:end])
         start = end
     if not by_k and start < len(P):
         P[start:] = zero
@@ -54,10 +70,10 @@ def _prepared(
     ring: str | Semiring,
     precision: str,
     threads: int,
-) -> tuple[Callable[[HostArray, HostArray, HostArray], Any], Ready] | None:
+) -> tuple[Multiply, Ready] | None:
     """The product of a group of so many rows, ready to run; None where the CPU engine has no kernel for it. `strides`:
-    of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. What is called does not keep
-    its `Ready` alive, so that stands beside it."""
+    of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. The call does not keep its
+    `Ready` alive, so both are returned."""
     (m, k, n), (of_m, of_n, of_p) = sizes, strides
     algebra = find_semiring(ring).over(dtype)
     each = np.dtype(dtype.numpy).itemsize, np.dtype(algebra.result.numpy).itemsize
@@ -76,7 +92,7 @@ def _prepared(
 
 
 def _like(shape: tuple[int, int], strides: tuple[int, int], dtype: Any) -> HostArray:
-    """An array that lies so, of memory that nobody reads."""
+    """An array of this shape and these strides over a dummy element: it is never read."""
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
 
 
@@ -91,15 +107,15 @@ def by_sizes(
     precision: str,
 ) -> bool:
     """As `multiply_in_turn`, by products that are prepared by their groups' sizes alone; False where these arrays have
-    none. P lies apart from M and N, and all of them have the memory that they claim."""
+    none. P does not overlap M and N, and all lie within their allocations."""
     check_precision(precision)
     if M.dtype != N.dtype or not P.size or not M.shape[1] or P.dtype != _result(M.dtype, N.dtype, ring)[0]:
         return False
     if not all(x.flags.aligned and not any(step % x.itemsize for step in x.strides) for x in (M, N, P)):
         return False
     dtype, threads, (m, k), n = dtype_of(M.dtype), num_threads(), M.shape, N.shape[-1]
-    strides, start = (M.strides, N.strides[-2:], P.strides[-2:]), 0
-    calls: dict[int, Callable[[HostArray, HostArray, HostArray], Any]] = {}
+    strides = M.strides, N.strides[-2:], P.strides[-2:]
+    calls: dict[int, Multiply] = {}
     kept: list[Ready] = []  # while they run: the cache may forget them
     for size in {end - begin for begin, end in pairwise([0, *ends])} - {0}:
         made = _prepared((m, size, n) if by_k else (size, k, n), strides, dtype, ring, precision, threads)
@@ -107,22 +123,17 @@ def by_sizes(
             return False
         kept.append(made[1])
         calls[size] = made[0]
-    for group, end in enumerate(ends):
-        if by_k and end == start:
-            P[group] = zero
-        elif by_k:
-            calls[end - start](M[:, start:end], N[start:end], P[group])
-        elif end > start:
-            calls[end - start](M[start:end], N[group], P[start:end])
-        start = end
-    if not by_k and start < len(P):
-        P[start:] = zero
+    multiply_in_turn(M, N, P, ends, by_k, zero, calls.__getitem__)
     return True
 
 
-def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precision: str) -> HostArray | None:
-    """The product of groups of rows of plain NumPy arrays that fit each other, or None: then somebody says why not."""
+def plain_groups(
+    x: Any, w: Any, offsets: Any, along: str, rows: Any, semiring: Any, out: Any, precision: str, kernel: str | None
+) -> HostArray | None:
+    """The product of groups of rows of plain NumPy arrays; None where they do not fit (`bind_groups` raises)."""
     if not (x.__class__ is w.__class__ is offsets.__class__ is np.ndarray) or x.ndim != 2 or w.ndim != 3:
+        return None
+    if along != "rows" or rows is not None or out is not None or kernel is not None:
         return None
     fits = offsets.ndim == 1 and len(w) == len(offsets) > 0 and x.shape[1] == w.shape[1]
     if not fits or offsets.dtype not in (np.int32, np.int64) or not (x.dtype.isnative and w.dtype.isnative):
@@ -137,5 +148,5 @@ def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precisi
     product = np.empty((len(x), w.shape[2]), dtype)
     known = owned(x) and owned(w)
     if not (known and by_sizes(x, w, product, ends, False, zero, semiring, precision)):
-        multiply_in_turn(x, w, product, ends, False, zero, keywords)
+        multiply_in_turn(x, w, product, ends, False, zero, lambda _: partial(into, **keywords))
     return product

@@ -9,21 +9,21 @@ import numpy as np
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.numpy_library import NUMPY
-from tilewise.compose.groups.prepared import gradient_wanted, keep_rows, rows_prepared, rows_signature
+from tilewise.compose.groups.prepared import keep, prepared, rows_signature
 from tilewise.core.problem import row_major
 from tilewise.core.recipe import Recipe
 from tilewise.core.shapes import written
-from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.system.imported import imported
+from tilewise.dispatch.bind import check_device, operand_beside
+from tilewise.errors import DtypeError, ShapeError, UsageError
 
-LINE_BYTES = 128  # what gathered rows start on, so that tensor cores take them as they are
+LINE_BYTES = 128  # alignment of gathered rows: tensor-core kernels take them without realignment
 
 
 def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
-    """x[rows], its rows apart so far that kernels take them as they are; times `weights`, one for each row, where there
-    are any. On a card, a row that x has not is all 0."""
+    """x[rows], its rows aligned to 128 bytes on a card; times `weights`, one for each row, if given.
+    On a card, an index outside x gives a row of 0."""
     key = rows_signature("take", x, rows, weights)
-    made = rows_prepared(key, x, rows, weights)
+    made = prepared(key, {"M": x, "offsets": rows, "scale_m": weights})
     if made is not None:
         return made
     library = find_library(x)
@@ -34,7 +34,7 @@ def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
     scales = None if weights is None else _weights(library, weights, count, given)
     for other, role in ((index, "rows"), (scales, "weights")):
         if other is not None:
-            _together(given, other, role)
+            check_device(given, other, role, "the matrix")
     if given.device == "cpu":
         return _taken_on_the_host(given, index, scales)
     lead = -(-length * given.dtype.itemsize // LINE_BYTES) * LINE_BYTES // given.dtype.itemsize
@@ -49,32 +49,24 @@ def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
         recipe = weighted_take_recipe(algebra, count, length, given.shape[0], layout, lead, scales.dtype, wide)
     places = {"M": given, "P": room, "offsets": index, "scale_m": scales}
     product = library.deliver(room)[:, :length]
-    keep_rows(key, _launched(recipe, library, given.device, places), product)
+    keep(key, _launched(recipe, library, given.device, places), product)
     return product
 
 
-def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> Any:
-    """P[t] = Σ weights[i] · y[i] over all i with rows[i] == t, for t below `count`, always added in the order of i.
+def scatter_rows(y: Any, rows: Any, count: int, weights: Any = None) -> Any:
+    """`tw.scatter_rows` of arrays that no framework traces."""
+    made = prepared_rows(y, rows, count, weights)
+    return first_rows(y, rows, count, weights) if made is None else made
 
-    y: a matrix; rows: int32 or int64, one for each of its rows; weights: one for each, of y's dtype or of what its
-    sums are kept in (float32 for halves), or None. Rows that go nowhere are left out, a t that nothing goes to is 0.
 
-    >>> tw.scatter_rows(np.ones((3, 2)), np.array([1, 0, 1]), 2, weights=np.array([1.0, 2.0, 3.0]))
-    array([[2., 2.],
-           [4., 4.]])
-    """
-    key = None if gradient_wanted(y, weights) else rows_signature("scatter", y, rows, weights, count)
-    made = rows_prepared(key, y, rows, weights)
-    if made is not None:
-        return made
-    torch = imported("torch")
-    if torch is not None and isinstance(y, torch.Tensor):
-        from tilewise.arrays.torch_library import followed
+def prepared_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
+    """P by a call that is kept under its signature; None for any other call."""
+    key = rows_signature("scatter", y, rows, weights, count)
+    return prepared(key, {"M": y, "offsets": rows, "scale_m": weights})
 
-        if followed(y, y if weights is None else weights):
-            import tilewise  # the operator stands above this room and is reached by its public name
 
-            return tilewise.torch.followed_scatter_rows(y, rows, count, weights)
+def first_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
+    """A call that `prepared_rows` does not serve: checked, run and kept under its signature."""
     library = find_library(y)
     given, index = library.operand(y, "y"), _index(library, rows, "rows")
     if len(given.shape) != 2 or index.shape[0] != given.shape[0]:
@@ -85,7 +77,7 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     scales = None if weights is None else _weights(library, weights, given.shape[0], given)
     for other, role in ((index, "rows"), (scales, "weights")):
         if other is not None:
-            _together(given, other, role)
+            check_device(given, other, role, "the matrix")
     product = library.empty((count, given.shape[1]), given.dtype, given.device)
     if given.device == "cpu":
         _added_on_the_host(given, index, scales, product, algebra.partial.numpy)
@@ -95,7 +87,8 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     wide, weight = index.dtype.itemsize == 8, None if scales is None else scales.dtype
     recipe = add_recipe(algebra, *given.shape, count, given.layout(()), row_major(count, given.shape[1]), weight, wide)
     places = {"M": given, "P": product, "offsets": index, "scale_m": scales}
-    keep_rows(key, _launched(recipe, library, given.device, places), product.array)
+    launcher = _launched(recipe, library, given.device, places)
+    keep(rows_signature("scatter", y, rows, weights, count), launcher, product.array)
     return library.deliver(product)
 
 
@@ -116,7 +109,7 @@ def _taken_on_the_host(given: Operand, index: Operand, weights: Operand | None) 
 
 
 def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, product: Operand, partial: Any) -> None:
-    """Every target's rows in ascending order, one after the other."""
+    """Every target's rows in ascending order."""
     assert given.host is not None
     assert index.host is not None
     assert product.host is not None
@@ -133,9 +126,7 @@ def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, 
 
 
 def _index(library: Library, rows: Any, role: str) -> Operand:
-    if find_library(rows).name != library.name:
-        raise UsageError(f"{role} is not of {library.name}: convert it")
-    index = library.operand(rows, role)
+    index = operand_beside(library, rows, role, "the matrix")
     if len(index.shape) != 1 or (index.shape[0] > 1 and index.strides[0] != 1):
         raise ShapeError(f"{role} is {written(index.shape)}: pass numbers of rows in a line, side by side")
     if index.dtype.name not in ("int32", "int64"):
@@ -152,13 +143,8 @@ def _weights(library: Library, weights: Any, count: int, given: Operand) -> Oper
     return made
 
 
-def _together(given: Operand, other: Operand, role: str) -> None:
-    if given.device != other.device:
-        raise DeviceError(f"the rows are on {given.device} and {role} is on {other.device}: bring them together first")
-
-
 def _launched(recipe: Recipe, library: Library, device: str, places: dict[str, Operand | None]) -> Any:
-    """Queued on the caller's stream; what can be launched again."""
+    """Queue on the caller's stream; returns the launcher."""
     from tilewise.backends.cuda.scratch import scratch
     from tilewise.planning.launchers import recipe_launcher
 

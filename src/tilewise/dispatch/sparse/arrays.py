@@ -1,8 +1,9 @@
-"""What is a scipy.sparse matrix, asked without importing SciPy; and its rows as plain arrays."""
+"""Recognising scipy.sparse matrices without importing SciPy; and their rows as plain arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,12 @@ REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several 
 
 
 def is_sparse(x: Any) -> bool:
-    scipy = imported("scipy.sparse")  # whoever has such a matrix has imported it
+    scipy = imported("scipy.sparse")  # imported by the owner of such a matrix
     return scipy is not None and bool(scipy.issparse(x))
+
+
+def has_compiler() -> bool:
+    return find_spec("llvmlite") is not None
 
 
 def add_runs(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
@@ -72,8 +77,9 @@ class Rows:
         return cls(cells.shape, np.searchsorted(row[first], np.arange(cells.shape[0] + 1)), col[first], values)
 
     @classmethod
-    def of_dense(cls, x: Array, zero: Number) -> Rows:
-        held = x != zero
+    def of_dense(cls, x: Array, zero: Number, nan: bool = True) -> Rows:
+        """`nan`: whether cells of NaN are stored."""
+        held = x != zero if nan else (x != zero) & (x == x)
         starts = np.concatenate(([0], np.cumsum(held.sum(1))))
         return cls((x.shape[0], x.shape[1]), starts, np.nonzero(held)[1], x[held])
 
@@ -84,6 +90,13 @@ class Rows:
     @property
     def count(self) -> int:
         return len(self.data)
+
+    def cells_of(self, rows: Array) -> Array:
+        """The places of all stored cells of these rows, one row after the other."""
+        count = np.diff(self.starts)[rows]
+        ends = np.cumsum(count)
+        first = np.repeat(self.starts[rows] - (ends - count), count)
+        return np.asarray(np.arange(len(first)) + first)
 
     def without(self, zero: Number) -> Rows:
         """Cells that hold the zero anyway are not stored."""
@@ -99,7 +112,7 @@ class Rows:
         made[rows, self.indices] = self.data
         return made
 
-    def turned(self) -> Rows:
+    def transposed(self) -> Rows:
         """The transposed matrix, by its rows."""
         order = np.argsort(self.indices, kind="stable")
         counts = np.bincount(self.indices, minlength=self.shape[1])

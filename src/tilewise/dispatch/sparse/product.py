@@ -1,9 +1,9 @@
-"""Products with sparse operands: by rows and their stored cells, or by dense tiles where those are sooner done.
+"""Products with sparse operands: by rows and their stored cells, or by dense tiles where those are faster.
 
     sparse ⊗ dense   a band of rows of N for each stored cell of M, reduced row by row  → dense
     sparse ⊗ sparse  row by row, the cells that meet gathered in a dense row (Gustavson) → sparse
 
-Which of the two ways is taken depends on counts alone, never on a clock, so that two runs give the same bits.
+Which algorithm is taken depends on counts alone, never on a clock, so that two runs give the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
-from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, is_sparse
+from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, has_compiler, is_sparse
 from tilewise.errors import ShapeError, UsageError
 
 # nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
@@ -47,7 +47,7 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
     if is_sparse(M):
         return _left(Rows.of(M, "M", algebra), N, "M", algebra, dense)
-    rows = Rows.of(N, "N", algebra).turned()
+    rows = Rows.of(N, "N", algebra).transposed()
     if not commutes(ring.mul):
         algebra = replace(algebra, semiring=_exchanged(ring))
     if M.ndim == 1:
@@ -154,9 +154,7 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
 
 @lru_cache(maxsize=256)
 def _compiles(algebra: Algebra) -> bool:
-    from importlib.util import find_spec
-
-    return algebra.partial.kind in "biuf" and find_spec("llvmlite") is not None
+    return algebra.partial.kind in "biuf" and has_compiler()
 
 
 def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
@@ -170,8 +168,7 @@ def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
             k = M.indices[cells]
             count = lengths[k]
             row = np.repeat(np.repeat(np.arange(first, last), np.diff(M.starts[first : last + 1])), count)
-            ends = np.cumsum(count)
-            at = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(N.starts[k] - (ends - count), count)
+            at = N.cells_of(k)
             terms = algebra.mul(np.repeat(M.data[cells], count), N.data[at])
             key = row * columns + N.indices[at]
             order = np.argsort(key, kind="stable")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,12 @@ from tilewise.algebra.program_cuda import offsets
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.arrays.operand import Operand
 from tilewise.backends.cuda.device import describe
-from tilewise.backends.cuda.launcher import Launcher
 from tilewise.backends.cuda.scratch import scratch
 from tilewise.core.problem import Layout
-from tilewise.core.recipe import Recipe
 from tilewise.core.shapes import ProductShape
 from tilewise.kernels.detours import copy_recipe
 from tilewise.kernels.plain.structured import StructuredPlan, structured_plan
+from tilewise.planning.launchers import recipe_launcher
 
 
 def multiply_on_card(
@@ -44,11 +42,6 @@ def multiply_on_card(
 Part = tuple[int, Operand, Layout]  # the address of a matrix, whose it is, how it lies
 
 
-@lru_cache(maxsize=1024)
-def _launcher(recipe: Recipe, device: str) -> Any:
-    return Launcher(recipe, device)
-
-
 def _part(x: Operand, member: tuple[int, ...], stack: tuple[int, ...]) -> Part:
     """The address of one matrix of a stack, and how it lies."""
     layout = x.layout(stack)
@@ -62,19 +55,19 @@ def _member(
     """One product: fields into structures, the kernel, structures into fields."""
     at_m, at_n, at_p, _ = plan.places
     fields = offsets(plan.algebra.dtypes)
-    for base, side, rows, cols, turned in (
+    for base, side, rows, cols, transposed in (
         (at_m, M, plan.m, plan.k, True),
         (at_n, N, plan.k, plan.n, False),
     ):
         for (pointer, x, layout), offset, dtype in zip(side, fields, plan.algebra.dtypes, strict=True):
-            each, lead = plan.word // dtype.itemsize, plan.lead(rows if turned else cols)
+            each, lead = plan.word // dtype.itemsize, plan.lead(rows if transposed else cols)
             to = workspace + base + offset
-            inside = Layout(each, lead * each, (), to % 16) if turned else Layout(lead * each, each, (), to % 16)
+            inside = Layout(each, lead * each, (), to % 16) if transposed else Layout(lead * each, each, (), to % 16)
             recipe = copy_recipe(rows, cols, (), x.dtype, layout, dtype, inside)
-            _launcher(recipe, device)(stream, M=pointer, P=to)
-    _launcher(plan.recipe, device)(stream, P=workspace)
+            recipe_launcher(recipe, device)(stream, M=pointer, P=to)
+    recipe_launcher(plan.recipe, device)(stream, P=workspace)
     for (pointer, _, layout), offset, dtype in zip(P, fields, plan.algebra.dtypes, strict=True):
         each, start = plan.word // dtype.itemsize, workspace + at_p + offset
         inside = Layout(plan.lead(plan.n) * each, each, (), start % 16)
         recipe = copy_recipe(plan.m, plan.n, (), dtype, inside, dtype, layout)
-        _launcher(recipe, device)(stream, M=start, P=pointer)
+        recipe_launcher(recipe, device)(stream, M=start, P=pointer)

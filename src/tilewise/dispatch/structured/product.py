@@ -1,4 +1,4 @@
-"""`tw.matmul` over a structured semiring: fields understood one by one, stacks member by member, the same kind out."""
+"""`tw.matmul` over a structured semiring: fields bound one by one, stacks matrix by matrix, the same kind out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") ->
         )
     ((_, where),) = kinds
     if device not in ("auto", where, where.partition(":")[0]):
-        raise DeviceError(f"the fields are on {where} and device={device!r} was asked for: copy them there first")
+        raise DeviceError(f"the fields are on {where} and device={device!r} was requested: copy them there first")
     shape = product_shape(left.shape, right.shape)
     algebra = ring.over([promote(x.dtype, y.dtype) for x, y in zip(left.fields, right.fields, strict=True)])
     if where != "cpu":

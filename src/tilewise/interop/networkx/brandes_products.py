@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api import matmul
+from tilewise.dispatch.product import matmul
 from tilewise.interop.networkx import brandes
 from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx.hops import sampled

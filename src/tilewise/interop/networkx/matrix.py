@@ -9,8 +9,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tilewise.api import matmul
 from tilewise.compose.graph.closure import closure
+from tilewise.dispatch.product import matmul
 from tilewise.errors import CycleError
 
 Matrix = np.ndarray[Any, np.dtype[Any]]

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise import api
 from tilewise.arrays.torch_library import DIRECT, dtype_name
 from tilewise.arrays.torch_signature import TorchCard
 from tilewise.core.problem import Layout
+from tilewise.dispatch import product as dispatch
 from tilewise.dispatch.execute import machine_of
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES
 from tilewise.errors import TilewiseError
@@ -61,7 +61,7 @@ def run_over(M: Tensor, N: Tensor, *, semiring: str, precision: str, nonnegative
 
 def _multiply(M: Tensor, N: Tensor, **how: Any) -> None:
     with DIRECT, torch.no_grad():
-        api.matmul(M.detach(), N.detach(), **how)
+        dispatch.matmul(M.detach(), N.detach(), **how)
 
 
 def into(M: Tensor, N: Tensor, out: Tensor, spare: bool = False, sums: str = "") -> bool:

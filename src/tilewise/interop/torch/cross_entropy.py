@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tilewise import api
+from tilewise.dispatch import product as dispatch
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.interop.torch.called import into
 from tilewise.interop.torch.function import cast
@@ -175,7 +175,7 @@ def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = Fal
     made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
     if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
-    return made if spare and into(M, N, made, spare) else api.matmul(M, N, out=made)
+    return made if spare and into(M, N, made, spare) else dispatch.matmul(M, N, out=made)
 
 
 def _added(total: Tensor | None, M: Tensor, N: Tensor, kept: torch.dtype) -> Tensor:

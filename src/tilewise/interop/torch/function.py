@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from tilewise import api
 from tilewise.arrays.torch_library import DIRECT, observed
+from tilewise.dispatch import product as dispatch
 from tilewise.interop.torch.gradients import gradients, tangent
 from tilewise.interop.torch.gradients import is_plain as is_plain_semiring
 from tilewise.interop.torch.semiring_names import is_selective, semiring_of
@@ -66,7 +66,7 @@ def _by_operator(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegativ
 def _run_kernel(M: Tensor, N: Tensor, semiring: str, precision: str, **how: Any) -> Any:
     """The product where torch records nothing: what the operator does, without torch's dispatcher."""
     with DIRECT:
-        return api.matmul(M.detach(), N.detach(), semiring=semiring_of(semiring), precision=precision, **how)
+        return dispatch.matmul(M.detach(), N.detach(), semiring=semiring_of(semiring), precision=precision, **how)
 
 
 def cast(tensor: Tensor) -> Tensor:

@@ -21,10 +21,11 @@ from torch._guards import TracingContext
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
-from tilewise import api
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import torch_library
 from tilewise.arrays.torch_library import DIRECT, dtype_name
+from tilewise.dispatch import product as dispatch
 from tilewise.errors import DeviceError, DtypeError, ShapeError
 from tilewise.interop.torch import function
 from tilewise.interop.torch.compiled import install_while_tracing
@@ -77,7 +78,7 @@ def kernel_only(M: Tensor) -> Iterator[None]:
 def product(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False) -> Tensor:
     ring = semiring_of(semiring)
     with kernel_only(M):
-        return api.matmul(M.detach(), N.detach(), semiring=ring, precision=precision, nonnegative=nonnegative)
+        return dispatch.matmul(M.detach(), N.detach(), semiring=ring, precision=precision, nonnegative=nonnegative)
 
 
 @product.register_fake
@@ -91,11 +92,11 @@ def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> tupl
     M, N = M.detach(), N.detach()
     with kernel_only(M):
         try:
-            return api.matmul(M, N, semiring=ring, precision=precision, return_arg=True)
+            return dispatch.matmul(M, N, semiring=ring, precision=precision, return_arg=True)
         except DeviceError:
             if not M.is_cuda:
                 raise
-            P = api.matmul(M, N, semiring=ring, precision=precision)
+            P = dispatch.matmul(M, N, semiring=ring, precision=precision)
             return P, winners(ring, M, N, P)
 
 
@@ -109,7 +110,7 @@ def _(M: Tensor, N: Tensor, semiring: str, precision: str) -> tuple[Tensor, Tens
 def aligned_product(M: Tensor, N: Tensor, precision: str) -> Tensor:
     P = _empty_aligned(M, N)
     with kernel_only(M):
-        api.matmul(M.detach(), N.detach(), precision=precision, out=P)
+        dispatch.matmul(M.detach(), N.detach(), precision=precision, out=P)
     return P
 
 
@@ -215,4 +216,4 @@ def traced_matmul(M: Any, N: Any, keywords: Any) -> Any:
 
 
 if TracingContext.try_get() is None:  # an active trace has guards on the old value
-    api.compiling = torch.compiler.is_compiling
+    torch_library.compiling = torch.compiler.is_compiling

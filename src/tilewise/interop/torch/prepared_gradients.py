@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise import api
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.torch_library import observed
 from tilewise.arrays.torch_quick_signature import wants_gradient
 from tilewise.core.options import Key
+from tilewise.dispatch import product as dispatch
 from tilewise.dispatch.prepared import PREPARED, signature_for
 from tilewise.interop.torch.function import product
 from tilewise.interop.torch.gradients import of_sums, of_winners
@@ -44,7 +45,7 @@ class DifferentiablePrepared:
         """P, and the winning k over min and max; called where torch records no gradients."""
         made = self._prepared(M, N, self._keywords)
         if made is None:  # the first product, or one whose storage has changed
-            made = api.matmul(M, N, **self._keywords)
+            made = dispatch.matmul(M, N, **self._keywords)
             sign = signature_for(M)
             key: Key | None = None if sign is None else sign(M, N, self._keywords)
             self._prepared = _unprepared if key is None else PREPARED.get(key, _unprepared)
@@ -67,7 +68,12 @@ class PreparedProduct(torch.autograd.Function):
         wanted = ctx.needs_input_grad[1:]
         if arg:
             return (None, *of_winners(ctx.ring, M, N, dP, arg[0], wanted))
-        return (None, *of_sums(_differentiable if torch.is_grad_enabled() else api.matmul, M, N, dP, wanted))
+        return (
+            None,
+            *of_sums(
+                _differentiable if torch.is_grad_enabled() or observed(M, dP) else dispatch.matmul, M, N, dP, wanted
+            ),
+        )
 
 
 _apply = super(torch.autograd.Function, PreparedProduct).apply  # without the inspection of forward's signature

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tilewise import api
-from tilewise.arrays.torch_library import is_watched
+from tilewise.arrays.torch_library import is_watched, observed
 from tilewise.arrays.torch_signature import signature
+from tilewise.dispatch import product as dispatch
 from tilewise.dispatch.prepared import PREPARED
 from tilewise.interop.torch.aligned_gradient import aligned_for_both
 from tilewise.interop.torch.choice import Account, ProductChoice
@@ -195,8 +195,10 @@ def multiply(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None,
         return their_matmul(M, N) if bias is None else _with_sum(their_matmul(M, N), bias)
     prepared = None if key is None else PREPARED.get(key)
     made = None if prepared is None else prepared(M, N, keywords)
-    if made is None:
-        made = api.matmul(M.detach(), N.detach(), **keywords)
+    if made is None and observed(M, N):
+        made, fused = matmul(M.detach(), N.detach()), False
+    elif made is None:
+        made = dispatch.matmul(M.detach(), N.detach(), **keywords)
     return made if bias is None or fused else _with_sum(made, bias)
 
 

@@ -32,13 +32,13 @@ def test_integers_have_no_edge_where_there_is_no_tile():
     assert made.tolist() == [[6, 7], [top, top]]
 
 
-def test_what_does_not_fit_says_so():
+def test_what_does_not_fit_is_refused():
     M, N = np.ones((6, 6)), np.ones((6, 2))
-    for mask, says in (
+    for mask, message in (
         (np.ones((4, 2)), "4 tiles along M's 6 rows"), (np.ones((2, 5)), "5 tiles along M's 6 columns"),
         (np.ones(2), "axes"), (np.ones((0, 2)), "0 tiles"),
     ):  # fmt: skip
-        with pytest.raises(tw.ShapeError, match=says):
+        with pytest.raises(tw.ShapeError, match=message):
             tw.block_sparse_matmul(M, N, mask)
     with pytest.raises(tw.ShapeError, match="6 columns of M do not meet the 5 rows"):
         tw.block_sparse_matmul(M, np.ones((5, 2)), np.ones((2, 2)))

@@ -14,22 +14,22 @@ LABELS = "abcdefg"
 
 
 def random_expression(rng):
-    """Words and shapes: one to four operands, repeated labels, sizes of 1, an output of any labels in any order."""
+    """Terms and shapes: one to four operands, repeated labels, sizes of 1, an output of any labels in any order."""
     sizes = {label: int(rng.integers(1, 5)) for label in LABELS}
-    words = ["".join(rng.choice(list(LABELS), int(rng.integers(1, 4)))) for _ in range(int(rng.integers(1, 5)))]
+    terms = ["".join(rng.choice(list(LABELS), int(rng.integers(1, 4)))) for _ in range(int(rng.integers(1, 5)))]
     shapes = []
-    for word in words:
-        own = {c: 1 if rng.random() < 0.1 else sizes[c] for c in word}
-        shapes.append(tuple(own[c] for c in word))
-    used = sorted(set("".join(words)))
+    for own_labels in terms:
+        own = {c: 1 if rng.random() < 0.1 else sizes[c] for c in own_labels}
+        shapes.append(tuple(own[c] for c in own_labels))
+    used = sorted(set("".join(terms)))
     output = "".join(rng.permutation(used)[: int(rng.integers(0, len(used) + 1))])
-    return ",".join(words) + ("->" + output if rng.random() < 0.85 else ""), shapes
+    return ",".join(terms) + ("->" + output if rng.random() < 0.85 else ""), shapes
 
 
-def full_sizes(words, shapes):
+def full_sizes(terms, shapes):
     sizes = {}
-    for word, shape in zip(words, shapes, strict=True):
-        for c, size in zip(word, shape, strict=True):
+    for own_labels, shape in zip(terms, shapes, strict=True):
+        for c, size in zip(own_labels, shape, strict=True):
             sizes[c] = max(sizes.get(c, 1), size)
     return sizes
 
@@ -37,15 +37,15 @@ def full_sizes(words, shapes):
 def brute_force(subscripts, operands, mul, reduce):
     """Every term, spread out over all labels, then reduced."""
     inputs, _, output = subscripts.partition("->")
-    words = inputs.split(",")
+    terms = inputs.split(",")
     if "->" not in subscripts:
         output = "".join(c for c in sorted(set(inputs) - {","}) if inputs.count(c) == 1)
-    labels = sorted(set("".join(words)))
-    sizes = full_sizes(words, [x.shape for x in operands])
+    labels = sorted(set("".join(terms)))
+    sizes = full_sizes(terms, [x.shape for x in operands])
     total = None
-    for word, x in zip(words, operands, strict=True):
+    for own_labels, x in zip(terms, operands, strict=True):
         index = np.ix_(*[np.arange(sizes[c]) for c in labels])
-        at = tuple(index[labels.index(c)] % size for c, size in zip(word, x.shape, strict=True))
+        at = tuple(index[labels.index(c)] % size for c, size in zip(own_labels, x.shape, strict=True))
         term = np.broadcast_to(x[at], [sizes[c] for c in labels])
         total = term if total is None else mul(total, term)
     gone = tuple(i for i, c in enumerate(labels) if c not in output)
@@ -104,7 +104,7 @@ def test_random_expressions_over_other_semirings(semiring):
 def test_an_ellipsis(subscripts):
     rng = np.random.default_rng(0)
     shapes = {"...ij": (2, 3, 4, 5), "...jk": (3, 5, 6), "b...i": (2, 3, 4), "ij...": (4, 5, 2), "jk": (5, 6)}
-    operands = [rng.random(shapes[word]) for word in subscripts.partition("->")[0].split(",")]
+    operands = [rng.random(shapes[own_labels]) for own_labels in subscripts.partition("->")[0].split(",")]
     np.testing.assert_allclose(tw.einsum(subscripts, *operands), np.einsum(subscripts, *operands))
 
 
@@ -123,7 +123,7 @@ def test_other_dtypes():
 
 
 def test_transposes_are_read_as_they_lie(monkeypatch):
-    from tilewise.compose.contraction import einsum as module
+    from tilewise.functions.contraction import einsum as module
 
     seen = []
     multiply = module.matmul
@@ -136,7 +136,7 @@ def test_transposes_are_read_as_they_lie(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("subscripts", "shapes", "says"),
+    ("subscripts", "shapes", "message"),
     [
         ("ij,jk->ik", [(2, 3), (4, 5)], "'j' is 3 in operand 1 and 4 in operand 2"),
         ("ij,jk->ik", [(2, 3)], "names 2 operands and 1 were given"),
@@ -145,8 +145,8 @@ def test_transposes_are_read_as_they_lie(monkeypatch):
         ("ijk,jk->ik", [(2, 3), (3, 4)], "operand 1|operand 0"),
     ],
 )
-def test_what_does_not_fit_says_so(subscripts, shapes, says):
-    with pytest.raises(ValueError, match=says):
+def test_what_does_not_fit_is_refused(subscripts, shapes, message):
+    with pytest.raises(ValueError, match=message):
         tw.einsum(subscripts, *(np.ones(s) for s in shapes))
 
 
@@ -175,7 +175,7 @@ class TestChainAndPower:
             np.testing.assert_allclose(tw.chain(matrices), np.linalg.multi_dot(matrices))
 
     def test_it_takes_the_cheapest_order(self, monkeypatch):
-        from tilewise.compose.contraction import chain as module
+        from tilewise.functions.contraction import chain as module
 
         steps = []
         multiply = module.matmul
@@ -193,7 +193,7 @@ class TestChainAndPower:
         expected = (A[:, :, None, None] + B[None, :, :, None] + C).min((1, 2))
         np.testing.assert_allclose(tw.chain([A, B, C], semiring="min_plus"), expected)
 
-    def test_what_does_not_meet_says_so(self):
+    def test_chains_that_do_not_fit_are_refused(self):
         with pytest.raises(tw.ShapeError, match="operand 2 of the chain has 4 rows, and the one before it 3 columns"):
             tw.chain([np.ones((2, 3)), np.ones((4, 5))])
         with pytest.raises(tw.UsageError, match="n=-1 must be a whole number"):
@@ -229,7 +229,7 @@ class TestChainAndPower:
 
 
 def test_a_call_done_before_is_replayed_on_other_arrays(monkeypatch):
-    import tilewise.compose.contraction.einsum as module
+    import tilewise.functions.contraction.einsum as module
 
     seed = next_seed() % 2**32
     print("seed", seed)
@@ -244,7 +244,7 @@ def test_a_call_done_before_is_replayed_on_other_arrays(monkeypatch):
             except tw.ShapeError:
                 continue
             with monkeypatch.context() as never:
-                never.setattr(module, "contraction_of", lambda *_: pytest.fail("it was planned anew"))
+                never.setattr(module, "contraction_of", lambda *_: pytest.fail("it was planned again"))
                 made = tw.einsum(subscripts, *second, semiring=semiring)
             module.REPLAYS.clear()
             np.testing.assert_array_equal(made, tw.einsum(subscripts, *second, semiring=semiring), err_msg=subscripts)

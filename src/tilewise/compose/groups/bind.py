@@ -1,4 +1,4 @@
-"""A call over groups of rows understood: arrays and keywords → a Problem and operands, or why that cannot be."""
+"""Binding a call over groups of rows: arrays and keywords → a Problem and operands, or an error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.core.problem import Groups, Layout, Problem, check_precision, row_major
 from tilewise.core.shapes import written
-from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.dispatch.bind import check_device, operand_beside
+from tilewise.errors import DtypeError, ShapeError, UsageError
 
 ALONG = ("rows", "k")
 
 
 @dataclass(frozen=True)
 class GroupedCall:
-    """A call, understood: M and N as the kernels see them, and where each group ends."""
+    """A bound call: M and N as the kernels take them, and where each group ends."""
 
     problem: Problem
     library: Library
@@ -34,15 +35,15 @@ class GroupedCall:
         return self.problem.groups is not None and self.problem.groups.along == "k"
 
 
-def understand_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precision: str, out: Any) -> GroupedCall:
-    """What is asked for. Sizes of groups are looked at on the host alone: on a card nobody waits for them."""
+def bind_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precision: str, out: Any) -> GroupedCall:
+    """The bound call. Sizes of groups are checked on the host only: on a card reading them would synchronise."""
     if along not in ALONG:
         raise UsageError(f"along={along!r} is not known; known are {', '.join(ALONG)}")
     ring, library = find_semiring(semiring), find_library(x)
     check_precision(precision)
-    left, right = library.operand(x, "x"), _alike(library, w, "w")
+    left, right = library.operand(x, "x"), operand_beside(library, w, "w", "x")
     ends = ends_operand(library, offsets, left)
-    _same_device(left, right, "w")
+    check_device(left, right, "w", "x")
     groups = Groups(ends.shape[0], along, ends.dtype.itemsize == 8)
     shape = _shape(left, right, groups)
     given = None if out is None else _given(library, out, left, right, shape)
@@ -53,11 +54,11 @@ def understand_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, p
         if given.dtype != problem.result:
             raise DtypeError(f"out has dtype {given.dtype}, but the product has {problem.result}")
         problem = replace(problem, layout_p=given.layout(shape[:-2]))
-    M = turned(left) if along == "k" else left
+    M = transposed(left) if along == "k" else left
     return GroupedCall(problem, library, left.device, M, right, ends, shape, given)
 
 
-def turned(x: Operand) -> Operand:
+def transposed(x: Operand) -> Operand:
     """The same memory with rows and columns exchanged."""
     shape, strides = (*x.shape[:-2], x.shape[-1], x.shape[-2]), (*x.strides[:-2], x.strides[-1], x.strides[-2])
     return replace(x, shape=shape, strides=strides, host=None if x.host is None else x.host.swapaxes(-1, -2))
@@ -69,7 +70,7 @@ def _problem(
     *stack, m, n = shape
     fresh = row_major(m, n, tuple(stack))
     if groups.along == "k":
-        of_m, of_n = (replace(x.layout(()), stack=(0,)) for x in (turned(left), right))
+        of_m, of_n = (replace(x.layout(()), stack=(0,)) for x in (transposed(left), right))
         k = left.shape[0]
     else:
         of_m, of_n = left.layout(()), right.layout((groups.count,))
@@ -100,12 +101,12 @@ def _shape(left: Operand, right: Operand, groups: Groups) -> tuple[int, ...]:
 
 def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
     """The ends of groups, beside the operands, whole numbers side by side."""
-    ends = _alike(library, offsets, "offsets")
+    ends = operand_beside(library, offsets, "offsets", "x")
     if len(ends.shape) != 1 or not ends.shape[0]:
         raise ShapeError(f"offsets is {written(ends.shape)}: pass one number for each group, the row behind its last")
     if ends.dtype.name not in ("int32", "int64"):
         raise DtypeError(f"offsets has dtype {ends.dtype}: pass int32 or int64")
-    _same_device(beside, ends, "offsets")
+    check_device(beside, ends, "offsets", "x")
     if ends.device != "cpu" and ends.strides[0] != 1 and ends.shape[0] > 1:
         raise ShapeError("offsets lies apart in memory: pass offsets.contiguous(), or a copy")
     return ends
@@ -123,21 +124,9 @@ def check_ends(ends: Operand, rows: int) -> None:
         raise ShapeError(f"offsets ends at {int(ends.host[-1])}, and x has {rows} rows")
 
 
-def _alike(library: Library, other: Any, role: str) -> Operand:
-    theirs = find_library(other)
-    if theirs.name != library.name:
-        raise UsageError(f"x is of {library.name} and {role} is of {theirs.name}: convert one, so that all are alike")
-    return library.operand(other, role)
-
-
-def _same_device(left: Operand, other: Operand, role: str) -> None:
-    if left.device != other.device:
-        raise DeviceError(f"x is on {left.device} and {role} is on {other.device}: bring them together first")
-
-
 def _given(library: Library, out: Any, left: Operand, right: Operand, shape: tuple[int, ...]) -> Operand:
-    given = _alike(library, out, "out")
-    _same_device(left, given, "out")
+    given = operand_beside(library, out, "out", "x")
+    check_device(left, given, "out", "x")
     if given.shape != shape:
         raise ShapeError(f"out is {written(given.shape)}, and the product is {written(shape)}")
     if not given.writable or given.overlaps_itself:

@@ -13,8 +13,8 @@ import numpy as np
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.labelled import check_plain
-from tilewise.compose.groups.product import grouped_matmul
 from tilewise.errors import ShapeError
+from tilewise.functions.groups import grouped_matmul
 from tilewise.system.imported import imported
 
 

@@ -1,6 +1,6 @@
-"""An einsum of NumPy arrays done before: its views and products one after the other, nothing decided anew.
+"""Repeated einsums of NumPy arrays: the first call records its views and products, later ones replay them.
 
-The first call writes down what it does; a call with the same words on arrays that lie alike does the same.
+A record is kept by subscripts, keywords, shapes, strides and dtypes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # what is do
 
 
 def signature(subscripts: Any, operands: Sequence[Any], semiring: Any, optimize: Any) -> Any:
-    """Everything about a call but its addresses; None where operands are not all NumPy's, or keywords no values."""
+    """Everything about a call but its addresses; None where an operand is not NumPy's, or a keyword has no hash."""
     key = [subscripts, semiring, optimize]
     for x in operands:
         if x.__class__ is not np.ndarray:
@@ -30,7 +30,7 @@ def signature(subscripts: Any, operands: Sequence[Any], semiring: Any, optimize:
 
 
 class Record:
-    """What a call does, written down while it does it; arrays are known by their number."""
+    """The steps of a call, recorded as they run; arrays are named by number."""
 
     def __init__(self, operands: Sequence[Any]) -> None:
         self._known = {id(x): number for number, x in enumerate(operands)}

@@ -1,4 +1,4 @@
-"""What a semiring must keep for a product of many operands to be made of products of two."""
+"""The laws that a semiring needs for a product of many operands to be computed by products of two."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.modular import Modular
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_numpy import numpy_function
+from tilewise.compose.graph.laws import neutral
 from tilewise.errors import DtypeError, UsageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -68,18 +69,14 @@ def one_over(algebra: Algebra) -> Number:
     values = {"b": [False, True], "u": [0, 1, 2, 5]}.get(dtype.kind, [-3, 0, 1, 2, 5])
     samples = np.array(values).astype(dtype.numpy)
     ends: tuple[Number, ...] = () if dtype.kind == "c" else (dtype.smallest(), dtype.largest())
-    candidates: tuple[Number, ...] = (1, 0, *ends)
-    for one in candidates:
-        unit = np.full_like(samples, one)
-        with np.errstate(all="ignore"):
-            right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
-        if np.array_equal(right, samples) and np.array_equal(left, samples):
-            return one
-    raise UsageError(f"{algebra.semiring} has no one over {dtype} (mul(one, x) == x), which this needs")
+    one = neutral(algebra, samples, (1, 0, *ends))
+    if one is None:
+        raise UsageError(f"{algebra.semiring} has no one over {dtype} (mul(one, x) == x), which this needs")
+    return one
 
 
 def result_over(semiring: Semiring, dtype: DType) -> Algebra:
-    """The algebra, with a refusal in the words of einsum."""
+    """The algebra; its DtypeError names einsum."""
     try:
         return semiring.over(dtype)
     except DtypeError as error:

@@ -1,4 +1,4 @@
-"""Axes of any library's array turned, taken together and repeated, as views wherever memory allows it."""
+"""Axes of any library's array permuted, merged and broadcast, as views wherever strides allow it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dtype_of_array(x: Any) -> DType:
     return dtype_of(x.dtype) if type(x) is np.ndarray else dtype_given(x.dtype)
 
 
-def turned(x: Any, axes: Sequence[int]) -> Any:
+def permuted(x: Any, axes: Sequence[int]) -> Any:
     """Its axes in another order."""
     if list(axes) == list(range(x.ndim)):
         return x
@@ -31,7 +31,7 @@ def turned(x: Any, axes: Sequence[int]) -> Any:
 
 
 def diagonal(x: Any, first: int, second: int) -> Any:
-    """The cells whose two indices are one, that index last."""
+    """The diagonal of two axes, as the last axis."""
     return x.diagonal(0, first, second)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
-from tilewise import api
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
+from tilewise.api import matmul, torch_follows
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.core.problem import check_precision
 
@@ -39,13 +38,13 @@ def matmul_many(
         together = {}
     for number, (M, N) in enumerate(given):
         if number not in together:
-            made[number] = api.matmul(M, N, semiring=semiring, precision=precision)
+            made[number] = matmul(M, N, semiring=semiring, precision=precision)
     return made
 
 
 def _together(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:
     """The operands of those that one launch can take, by their numbers: small matrices on one card, of one dtype, whose
-    gradients nobody follows."""
+    gradients torch does not follow."""
     found: dict[int, tuple[Operand, Operand]] = {}
     for number, pair in enumerate(pairs):
         operands = _on_a_card(pair)
@@ -65,12 +64,8 @@ def _on_a_card(pair: Pair) -> tuple[Operand, Operand] | None:
     kinds = {type(x).__module__.partition(".")[0] for x in pair}
     if len(kinds) > 1 or not kinds <= {"torch", "cupy"}:
         return None
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(M, torch.Tensor):
-        from tilewise.arrays.torch_library import followed
-
-        if not M.is_cuda or followed(M, N):
-            return None
+    if "torch" in kinds and (not M.is_cuda or torch_follows(M, N)):
+        return None
     library: Library = find_library(M)
     left, right = library.operand(M, "M"), library.operand(N, "N")
     fits = len(left.shape) == len(right.shape) == 2 and left.shape[1] == right.shape[0]

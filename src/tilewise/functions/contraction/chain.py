@@ -12,9 +12,9 @@ from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
-from tilewise.compose.contraction.laws import check_regroups, one_over
-from tilewise.compose.contraction.views import array_of, brought, dtype_of_array
 from tilewise.errors import ShapeError, UsageError
+from tilewise.functions.contraction.laws import check_regroups, one_over
+from tilewise.functions.contraction.views import array_of, brought, dtype_of_array
 
 T = TypeVar("T")  # an array of any library: the same kind out
 

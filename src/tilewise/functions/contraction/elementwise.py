@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
+from tilewise.api import matmul
 from tilewise.system.imported import imported
 
 
@@ -17,9 +18,9 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
         return x * y
     torch = imported("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        import tilewise  # what needs the framework stands above this room
+        from tilewise.interop.torch.elementwise import elementwise
 
-        return tilewise.torch.elementwise(algebra.semiring, x, y)
+        return elementwise(algebra.semiring, x, y)
     kind = type(x).__module__
     if kind.startswith("numpy") or isinstance(x, np.ndarray):
         wide, result = algebra.partial.numpy, algebra.result.numpy
@@ -27,8 +28,6 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
         a, b = (v != 0 if truths else v.astype(wide, copy=False) for v in (x, y))
         with np.errstate(all="ignore"):
             return np.asarray(algebra.mul(a, b)).astype(result, copy=False)
-    from tilewise.api import matmul
-
     return matmul(x[..., None, None], y[..., None, None], semiring=algebra.semiring)[..., 0, 0]
 
 

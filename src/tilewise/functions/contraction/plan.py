@@ -1,4 +1,4 @@
-"""What an einsum comes to, from its words and shapes alone: labels, sizes, and the order in which pairs meet."""
+"""The plan of an einsum, from its subscripts and shapes alone: labels, sizes, and the order in which pairs meet."""
 
 from __future__ import annotations
 
@@ -46,40 +46,40 @@ def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimiz
     """The order is opt_einsum's: the fewest steps it finds."""
     import opt_einsum
 
-    _check_words(subscripts, len(shapes))
+    _check_subscripts(subscripts, len(shapes))
     try:
         inputs, output, _ = opt_einsum.parser.parse_einsum_input((subscripts, *shapes), shapes=True)
     except (ValueError, IndexError) as error:
         raise UsageError(f"einsum cannot read {subscripts!r}: {error}") from None
-    words = tuple(inputs.split(","))
-    sizes = _sizes(subscripts, words, output, shapes)
-    if len(words) == 1:
-        return Contraction(words, output, sizes, ((0,),))
-    whole = [tuple(dict(sizes)[label] for label in word) for word in words]
+    terms = tuple(inputs.split(","))
+    sizes = _sizes(subscripts, terms, output, shapes)
+    if len(terms) == 1:
+        return Contraction(terms, output, sizes, ((0,),))
+    whole = [tuple(dict(sizes)[label] for label in term) for term in terms]
     try:
         path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, optimize=optimize)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"optimize={optimize!r} chooses no order of pairs: {error.args[0]}") from None
-    return Contraction(words, output, sizes, tuple(tuple(step) for step in path))
+    return Contraction(terms, output, sizes, tuple(tuple(step) for step in path))
 
 
-def _check_words(subscripts: str, count: int) -> None:
+def _check_subscripts(subscripts: str, count: int) -> None:
     if not isinstance(subscripts, str):
-        raise UsageError(f"einsum's first argument is its words, say 'ij,jk->ik', not {type(subscripts).__name__}")
-    words = subscripts.partition("->")[0].split(",")
-    if len(words) != count:
-        raise UsageError(f"{subscripts!r} names {len(words)} operands and {count} were given")
+        raise UsageError(f"einsum's first argument is its subscripts, say 'ij,jk->ik', not {type(subscripts).__name__}")
+    terms = subscripts.partition("->")[0].split(",")
+    if len(terms) != count:
+        raise UsageError(f"{subscripts!r} names {len(terms)} operands and {count} were given")
 
 
 def _sizes(
-    subscripts: str, words: Sequence[str], output: str, shapes: tuple[tuple[int, ...], ...]
+    subscripts: str, terms: Sequence[str], output: str, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[str, int], ...]:
     sizes: dict[str, int] = {}
     where: dict[str, int] = {}
-    for number, (word, shape) in enumerate(zip(words, shapes, strict=True), 1):
-        if len(word) != len(shape):
-            raise ShapeError(f"{subscripts!r}: operand {number} has {len(shape)} axes, and {word!r} names {len(word)}")
-        for label, size in zip(word, shape, strict=True):
+    for number, (term, shape) in enumerate(zip(terms, shapes, strict=True), 1):
+        if len(term) != len(shape):
+            raise ShapeError(f"{subscripts!r}: operand {number} has {len(shape)} axes, and {term!r} names {len(term)}")
+        for label, size in zip(term, shape, strict=True):
             known = sizes.get(label, 1)
             if known != size and 1 not in (known, size):
                 raise ShapeError(

@@ -3,12 +3,13 @@
     shared and kept   → the stack          of the left alone  → rows of M
     shared and summed → k                  of the right alone → columns of N
 
-Axes are turned as views; a group of labels becomes one axis, which copies only where memory has it otherwise.
+Axes are permuted as views; a group of labels becomes one axis, which copies only where strides do not allow a view.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -20,12 +21,20 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
 from tilewise.arrays.jax_library import alike
-from tilewise.compose.contraction.elementwise import multiplied, summed, sums_in_numpy
-from tilewise.compose.contraction.laws import check_regroups, one_over, result_over
-from tilewise.compose.contraction.plan import Pair, contraction_of, pair_of
-from tilewise.compose.contraction.replay import REPLAYS, Record, signature
-from tilewise.compose.contraction.views import array_of, diagonal, dtype_of_array, filled, repeated, reshaped, turned
 from tilewise.errors import UsageError
+from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
+from tilewise.functions.contraction.laws import check_regroups, one_over, result_over
+from tilewise.functions.contraction.plan import Pair, contraction_of, pair_of
+from tilewise.functions.contraction.replay import REPLAYS, Record, signature
+from tilewise.functions.contraction.views import (
+    array_of,
+    diagonal,
+    dtype_of_array,
+    filled,
+    permuted,
+    repeated,
+    reshaped,
+)
 
 A = TypeVar("A")  # an array of any library: the same kind out
 
@@ -43,15 +52,15 @@ def einsum(
 ) -> Any:
     """Einstein's summation over a semiring: the sum is its add, the product its mul.
 
-    subscripts: "bij,bjk->bik", in the words of `numpy.einsum`: any number of operands, `...`, repeated labels, the
+    subscripts: "bij,bjk->bik", as in `numpy.einsum`: any number of operands, `...`, repeated labels, the
         output left out. Sizes of 1 are broadcast.
     operands: arrays of one library, as for `tw.matmul`; gradients follow them through PyTorch and JAX.
-    optimize: how pairs are chosen, in the words of opt_einsum ("auto", "optimal", "greedy", …).
+    optimize: how pairs are chosen, as in opt_einsum ("auto", "optimal", "greedy", …).
 
     More than two operands, and labels summed within one, need a mul that distributes over add.
 
-    >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
-    >>> tw.einsum("ij,jk->ik", roads, roads, semiring="min_plus")
+    >>> W = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
+    >>> tw.einsum("ij,jk->ik", W, W, semiring="min_plus")
     array([[0., 4., 6.],
            [4., 0., 2.],
            [6., 2., 0.]])
@@ -66,23 +75,23 @@ def einsum(
     arrays = alike([array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)])
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
-    words = [job.without_repeats(i, word) for i, word in enumerate(plan.inputs)]
-    anyway = len(arrays) <= 2 and not any(_private(words, i, plan.output) for i in range(len(words)))
+    terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
+    anyway = len(arrays) <= 2 and not any(_private(terms, i, plan.output) for i in range(len(terms)))
     if not anyway:
         anyway = job.check_regroups()
-    waiting = list(zip(arrays, words, strict=True))
+    waiting = list(zip(arrays, terms, strict=True))
     for step in plan.path:
         taken = [waiting.pop(i) for i in sorted(step, reverse=True)][::-1]
-        x, word = taken[0]
+        x, term = taken[0]
         for number, (y, other) in enumerate(taken[1:], 2):
             rest = [w for _, w in waiting] + [w for _, w in taken[number:]]
-            x, word = job.product(x, word, y, other, set(plan.output).union(*rest))
+            x, term = job.product(x, term, y, other, set(plan.output).union(*rest))
         if len(taken) == 1:
-            x, word = job.reduced(x, word, set(plan.output))
-        waiting.append((x, word))
-    ((made, word),) = waiting
-    made = job.do(repeated, made, [plan.size[c] for c in word])
-    made = job.do(turned, made, [word.index(c) for c in plan.output])
+            x, term = job.reduced(x, term, set(plan.output))
+        waiting.append((x, term))
+    ((made, term),) = waiting
+    made = job.do(repeated, made, [plan.size[c] for c in term])
+    made = job.do(permuted, made, [term.index(c) for c in plan.output])
     if key is not None and anyway:
         REPLAYS.keep(key, job.record.replay(made))
     return made[()] if made.ndim == 0 and isinstance(made, np.ndarray) else made
@@ -92,10 +101,10 @@ def _hashable(optimize: Any) -> Any:
     return tuple(map(tuple, optimize)) if isinstance(optimize, list) else optimize
 
 
-def _private(words: list[str], number: int, output: str) -> bool:
-    """Whether an operand has a label that nobody else needs, so that it is summed first."""
-    others = set(output).union(*words[:number], *words[number + 1 :])
-    return len(words) > 1 and not set(words[number]) <= others
+def _private(terms: list[str], number: int, output: str) -> bool:
+    """Whether an operand has a label that is in no other operand nor in the output, so that it is summed first."""
+    others = set(output).union(*terms[:number], *terms[number + 1 :])
+    return len(terms) > 1 and not set(terms[number]) <= others
 
 
 class _Job:
@@ -120,42 +129,36 @@ class _Job:
             )
         return False
 
-    def without_repeats(self, number: int, word: str) -> str:
+    def without_repeats(self, number: int, term: str) -> str:
         """The diagonal where a label is twice in one operand."""
-        for label in dict.fromkeys(word):
-            while word.count(label) > 1:
-                first, second = word.index(label), word.rindex(label)
+        for label in dict.fromkeys(term):
+            while term.count(label) > 1:
+                first, second = term.index(label), term.rindex(label)
                 self.arrays[number] = self.do(diagonal, self.arrays[number], first, second)
-                word = "".join(c for i, c in enumerate(word) if i not in (first, second)) + label
-        return word
+                term = "".join(c for i, c in enumerate(term) if i not in (first, second)) + label
+        return term
 
-    def reduced(self, x: Any, word: str, later: set[str]) -> tuple[Any, str]:
-        """Without the labels that nobody needs any more: a product with ones."""
-        gone = [c for c in word if c not in later]
+    def reduced(self, x: Any, term: str, later: set[str]) -> tuple[Any, str]:
+        """Summed over the labels that no later step needs: a product with ones."""
+        gone = [c for c in term if c not in later]
         if not gone:
-            return x, word
-        kept, do = "".join(c for c in word if c in later), self.do
-        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[word.index(c)] for c in gone):
-            return do(summed, x, tuple(word.index(c) for c in gone)), kept
-        x = do(turned, x, [word.index(c) for c in (*kept, *gone)])
+            return x, term
+        kept, do = "".join(c for c in term if c in later), self.do
+        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[term.index(c)] for c in gone):
+            return do(summed, x, tuple(term.index(c) for c in gone)), kept
+        x = do(permuted, x, [term.index(c) for c in (*kept, *gone)])
         x = do(repeated, x, [*x.shape[: len(kept)], *(self.size[c] for c in gone)])
         sizes = [int(s) for s in x.shape]
         k = math.prod(sizes[len(kept) :])
         rows = do(reshaped, x, (math.prod(sizes[: len(kept)]), k))
         ones = filled(x, (k,), one_over(self.algebra))
-        made = do(self._multiply_by(ones), rows)
+        multiply = self._matmul()
+        made = do(lambda rows: multiply(rows, ones), rows)
         return do(reshaped, made, sizes[: len(kept)]), kept
-
-    def _multiply_by(self, constant: Any) -> Any:
-        ring = self.ring
-        return lambda rows: matmul(rows, constant, semiring=ring)
 
     def _matmul(self) -> Any:
         """Of two operands; plus_times needs no keyword."""
-        if is_plus_times(self.ring):
-            return matmul
-        ring = self.ring
-        return lambda M, N: matmul(M, N, semiring=ring)
+        return matmul if is_plus_times(self.ring) else partial(matmul, semiring=self.ring)
 
     def product(self, x: Any, left: str, y: Any, right: str, later: set[str]) -> tuple[Any, str]:
         x, left = self.reduced(x, left, later | set(right))
@@ -167,8 +170,8 @@ class _Job:
         rows = "".join(c for c in pair.kept if c not in right)
         cols = "".join(c for c in pair.kept if c not in left)
         if batch and not rows and not cols:  # a stack of dot products: mul cell by cell, then one sum of rows
-            made, word = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
-            return self.reduced(made, word, later)
+            made, term = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
+            return self.reduced(made, term, later)
         sizes = {c: max(int(x.shape[left.index(c)]), int(y.shape[right.index(c)])) for c in inner}
         M = self._stack(x, left, batch, rows, inner, sizes)
         N = self._stack(y, right, batch, inner, cols, sizes)
@@ -177,10 +180,10 @@ class _Job:
         shape += [int(x.shape[left.index(c)]) for c in rows] + [int(y.shape[right.index(c)]) for c in cols]
         return self.do(reshaped, P, shape), batch + rows + cols
 
-    def _stack(self, x: Any, word: str, batch: str, first: str, second: str, sizes: dict[str, int]) -> Any:
+    def _stack(self, x: Any, term: str, batch: str, first: str, second: str, sizes: dict[str, int]) -> Any:
         """Axes as (the batch, the first group as one, the second as one); `sizes` are those of the summed labels."""
         do = self.do
-        x = do(turned, x, [word.index(c) for c in batch + first + second])
+        x = do(permuted, x, [term.index(c) for c in batch + first + second])
         shape = [sizes.get(c, int(s)) for c, s in zip(batch + first + second, x.shape, strict=True)]
         x = do(repeated, x, shape)  # a summed label of size 1 meets a longer one
         at, half = len(batch), len(batch) + len(first)
@@ -191,20 +194,20 @@ class _Job:
         labels = pair.summed
         if len(labels) == 1:
             return labels
-        z, word = (x, pair.left) if math.prod(x.shape) >= math.prod(y.shape) else (y, pair.right)
+        z, term = (x, pair.left) if math.prod(x.shape) >= math.prod(y.shape) else (y, pair.right)
         strides = z.stride() if hasattr(z, "stride") and callable(z.stride) else getattr(z, "strides", None)
         if strides is None:
             return labels
-        return "".join(sorted(labels, key=lambda c: -abs(strides[word.index(c)])))
+        return "".join(sorted(labels, key=lambda c: -abs(strides[term.index(c)])))
 
     def _without_sum(self, x: Any, y: Any, pair: Pair) -> tuple[Any, str]:
         """Nothing is summed: mul alone, axis by axis."""
-        word = pair.kept
+        term = pair.kept
 
         def spread(z: Any, own: str) -> Any:
-            z = self.do(turned, z, [own.index(c) for c in word if c in own])
+            z = self.do(permuted, z, [own.index(c) for c in term if c in own])
             sizes = iter(z.shape)
-            return self.do(reshaped, z, [int(next(sizes)) if c in own else 1 for c in word])
+            return self.do(reshaped, z, [int(next(sizes)) if c in own else 1 for c in term])
 
         algebra = self.algebra
-        return self.do(lambda a, b: multiplied(algebra, a, b), spread(x, pair.left), spread(y, pair.right)), word
+        return self.do(lambda a, b: multiplied(algebra, a, b), spread(x, pair.left), spread(y, pair.right)), term

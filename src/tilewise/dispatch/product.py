@@ -1,0 +1,70 @@
+"""`matmul` of arrays that no framework traces: signature → prepared call; the first time bind → plan → run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from tilewise.core.options import GRADIENT_BYTE, Key, Options
+from tilewise.dispatch.bind import bind
+from tilewise.dispatch.execute import run
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
+from tilewise.dispatch.route import ROUTES, Route, is_structured, route_of
+
+LOG = logging.getLogger("tilewise")
+DEFAULT_OPTIONS = Options()
+
+
+def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
+    """`tw.matmul` for the rooms below `api`: no gradient is recorded and nothing is traced."""
+    sign = SIGNATURES.get(M.__class__) or signature_for(M)
+    key = sign(M, N, keywords) if sign is not None else None
+    prepared = PREPARED.get(key) if key is not None else None
+    if prepared is not None:
+        prepared.tick = tick()
+        product = prepared(M, N, keywords)
+        if product is not None:
+            return product
+    return first_call(M, N, keywords, key, ROUTES)
+
+
+def first_call(M: Any, N: Any, keywords: dict[str, Any], key: Key | None, routes: tuple[Route, ...]) -> Any:
+    """A call that no prepared one serves: by its route, or bound, planned, run and kept under its signature."""
+    if key is None and (M.__class__ is list or N.__class__ is list):
+        arrays = _from_lists(M, N, keywords.get("semiring"))
+        if arrays is not None:
+            return matmul(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
+    o = Options.of(keywords) if keywords else DEFAULT_OPTIONS
+    # a signature by machine code without the mark of a gradient: no route takes such tensors
+    signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
+    route = None if signed else route_of(M, N, o, routes)
+    if route is not None:
+        return route.product(M, N, o, key, matmul)
+    call = bind(M, N, o)
+    made = run(call, o)
+    LOG.debug("%r", made.done.plan)
+    if key is not None and made.done.again is not None:
+        keep(key, made.done.again, call.library.name, made.product.array, M, N)
+    delivered = o.out if o.out is not None else call.library.deliver(made.product)
+    return delivered if made.arg is None else (delivered, call.library.deliver(made.arg))
+
+
+def _from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
+    """Lists as NumPy's arrays; None where they hold no numbers, beside other arrays, or values with fields."""
+    if is_structured(semiring):
+        return None
+    made = []
+    for x in (M, N):
+        if x.__class__ is list:
+            try:
+                x = np.asarray(x)
+            except ValueError:
+                return None
+            if x.dtype.kind not in "biufc":
+                return None
+        elif x.__class__ is not np.ndarray:
+            return None
+        made.append(x)
+    return made[0], made[1]

@@ -1,0 +1,1 @@
+"""The public functions beside `matmul`, which PyTorch and JAX may follow."""

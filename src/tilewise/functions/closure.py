@@ -1,0 +1,75 @@
+"""`tw.closure`: by torch's operator where torch follows W, else by `compose/graph`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+from tilewise.algebra.names import SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import torch_follows
+from tilewise.arrays import HostArray
+from tilewise.compose.graph import closure as graph
+from tilewise.compose.graph.keywords import ClosureKeywords, Progress
+from tilewise.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@overload
+def closure(
+    W: HostArray, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
+) -> tuple[HostArray, HostArray]: ...
+@overload
+def closure(
+    W: HostArray, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]
+) -> HostArray: ...
+@overload
+def closure(
+    W: Tensor, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def closure(W: Tensor, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Tensor: ...
+@overload
+def closure(W: Any, /, *, return_predecessors: bool = False, **how: Unpack[ClosureKeywords]) -> Any: ...
+def closure(
+    W: Any,
+    /,
+    *,
+    semiring: SemiringName | Semiring = "min_plus",
+    return_predecessors: bool = False,
+    progress: Progress | None = None,
+    device: str = "auto",
+    sources: Any = None,
+) -> Any:
+    """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
+
+    W: a square matrix of weights from row to column, or a stack of them; the semiring's zero (∞ for min_plus, the
+    dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
+    semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
+    return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
+    progress: called with (blocks done, blocks in all) after each block, the blocks of all graphs of a stack counted.
+    device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
+    sources: numbers of nodes, or one: only their rows of D, in that order, without the work of the others (of a Dask
+        array: taken from the whole closure). An improving cycle that they do not reach is then not looked for.
+
+    Sparse graphs of weights that are not below 0 are searched from every node, by SciPy, where that is expected to be
+    sooner done than tiles; W may be a scipy.sparse matrix, whose cells that are not stored are no edges.
+    A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
+
+    >>> W = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
+    >>> tw.closure(W)
+    array([[0., 4., 6.],
+           [4., 0., 2.],
+           [6., 2., 0.]])
+    """
+    if not torch_follows(W, W):
+        return graph.closure(
+            W, semiring=semiring, return_predecessors=return_predecessors, progress=progress, device=device,
+            sources=sources,
+        )  # fmt: skip
+    from tilewise.interop.torch.closure import closure as followed_closure
+
+    if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
+        raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
+    return followed_closure(W, semiring=semiring, return_predecessors=return_predecessors, sources=sources)

@@ -1,0 +1,1 @@
+"""Products of several operands, written with `tw.matmul`: einsum, chains, powers."""

@@ -1,0 +1,75 @@
+"""`tw.grouped_matmul` and `tw.scatter_rows`: prepared, else torch's operator, else a first call of `compose/groups`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import torch_follows
+from tilewise.compose.groups import product as groups
+from tilewise.compose.groups import rows as by_index
+from tilewise.compose.groups.host import plain_groups
+
+
+def grouped_matmul(
+    x: Any,
+    w: Any,
+    offsets: Any,
+    /,
+    *,
+    along: str = "rows",
+    rows: Any = None,
+    semiring: str | Semiring = "plus_times",
+    out: Any = None,
+    precision: str = "high",
+    kernel: str | None = None,
+) -> Any:
+    """Each group of x's rows times its own matrix: P[a:b] = x[a:b] · w[g] for every group g of rows a to b.
+
+    x: rows × k; w: groups × k × n; arrays of one library, on the host or on a card.
+    offsets: int32 or int64, one for each group: the row behind its last. The first group begins at row 0, the others
+        where the one before ends; a group may be empty. On a card they are read there, in the launch itself: nothing
+        waits for them, and a captured CUDA graph may find others each time. Rows behind the last group get the
+        semiring's zero.
+    along: "rows", or "k" for gradients of weights: x is rows × m, w is rows × n, and P[g] = x[a:b]ᵀ · w[a:b].
+    rows: x's row of each row of the groups, so that x need not be permuted first: P[i] is made of x[rows[i]].
+    semiring, out, precision, kernel: as in `tw.matmul`.
+
+    >>> x, w = np.arange(6.0).reshape(3, 2), np.stack([np.eye(2), 10 * np.eye(2)])
+    >>> tw.grouped_matmul(x, w, np.array([1, 3]))
+    array([[ 0.,  1.],
+           [20., 30.],
+           [40., 50.]])
+    """
+    made = plain_groups(x, w, offsets, along, rows, semiring, out, precision, kernel)
+    if made is not None:
+        return made
+    o = groups.GroupOptions(along, rows, semiring, out, precision, kernel)
+    made = groups.prepared_product(x, w, offsets, o)
+    if made is not None:
+        return made
+    if torch_follows(x, w, out):
+        from tilewise.interop.torch.grouped import grouped_matmul as followed
+
+        return followed(x, w, offsets, *o)
+    return groups.first_product(x, w, offsets, o)
+
+
+def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> Any:
+    """P[t] = Σ weights[i] · y[i] over all i with rows[i] == t, for t below `count`, always added in the order of i.
+
+    y: a matrix; rows: int32 or int64, one for each of its rows; weights: one for each, of y's dtype or of what its
+    sums are kept in (float32 for halves), or None. Rows that go nowhere are left out, a t that nothing goes to is 0.
+
+    >>> tw.scatter_rows(np.ones((3, 2)), np.array([1, 0, 1]), 2, weights=np.array([1.0, 2.0, 3.0]))
+    array([[2., 2.],
+           [4., 4.]])
+    """
+    made = by_index.prepared_rows(y, rows, count, weights)
+    if made is not None:
+        return made
+    if torch_follows(y, y if weights is None else weights):
+        from tilewise.interop.torch.grouped import scatter_rows as followed
+
+        return followed(y, rows, count, weights)
+    return by_index.first_rows(y, rows, count, weights)
