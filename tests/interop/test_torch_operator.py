@@ -23,15 +23,18 @@ SHAPES = [((5, 7), (7, 3)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_opcheck(semiring, shapes):
     M, N = (torch.randn(shape, requires_grad=True) for shape in shapes)
-    torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, semiring, "high"))
+    found = torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, semiring, "high"))
+    assert set(found.values()) == {"SUCCESS"}
     if semiring == "min_plus":
-        torch.library.opcheck(torch.ops.tilewise.matmul_arg.default, (M, N, semiring, "high"))
+        found = torch.library.opcheck(torch.ops.tilewise.matmul_arg.default, (M, N, semiring, "high"))
+        assert set(found.values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int32, torch.bool, torch.complex64])
 def test_opcheck_of_other_dtypes(dtype):
     M, N = torch.randn(5, 7).mul(3).to(dtype), torch.randn(3, 7).mul(3).to(dtype).T
-    torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, "plus_times", "high"))
+    found = torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, "plus_times", "high"))
+    assert set(found.values()) == {"SUCCESS"}
 
 
 def test_opcheck_of_products_with_aligned_rows():

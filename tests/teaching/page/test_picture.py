@@ -62,7 +62,9 @@ def test_one_file_a_phase_and_block(three, tmp_path):
 
 @pytest.mark.parametrize("kernel", ["naive", "tiled", "coarsened"])
 def test_other_rungs_are_drawn_too(kernel):
-    ElementTree.fromstring(tw.trace(kernel, shape=(4, 4, 4), tile=2).to_svg(0))
+    svg = tw.trace(kernel, shape=(4, 4, 4), tile=2).to_svg(0)
+    assert f"{kernel}  4×4×4  TILE_WIDTH 2" in texts(svg)
+    assert marks(svg)["loaded"] > 1, "more than the legend's"
 
 
 def test_what_cannot_be_drawn_is_refused_in_one_sentence(three):
