@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import tilewise
+from made_once import made_once
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 300 * 10**6  # bytes of a base install
@@ -20,16 +23,21 @@ PLATFORMS = ("linux", "macos", "windows")
 EXTRAS = ("cuda", "torch", "jax", "networkx", "plot", "dask")
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
+@pytest.fixture(scope="session")
+def built(run_folder):
+    """The wheel and the sdist it is made from; one worker builds them for all."""
     pytest.importorskip("hatchling")
     pytest.importorskip("build")
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    return wheel, sdist
+
+    def build() -> tuple[Path, Path]:
+        folder = run_folder / "dist"
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+        return wheel, sdist
+
+    return made_once(run_folder / "built.pickle", build)
 
 
 def test_the_wheel_is_pure_and_whole(built):
@@ -95,6 +103,33 @@ def test_the_shell_completes(words, number, offered):
         [sys.executable, "-m", "tilewise"], env={**os.environ, **settings}, capture_output=True, text=True, check=True
     )
     assert f"plain,{offered}" in done.stdout.splitlines()
+
+
+def clean_environment(folder: Path) -> tuple[Path, Path]:
+    """A virtual environment with nothing in it: its Python, its site-packages."""
+    venv.EnvBuilder(with_pip=False, symlinks=os.name != "nt").create(folder)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    (site,) = [folder / "Lib" / "site-packages"] if os.name == "nt" else folder.glob("lib/python3*/site-packages")
+    return python, site
+
+
+@pytest.mark.parametrize("form", ["wheel", "sdist"])
+def test_a_clean_environment_installs_it_and_runs_the_demo(built, tmp_path, form):
+    """The environment sees this one's NumPy, llvmlite, … (and hatchling, for the sdist), but not its tilewise."""
+    pytest.importorskip("uv")
+    python, site = clean_environment(tmp_path / "venv")
+    (site / "outer.pth").write_text(
+        sysconfig.get_path("purelib") + "\n"
+    )  # does not read .pth files there
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--python", str(python)]
+    subprocess.run([*uv, "--no-deps", "--no-build-isolation", str(built[form == "sdist"])], check=True)
+    assert (site / "tilewise" / "api.py").exists()
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(python.with_name("tilewise")), "demo"], cwd=tmp_path, env=clean, capture_output=True, text=True, check=True
+    )
+    assert "What a block does" in done.stdout
+    assert "Next: tilewise plan" in done.stdout
 
 
 @pytest.mark.slow
