@@ -37,7 +37,7 @@ test-all: $(READY) lint
 
 # Faults on purpose (kills, full disks, damage, forks, …) and fuzzed readers, for TORTURE_SECONDS (600) each; prints how many of each kind.
 torture: $(READY)
-	$(BIN)/python -m pytest -m torture -s tests/torture
+	$(BIN)/python -m pytest --seed clock -m torture -s tests/torture
 
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)

@@ -118,9 +118,7 @@ def test_a_clean_environment_installs_it_and_runs_the_demo(built, tmp_path, form
     """The environment sees this one's NumPy, llvmlite, … (and hatchling, for the sdist), but not its tilewise."""
     pytest.importorskip("uv")
     python, site = clean_environment(tmp_path / "venv")
-    (site / "outer.pth").write_text(
-        sysconfig.get_path("purelib") + "\n"
-    )  # does not read .pth files there
+    (site / "outer.pth").write_text(sysconfig.get_path("purelib") + "\n")  # does not read .pth files there
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--python", str(python)]
     subprocess.run([*uv, "--no-deps", "--no-build-isolation", str(built[form == "sdist"])], check=True)
     assert (site / "tilewise" / "api.py").exists()

@@ -131,6 +131,7 @@ except tw.TilewiseError as error:
 """
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("kind", "how"), [("map", "{}"), ("known", "{}"), ("map", "{'memory': '400MB'}")])
 def test_a_mapped_file_that_was_cut_short_is_refused_and_no_signal_kills(tmp_path, kind, how):
     path = tmp_path / "M.bin"

@@ -36,6 +36,7 @@ def host(monkeypatch):
     return matmul
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [("min_plus", "float32"), ("min_plus", "bfloat16"), ("lor_land", "bool"), ("plus_times", "complex64"),

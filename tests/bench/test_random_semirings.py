@@ -17,7 +17,10 @@ from tilewise.cli.bench import command
 from tilewise.errors import UsageError
 
 
-@pytest.mark.parametrize(("suite", "count"), [("semirings-random", len(random_semirings.CASES)), ("halves-random", 2)])
+@pytest.mark.parametrize(
+    ("suite", "count"),
+    [pytest.param("semirings-random", len(random_semirings.CASES), marks=pytest.mark.slow), ("halves-random", 2)],
+)
 def test_one_shape_is_measured_and_shown(suite: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = next_seed() % 1000
     print(f"seed {seed}")

@@ -97,6 +97,7 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(row["cold_over_openblas"] > 0 for row in rows)
 
 
+@pytest.mark.slow  # measures twice; test_one_shape_is_measured_and_shown measures once
 def test_without_a_seed_the_clock_gives_one_and_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["cpu-random", "--device", "cpu", "--count", "1", "--quick", "--json"]
     monkeypatch.setattr(shapes, "MAX_STEPS", 2 * shapes.MIN_STEPS)

@@ -35,7 +35,7 @@ def test_hostile_sources_end_in_time(tmp_path):
     seed = next_seed() % 10**9
     chance = random.Random(seed)
     print("seed", seed)
-    for make in chance.sample(hostile.CLASSES, 3):
+    for make in chance.sample(hostile.CLASSES, 1):
         checked(tmp_path, make, chance, chance.choice(["check", "trace", "explore"]))
     checked(tmp_path, chance.choice(hostile_programs.CLASSES), chance, "run")
 
@@ -54,6 +54,7 @@ int main() {
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("size", "first", "value"), [(60_000_000, "", 0), (20_000_000, " = {7.0f}", 7)])
 def test_a_large_array_of_the_device_takes_its_bytes_and_their_shadow(tmp_path, size, first, value):
     """Not a list of its elements, and no place on the stack."""
@@ -190,8 +191,7 @@ def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
     noise = "\x1b[2J\x07\x9b2J\u202e"
     (tmp_path / "a\x1b[2J.cu").write_text(f"__global__ void k(float* a) {{ a[0] = {noise} 1; }}\nint main() {{}}\n")
     (tmp_path / "t.toml").write_text('title = "\\u001b[2J"\n')
-    for arguments in (["run"], ["run", "--json"], ["run", "--format", "sanitizer"], ["grade"],
-                  ["grade", "--assignment", str(tmp_path / "t.toml")], ["check"], ["trace"]):  # fmt: skip
+    for arguments in (["run"], ["run", "--format", "sanitizer"], ["grade", "--assignment", str(tmp_path / "t.toml")]):
         assert run([*arguments, str(tmp_path / "a\x1b[2J.cu")]) in (1, 2), arguments
         shown = "".join(capfd.readouterr())
         assert shown.strip()

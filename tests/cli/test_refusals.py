@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.cli.main import run
 from tilewise.errors import OutOfMemoryError
 from tilewise.system import memory
@@ -48,7 +49,7 @@ def test_dense_matrix_market_files_as_scipy_reads_them(folder, kind):
     scipy_io = pytest.importorskip("scipy.io")
     from tilewise.cli.matrix_market import read_matrix_market
 
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(next_seed())
     half = np.tril(rng.integers(1, 9, (5, 5)), -1).astype(float)
     whole = {"general": half + 3, "symmetric": half + half.T, "skew-symmetric": half - half.T}[kind]
     scipy_io.mmwrite("G.mtx", whole, symmetry=kind)

@@ -97,6 +97,7 @@ def test_what_a_program_prints_is_shown_on_a_terminal(tmp_path):
     assert "what \\x1b[2J" in shown
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("where", ["stdout", "stderr"])
 def test_the_bytes_stay_as_they_are_where_no_terminal_is(tmp_path, where):
     """Into a file or a pipe, also when the other stream is a terminal."""
@@ -128,7 +129,7 @@ def test_the_bytes_stay_as_they_are_where_no_terminal_is(tmp_path, where):
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.parametrize("text", [PROGRAM, KERNEL, f"#error {NOISE}\n{KERNEL}"], ids=["program", "kernel", "error"])
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 def test_what_commands_quote_of_a_file_is_shown(tmp_path, arguments, text):
     """The file's name, its text, its messages, the names it opens and includes."""
     name = f"a{NOISE}.cu"
@@ -142,6 +143,7 @@ def test_what_commands_quote_of_a_file_is_shown(tmp_path, arguments, text):
     assert obeyed(output) == [], output
 
 
+@pytest.mark.slow  # three starts on a terminal; test_what_commands_quote_of_a_file_is_shown has the others
 def test_what_learn_quotes_is_shown(tmp_path):
     from tilewise.teaching.course.exercises import exercises
 

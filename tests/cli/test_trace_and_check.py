@@ -179,7 +179,7 @@ def seconds_of(*command):
 def test_a_small_trace_is_quick_from_the_command_line():
     """Start of Python included: 0.4 s, or as much longer as a slow machine takes to start Python with NumPy alone."""
     spent, bare = [], []
-    for _ in range(5):
+    for _ in range(3):
         taken, out = seconds_of("-m", "tilewise", "trace", "--shape", "4x4x4")
         spent.append(taken)
         bare.append(seconds_of("-c", "import numpy, click")[0])

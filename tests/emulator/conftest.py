@@ -1,8 +1,15 @@
-"""`simt_support`, `fuzz` and `warm_starts` for the tests of this folder."""
+"""`simt_support` and `fuzz` for the tests of this folder; programs start warm."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path[:0] = [str(Path(__file__).parent / part) for part in ("", "frontend", "host")]
+
+
+@pytest.fixture(autouse=True)
+def programs_start_warm(warm_starts: None) -> None:
+    """Half of what these tests took was starting Python."""

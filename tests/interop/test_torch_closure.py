@@ -110,6 +110,7 @@ def test_sources_outside_of_the_graph_are_refused(sources):
         tw.closure(weights(5, 0.4), sources=sources)
 
 
+@pytest.mark.drawn(3)  # Inductor compiles for seconds
 @pytest.mark.parametrize("semiring", ["min_plus", "lor_land"])
 @pytest.mark.parametrize(
     "how", [{}, {"sources": [3, 0]}, {"sources": torch.tensor([2])}, {"sources": 1, "return_predecessors": True}]
@@ -124,6 +125,7 @@ def test_a_compiled_closure_is_the_same(stack, how, semiring):
     torch.testing.assert_close(compiled(W), tw.closure(W, semiring=semiring, **how), rtol=0, atol=0)
 
 
+@pytest.mark.drawn(1)  # Inductor compiles for seconds
 @pytest.mark.parametrize("sources", [None, [4, 1, 1]])
 def test_a_compiled_closure_has_the_same_gradient(sources):
     torch._dynamo.reset()

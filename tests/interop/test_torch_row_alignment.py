@@ -130,6 +130,7 @@ def test_a_product_that_backward_keeps_is_kept_as_it_lies(calls):
     assert kept == {(528, 1)}, "a dense copy beside it is a pass over all of P"
 
 
+@pytest.mark.drawn(1)  # Inductor compiles for seconds
 @pytest.mark.parametrize("again", [False, True])
 def test_the_gradient_of_logits_lies_where_they_lay(calls, monkeypatch, again):
     from torch._inductor.utils import run_and_get_code

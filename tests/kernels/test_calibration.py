@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from seeds import next_seed
 from tilewise.bench.random_shapes import draw
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape, row_major
@@ -34,7 +34,7 @@ def random_problems(count, seed):
 
 
 def test_a_kernel_that_takes_twice_as_long_is_expected_to():
-    seed = int(time.time())
+    seed = next_seed() % 2**32
     found = [plan for problem in random_problems(60, seed) for plan in plans(problem)]
     slow = {"plain": 2.0, "wgmma_half": 0.5}
     table = with_errors(TunedTable("NVIDIA H200", {}), [(p, p.predicted * slow.get(p.kernel, 1.0)) for p in found])
@@ -77,7 +77,7 @@ def stacked(members, m, k, n, dtype="bfloat16"):
 def test_stacks_are_mended_by_their_extents():
     """A kernel that is slower the fewer columns there are is expected to be, on stacks that were not measured, too; and
     nothing else is."""
-    seed = int(time.time())
+    seed = next_seed() % 2**32
     rng = random.Random(seed)
     problems = [stacked(*(round(2 ** rng.uniform(1, top)) for top in (10, 9, 9, 9))) for _ in range(120)]
     found = [plan for problem in problems for plan in plans(problem)]

@@ -119,7 +119,7 @@ def test_a_matrix_by_itself_is_pinned_once(pinned):
 def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
     _, schedule, _ = product(M, N, "plus_times", 400_000)
-    for share in (0.0, 0.25, 0.5):
+    for share in (0.0, 0.25):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
         P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005)
         assert_product(P, M, N, "plus_times")

@@ -462,6 +462,7 @@ def matrices(folder, side):
         np.save(folder / f"{name}.npy", rng.standard_normal((side, side), np.float32))
 
 
+@pytest.mark.slow  # three products of 2,500²; test_a_run_that_was_stopped_goes_on resumes, `make torture` kills
 def test_sigkill(tmp_path):
     matrices(tmp_path, 2500)
     start(tmp_path, "260MB").communicate()

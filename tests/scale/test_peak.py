@@ -95,6 +95,7 @@ def test_a_random_product_stays_within_its_budget(tmp_path):
     peaks(tmp_path, 1)
 
 
+@pytest.mark.slow  # two cold processes compile everything; the test above keeps a budget
 @pytest.mark.skipif(zarr is None, reason="no Zarr here")
 def test_zarr_within_140_mb(tmp_path):
     """Chunks of 1 MB and of 4 MB, which are held twice, and P's own of 2 MB; nothing was compiled before."""

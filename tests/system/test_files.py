@@ -10,6 +10,7 @@ import types
 import numpy as np
 import pytest
 
+from seeds import next_seed
 from tilewise.errors import FileError
 from tilewise.scale import files as product_files
 from tilewise.scale.files import FileProduct
@@ -90,7 +91,7 @@ def windows(monkeypatch):
 def test_many_threads_read_and_write_one_file_at_positions(tmp_path, system):
     here = system()
     file = here.create(tmp_path / "x")
-    data = np.random.default_rng().integers(0, 256, 8 * 4096).astype(np.uint8)
+    data = np.random.default_rng(next_seed()).integers(0, 256, 8 * 4096).astype(np.uint8)
 
     def work(number):
         part = data[number * 4096 : (number + 1) * 4096]
@@ -133,7 +134,7 @@ def test_a_product_of_files_with_windows_calls(tmp_path, windows, monkeypatch):
     monkeypatch.setattr(product_files, "resident", lambda *_: (0, 0))
     monkeypatch.setattr(product_files, "SPARE", 0)
     monkeypatch.setattr(product_files, "LEAST_TILE", (1, 1, 1))
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(next_seed())
     A, B = rng.integers(0, 9, (300, 200)).astype(np.float32), rng.integers(0, 9, (200, 250)).astype(np.float32)
     np.save(tmp_path / "A.npy", A)
     np.save(tmp_path / "B.npy", B)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.cli.main import run
 from tilewise.emulator.budget import Exhausted
 from tilewise.errors import FileError
@@ -254,10 +255,11 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow  # a product of 3,000² is stopped; the other tests of this file have the lock
 @posix
 def test_every_command_leaves_another_run_s_output_alone(tmp_path, capsys, monkeypatch):
     """The first run is stopped in the middle of its work, as a debugger or a full machine would stop it."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(next_seed())
     np.save(tmp_path / "A.npy", rng.random((3000, 3000)).astype(np.float32))
     first = start(tmp_path, "multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "230MB")
     place = tmp_path / ".C.npy.tilewise"

@@ -23,6 +23,7 @@ SEED = next_seed() % 2**31
 TAKEN = [(ring, dtype) for ring, dtype in pairs() if fits(Case((9, 9, 40), dtype, ring, "axpy"), known_target("neon"))]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not is_arm(), reason="NEON's own; its sums of halves and semirings are compiled below")
 @pytest.mark.parametrize("name", sets_here() if is_arm() else ())
 def test_blocks_chunks_and_what_is_left_of_them_are_written_whole(name: str) -> None:
@@ -45,7 +46,7 @@ def test_blocks_chunks_and_what_is_left_of_them_are_written_whole(name: str) -> 
         set_num_threads(before)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
 @pytest.mark.parametrize(
     ("ring", "dtype"),
@@ -88,6 +89,7 @@ def test_halves_of_a_short_k_are_rounded_whole_and_right() -> None:
         set_num_threads(before)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
 @pytest.mark.parametrize(("dtype", "rounding"), [("bfloat16", 3), ("float16", 1)])
 def test_rounding_loops_keep_all_of_k_in_registers(cpu: str, dtype: str, rounding: int) -> None:

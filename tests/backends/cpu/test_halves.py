@@ -24,7 +24,7 @@ SEED = int(os.environ.get("TILEWISE_TEST_SEED", next_seed() % 2**31))
 HALVES = ("float16", "bfloat16")
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", executable())
 def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> None:

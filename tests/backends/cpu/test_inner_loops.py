@@ -38,7 +38,7 @@ def main_loop(kernel: str, a: Arithmetic, tile: str) -> Loop:
     return max((x for x in loops_of(kernel, a) if x.function == f"tile_{tile}"), key=lambda loop: loop.instructions)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
 def test_neons_packed_tile_is_fused_multiply_adds(cpu: str, dtype: str) -> None:
@@ -60,7 +60,7 @@ FORMS = {
 }
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kernel", FORMS)
 def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
@@ -78,6 +78,7 @@ def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
     assert loop.vector_operations == loop.fma, loop
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
 def test_neons_single_row_does_not_spill(cpu: str, dtype: str) -> None:
@@ -108,7 +109,7 @@ SEMIRINGS = [("min_plus", "float32"), ("min_plus", "float64"), ("max_min", "floa
              ("max_times", "float32"), ("min_plus", "int32"), ("max_min", "int32")]  # fmt: skip
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("ring", "dtype"), SEMIRINGS)
 def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -> None:
     a = of("neon", ring, dtype)
@@ -119,7 +120,7 @@ def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -
     assert beside.spills == 0, beside
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_min", "max_times"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
@@ -132,6 +133,7 @@ def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) 
             assert loop.fma == 4 * a.MR * a.tile[1], loop
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2", "neon"])
 def test_x86_prefetches_the_columns_it_packs_next(target: str, dtype: str) -> None:
@@ -173,7 +175,7 @@ def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
         assert loop.count(r"\t(b\.|cb|tb|j)\w+") == 1, loop
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
 def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> None:
@@ -201,6 +203,7 @@ def test_the_port_limit_is_made_of_the_tiles_own_instructions(target: str, ring:
     assert limit.count(pattern) / steps <= tile.count(pattern) / (unrolled * a.MR * a.tile[1]), (limit, tile)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dots_on_neon_make_signalling_nan_quiet_once_a_vector(dtype: str) -> None:
     """Sixteen steps are a min and a max each; four vectors of M and four of N are made quiet. Once a step was three

@@ -67,7 +67,7 @@ def any_takes(kind: tuple[tuple[str, str], str | None], target: Target) -> bool:
     return True
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", TARGETS)
 def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> None:

@@ -116,7 +116,7 @@ def hammer(calls: int) -> None:
 
 
 def test_several_python_threads_at_once() -> None:
-    hammer(800)
+    hammer(300)
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ print("whole")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_its_own_threads() -> None:
-    assert "whole" in run(FORKS.format(turns=5, calls=20))
+    assert "whole" in run(FORKS.format(turns=2, calls=20))
 
 
 @pytest.mark.slow
@@ -170,8 +170,7 @@ threading.Thread(target=lambda: [tw.matmul(M, M) for _ in range(200)], daemon=Tr
 tw.matmul(M, M)
 print("over")
 """
-    for _ in range(3):
-        assert "over" in run(code)
+    assert "over" in run(code)
 
 
 def test_how_many_threads() -> None:

@@ -19,7 +19,10 @@ from tilewise.kernels.bf16x6.model import SplitTile, SplitWay
 from tilewise.kernels.detours import recipe_of
 from tilewise.planning.choose import make_plan
 
-pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler"),
+    pytest.mark.drawn(2),
+]  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 H200 = KNOWN_CARDS["h200"]
 WAYS = (SplitWay(SplitTile(64)), SplitWay(SplitTile(72), 2))
 

@@ -31,7 +31,7 @@ def source(kernel, semiring, dtype, **how):
     return render_rung(kernel, tw.semirings[semiring].over(DTYPES[dtype]), tile, **how)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "kernel", "semiring", "dtype"),
     [

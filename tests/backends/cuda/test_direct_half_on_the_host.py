@@ -22,6 +22,8 @@ from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
+pytestmark = pytest.mark.drawn(2)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 H200 = KNOWN_CARDS["h200"]
 BF16 = np.dtype(ml_dtypes.bfloat16)
 

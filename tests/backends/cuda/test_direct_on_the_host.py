@@ -17,6 +17,8 @@ from tilewise.kernels.direct.family import Direct
 from tilewise.kernels.direct.model import TILES, every_way, piece, ways
 from tilewise.planning.choose import make_plan
 
+pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 CASES = [("plus_times", "float64"), ("min_plus", "float32"), ("plus_times", "int16"), ("lor_land", "bool")]
 

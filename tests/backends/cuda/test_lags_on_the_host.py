@@ -72,7 +72,7 @@ def check(way, problem, wanted, P, around, folder, case, **places):
 
 
 @needs_compiler
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", range(len(lags.LAGGED)))
 def test_random_groups_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
@@ -89,7 +89,7 @@ def test_random_groups_among_poison(number, tmp_path_factory):
 
 
 @needs_compiler
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [n for n, tile in enumerate(lags.IN_STACKS) if tile.together == 1])
 def test_random_stacks_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()

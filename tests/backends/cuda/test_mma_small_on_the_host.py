@@ -34,6 +34,8 @@ from tilewise.kernels.mma_small.model import (
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.planning.choose import make_plan
 
+pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 
 

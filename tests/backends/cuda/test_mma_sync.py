@@ -54,7 +54,7 @@ def forms(size):
     ]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("arch", "name", "number"),
     [

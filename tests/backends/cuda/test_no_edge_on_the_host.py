@@ -18,7 +18,10 @@ from weights import WEIGHED, by_hand, edges_of, weights
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it
-pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler"),
+    pytest.mark.drawn(4),
+]  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 
 
 @pytest.fixture

@@ -21,7 +21,10 @@ from tilewise.kernels.plain.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILE
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it
-pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler"),
+    pytest.mark.drawn(5),
+]  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ def held_against_float64(rng, output, precision, folder):
     np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{output}: beside P")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("precision", ["tf32", "high"])
 def test_a_random_product_among_poison(tmp_path_factory, precision):
     seed = next_seed() % 2**32

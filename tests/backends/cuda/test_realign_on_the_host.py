@@ -32,7 +32,10 @@ from tilewise.kernels.wgmma_half.thin_edges import EdgeCopy, Sums, planes_of
 
 BFLOAT16 = ml_dtypes.bfloat16
 
-pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler"),
+    pytest.mark.drawn(3),
+]  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 
 
 COPIES = """

@@ -23,6 +23,8 @@ from tilewise.kernels.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, Shallo
 from tilewise.kernels.shallow.text import render_shallow
 from tilewise.planning.choose import make_plan
 
+pytestmark = pytest.mark.drawn(4)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 NUMBERS = {"bfloat16": ml_dtypes.bfloat16}
 KINDS = [("bfloat16", "high"), ("float16", "high"), ("float32", "tf32"), ("float32", "ieee"), ("float64", "high")]

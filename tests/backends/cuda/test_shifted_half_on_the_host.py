@@ -20,6 +20,8 @@ from tilewise.kernels.shifted_half.family import ShiftedHalf
 from tilewise.kernels.shifted_half.model import TILES
 from tilewise.planning.choose import make_plan
 
+pytestmark = pytest.mark.drawn(2)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 H200 = KNOWN_CARDS["h200"]
 PLUS_TIMES = tw.semirings["plus_times"]
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, multiplied
+from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
@@ -18,6 +18,8 @@ from tilewise.kernels.cells import model as cells
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.planning.choose import make_plan
+
+pytestmark = pytest.mark.drawn(8)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 
 H200 = KNOWN_CARDS["h200"]
 
@@ -35,7 +37,7 @@ def visited(stack, strides):
 
 
 def test_runs_visit_every_member_once_in_order():
-    seed = int(time.time())
+    seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     for _ in range(300):
         stack = tuple(int(x) for x in rng.integers(1, 5, rng.integers(0, 4)))
@@ -76,7 +78,7 @@ CASES = [("plus_times", "float32"), ("min_plus", "int32"), ("max_plus", "float64
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
-    seed, folder = int(time.time()), tmp_path_factory.getbasetemp()
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     for kernel in (None, "plain", "cells"):
         stack = tuple(int(x) for x in rng.integers(1, 4, rng.integers(1, 4)))
@@ -103,7 +105,7 @@ def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
 def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, turned):
     """Down columns and along rows, for a P whose rows and one whose columns lie side by side."""
     monkeypatch.setattr(cells, "MANY_CELLS", 1)
-    seed = int(time.time())
+    seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     M, N = (rng.integers(-9, 9, (3, *sides)).astype(np.float32) for sides in ((m, 5), (5, n)))
     wide = np.full((3, n + 1, m) if turned else (3, m + 1, n), 77, np.float32)

@@ -21,6 +21,8 @@ from tilewise.dispatch.structured import card
 from tilewise.kernels.plain.structured import render, structured_plan
 from tilewise.kernels.plain.tiles import TILES
 
+pytestmark = pytest.mark.drawn(2)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
+
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 FIRST = ("min_count-float32-int32", "4_best-float32-float32-float32-float32")
 

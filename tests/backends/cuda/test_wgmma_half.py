@@ -288,7 +288,7 @@ def ptxas_output(text):
     return output.getvalue()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("store", CUTS)
 @pytest.mark.parametrize("tile", INSIDE, ids=lambda tile: f"{tile.rows}x{tile.cols}")
 def test_wgmma_of_cut_tiles_is_not_serialised(tile, store):

@@ -135,7 +135,7 @@ def test_reachability_is_networkxs() -> None:
 @pytest.mark.parametrize("ring", ["min_plus", "min_max", "max_min"])
 def test_ties_never_lead_in_a_circle(ring: str) -> None:
     """Weights 0 and 1 only: going round most cycles costs nothing."""
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         zero = float(tw.semirings[ring].over(dtype_named("float64")).zero.real)
         W = rng.integers(0, 2, (120, 120)).astype(float)

@@ -21,6 +21,7 @@ def graph(n, dtype="float32", seed=0):
     return W
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [1, 63, 200, 333])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_same_as_in_memory(tmp_path, n, dtype):

@@ -55,6 +55,7 @@ def test_check_finds_a_launch_without_bytes(body):
     assert all("has 0 bytes" in f.hint for f in report.seen if f.kind == "out-of-bounds")
 
 
+@pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
 @pytest.mark.parametrize(
     ("body", "interpret"), [*((body, 4.0) for body in BODIES), ("subscript", 0.0), ("bytes", 0.0), ("vector", 0.0)]
 )
@@ -69,6 +70,7 @@ def test_run_finds_a_launch_without_bytes(tmp_path, body, interpret):
     assert not any("a store -" in f.message or "a load -" in f.message for f in found)  # no −233,468 bytes past
 
 
+@pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
 @pytest.mark.parametrize("body", BODIES)
 def test_bytes_enough_are_no_fault(tmp_path, body):
     text = program(body, ", 32 * sizeof(float)")

@@ -10,6 +10,8 @@ import pytest
 
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 LOCAL_CLASSES = r"""
 #include <cstdio>
 int kept(int n) { struct P { int v; } p; p.v = n; if (n > 0) kept(n - 1); return p.v; }

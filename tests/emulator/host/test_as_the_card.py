@@ -10,6 +10,8 @@ import pytest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 KERNEL = """
 __device__ double given@[] = {GIVEN};
 __global__ void k@(RESULT* out, int m) {

@@ -10,6 +10,8 @@ from attacks import HEAD, SURFACES
 from tilewise.emulator.host.options import OFF, Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(8)  # each program is compiled in a process, 0.2 to 2 s
+
 ALWAYS = 3  # of each surface in the default run; the rest is slow
 BESIDE = ("leak", "not-copied-back")  # findings that have nothing to do with an attack
 CASES = [

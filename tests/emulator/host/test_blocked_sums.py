@@ -16,6 +16,8 @@ from generated_nests import Nest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 HEAD = "#include <cstdio>\n#include <cstdlib>\n"
 FILL = "for (int q = 0; q < n * n; q++) { a[q] = q % 7; b[q] = q % 5; }\n"
 ARRAYS = "int n = 80; int *a = (int*)malloc(n * n * 4), *b = (int*)malloc(n * n * 4), *c = (int*)malloc(n * n * 4); "

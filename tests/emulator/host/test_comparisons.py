@@ -7,6 +7,8 @@ import pytest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 PROGRAM = """\
 #include <stdio.h>
 #include <stdlib.h>

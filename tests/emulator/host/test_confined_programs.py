@@ -21,6 +21,8 @@ from tilewise.system import sandbox
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.grading import grade_text
 
+pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
+
 confined = pytest.mark.skipif(bool(sandbox.missing()), reason=f"no sandbox here: {sandbox.missing()}")
 GAINED = """
 import os, sys, ctypes, socket, json

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tilewise.emulator.host.process import run_program
+
+pytestmark = pytest.mark.drawn(1)  # each program is compiled in a process, 0.2 to 2 s
 
 PROGRAM = r"""
 #include <cstdio>

@@ -11,6 +11,8 @@ from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.running import build
 from tilewise.errors import TilewiseError
 
+pytestmark = pytest.mark.drawn(6)  # each program is compiled in a process, 0.2 to 2 s
+
 REFUSED = {
     "called without an object": "struct Base { int f(int x) { return x; } };\nint main() { return Base::f(4); }\n",
     "only kernels have it": "int main() { __shared__ float a[4]; return (int)a[0]; }\n",

@@ -8,6 +8,8 @@ import pytest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 FUNCTIONS = r"""
 #include <cstdio>
 struct V { float x, y; };

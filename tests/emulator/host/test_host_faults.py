@@ -6,6 +6,8 @@ import pytest
 
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
+
 RIGHT = """\
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,8 @@ import pytest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
+
 PROGRAM = """
 #include <cstdio>
 __global__ void k(long long* out, float* f) {{ __shared__ int s[4]; int a = 5, b = -7, c = 0; unsigned u = 0xabcdu; float x = 0; long long w = 0; s[0] = 41; (void)s; (void)u;

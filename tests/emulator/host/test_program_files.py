@@ -14,6 +14,8 @@ from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.watch import Watch
 
+pytestmark = pytest.mark.drawn(6)  # each program is compiled in a process, 0.2 to 2 s
+
 PROGRAM = r"""
 #include <stdio.h>
 #include <fstream>

@@ -18,6 +18,8 @@ from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import received
 
+pytestmark = pytest.mark.drawn(7)  # each program is compiled in a process, 0.2 to 2 s
+
 
 @pytest.fixture(autouse=True)
 def warm_starts():

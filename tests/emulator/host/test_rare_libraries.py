@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
+
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
 
 STANDARD = r"""
 #include <stdio.h>

@@ -12,6 +12,8 @@ from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.machine.atomics import ATOMICS, _added
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 PROGRAM = """\
 #include <cstdio>
 __global__ void k(const TYPE *in, TYPE *out, int n, int step, int far) {

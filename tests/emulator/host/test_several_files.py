@@ -10,6 +10,8 @@ from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.project import folders_above
 
+pytestmark = pytest.mark.drawn(5)  # each program is compiled in a process, 0.2 to 2 s
+
 HEADER = """
 #ifndef TWICE_H
 #define TWICE_H

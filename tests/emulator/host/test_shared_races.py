@@ -9,6 +9,8 @@ import pytest
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 ROWS = """#include <cstdio>
 __global__ void turned(float** rows, float* out, int n) {
   __shared__ float tile[8][8]; __shared__ int last;

@@ -7,6 +7,8 @@ import pytest
 
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(1)  # each program is compiled in a process, 0.2 to 2 s
+
 RESULTS = r"""
 #include <thrust/device_vector.h>
 #include <thrust/host_vector.h>

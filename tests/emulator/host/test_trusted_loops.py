@@ -10,6 +10,8 @@ from seeds import next_seed
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
+
 HEAD = "#include <cstdio>\n#include <cstdlib>\n#include <vector>\n"
 SUM = "float sum(const float* a, int n) { float s = 0; for (int k = 0; k < n; k++) s += a[k]; return s; }\n"
 FILL = "float* a = (float*)malloc(n * sizeof(float)); for (int i = 0; i < n; i++) a[i] = i; "

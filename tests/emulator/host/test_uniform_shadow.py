@@ -14,6 +14,8 @@ from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.runtime.uniform_shadow import PIECE, UniformShadow
 from tilewise.system.memory import resident
 
+pytestmark = pytest.mark.drawn(5)  # each program is compiled in a process, 0.2 to 2 s
+
 ROOM = 12 * PIECE
 STATES = (0, 1, 3, 4, 6, 9, 11, 2, 7)
 

@@ -7,6 +7,8 @@ import pytest
 
 from tilewise.emulator.host.process import run_program
 
+pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
+
 HEAD = """#include <cstdio>
 #include <cstdlib>
 #include <stack>

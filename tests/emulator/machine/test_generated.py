@@ -30,7 +30,7 @@ def compare(first, count, folder, seed=0, checks=False):
 @needs_compiler
 def test_a_sample_agrees_and_has_no_fault(tmp_path):
     first = int(os.environ["TILEWISE_TEST_SEED"]) % 10**6
-    compare(first, 12, tmp_path, checks=True)
+    compare(first, 4, tmp_path, checks=True)
 
 
 @pytest.mark.slow

@@ -88,6 +88,7 @@ def test_the_course_s_kernel_is_the_default():
     assert (page.trace.run.shape, page.trace.run.tile) == ((3, 3, 3), 2)
 
 
+@pytest.mark.slow  # 7 s of emulation
 def test_a_page_of_16_stays_under_a_megabyte():
     page = explore("tiled_edges", shape=(16, 16, 16), tile=4, limits=Limits(seconds=300))
     assert len(page.html.encode()) < 1_000_000

@@ -11,6 +11,8 @@ import pytest
 import tilewise as tw
 from tilewise.emulator.machine.findings import Basis, Kind
 
+pytestmark = pytest.mark.usefixtures("warm_starts")
+
 KERNEL = """#include <cstdio>
 #include <cstdlib>
 __global__ void add(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] + 1; }

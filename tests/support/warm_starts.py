@@ -23,10 +23,10 @@ NUMBER = 12  # characters of a process's number and of its status
 
 
 class Nursery:
-    """The process that has everything imported, and the socket that asks it for copies."""
+    """The process that has everything imported, and the socket by which copies are requested."""
 
     def __init__(self) -> None:
-        self.asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.request, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
         alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a copy has one thread
         alone["PYTHONPATH"] = os.pathsep.join(sys.path)  # the code that is tested, wherever it was imported from
@@ -34,7 +34,7 @@ class Nursery:
         theirs.close()
 
     def close(self) -> None:
-        self.asked.close()
+        self.request.close()
         self.process.wait()
 
     def start(self, command: list[str], stdout, **how) -> Started | subprocess.Popen:
@@ -57,23 +57,23 @@ class Started:
             self.stdin = open(ours, "wb")  # noqa: SIM115
         self.stdout, out = _pipe()
         self.stderr, err = _pipe()
-        self.told, tell = os.pipe()
-        asked = json.dumps({"settings": settings, "folder": os.getcwd(), "environment": env})
-        given = [feed, out, err, tell, *pass_fds]
-        with open(os.memfd_create("asked"), "r+b") as words:  # larger than a message of a socket may be
-            words.write(asked.encode())
-            words.flush()
-            socket.send_fds(nursery.asked, [b"."], [words.fileno(), *given])
+        self.status, report_status = os.pipe()
+        request = json.dumps({"settings": settings, "folder": os.getcwd(), "environment": env})
+        given = [feed, out, err, report_status, *pass_fds]
+        with open(os.memfd_create("request"), "r+b") as document:  # larger than a message of a socket may be
+            document.write(request.encode())
+            document.flush()
+            socket.send_fds(nursery.request, [b"."], [document.fileno(), *given])
         for descriptor in given[:4]:
             os.close(descriptor)
-        self.pid = int(os.read(self.told, NUMBER))
+        self.pid = int(os.read(self.status, NUMBER))
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self.told], [], [], timeout)[0]:
+            if not select.select([self.status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(CHILD, timeout or 0)
-            self.returncode = int(os.read(self.told, NUMBER))
-            os.close(self.told)
+            self.returncode = int(os.read(self.status, NUMBER))
+            os.close(self.status)
         return self.returncode
 
     def kill(self) -> None:
@@ -86,17 +86,17 @@ def _pipe() -> tuple[BinaryIO, int]:
     return open(reader, "rb", buffering=0), writer
 
 
-def _serve(asked: socket.socket) -> None:
+def _serve(request: socket.socket) -> None:
     while True:
-        _, descriptors, _, _ = socket.recv_fds(asked, 1, 7)
+        _, descriptors, _, _ = socket.recv_fds(request, 1, 7)
         if not descriptors:
             return
-        if os.fork() == 0:  # one that waits for the program and tells its status
-            asked.close()
+        if os.fork() == 0:  # one that waits for the program and reports its status
+            request.close()
             _attend(*descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        while True:  # those that have told it
+        while True:  # those that have reported it
             try:
                 if os.waitpid(-1, os.WNOHANG)[0] == 0:
                     break
@@ -104,36 +104,36 @@ def _serve(asked: socket.socket) -> None:
                 break
 
 
-def _attend(words: int, feed: int, out: int, err: int, tell: int, report: int, files: int) -> None:
-    with open(words, "rb") as document:
+def _attend(document: int, feed: int, out: int, err: int, report_status: int, report: int, files: int) -> None:
+    with open(document, "rb") as document:
         document.seek(0)
-        asked = json.loads(document.read())
+        request = json.loads(document.read())
     child = os.fork()
     if child == 0:
         try:
-            os.close(tell)
-            _become(asked, feed, out, err, report, files)
+            os.close(report_status)
+            _become(request, feed, out, err, report, files)
         finally:
             os._exit(4)
     for descriptor in (feed, out, err, report, files):
         os.close(descriptor)
-    os.write(tell, f"{child:{NUMBER}}".encode())
+    os.write(report_status, f"{child:{NUMBER}}".encode())
     _, status = os.waitpid(child, 0)
-    os.write(tell, f"{os.waitstatus_to_exitcode(status):{NUMBER}}".encode())
+    os.write(report_status, f"{os.waitstatus_to_exitcode(status):{NUMBER}}".encode())
     os._exit(0)
 
 
-def _become(asked: dict, feed: int, out: int, err: int, report: int, files: int) -> None:
+def _become(request: dict, feed: int, out: int, err: int, report: int, files: int) -> None:
     """What `python -m CHILD SETTINGS` would be."""
-    settings = json.loads(asked["settings"])
+    settings = json.loads(request["settings"])
     for given, wanted in ((feed, 0), (out, 1), (err, 2)):
         os.dup2(given, wanted)
         os.close(given)
     settings["report"], settings["files"] = report, files
     settings["parent"] = os.getppid()
-    os.chdir(asked["folder"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
+    os.environ.update(request["environment"])
     sys.stdin, sys.stdout, sys.stderr = (open(i, mode, closefd=False) for i, mode in enumerate("rww"))  # noqa: SIM115
     sys.argv = [CHILD, json.dumps(settings)]
     import_module(CHILD).main()
