@@ -1,4 +1,4 @@
-"""The array API standard's words on matmul, as cases; and its own test suite where a checkout of it is at hand.
+"""What the array API standard requires of matmul, as cases; and its own test suite where a checkout of it exists.
 
 The suite (github.com/data-apis/array-api-tests, with its submodule) is not on the package index, so its path is given:
 `ARRAY_API_TESTS=/path/to/array-api-tests pytest tests/test_array_api.py`.

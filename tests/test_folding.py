@@ -42,8 +42,8 @@ def test_rows_that_do_not_go_on_stay_apart():
     assert problem_of(np.ones((4, 6, 14), np.float32), N, out).folded.stack == (4,)
 
 
-def test_a_plan_says_so():
+def test_the_plan_reports_it():
     plan = make_plan(problem_of(np.ones((8, 16, 64), np.float32), np.ones((64, 32), np.float32)), H200)
     assert plan.problem.shape == "128x64x32"
     assert plan.notes[-1] == "members share N: 8 of 16 rows are 1 of 128"
-    assert tw.plan(np.ones((8, 16, 64)), np.ones((64, 32))).problem.stack == (8,)  # the cpu engine has its own way
+    assert tw.plan(np.ones((8, 16, 64)), np.ones((64, 32))).problem.stack == (8,)  # the cpu backend has another

@@ -1,15 +1,15 @@
-"""Every keyword of matmul is honoured or refused, on every road; every pair of them too."""
+"""Every keyword of matmul is honoured or refused, on every route; every pair of them too."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.core.options import DEFAULTS
 from tilewise.dispatch import prepared
 
@@ -65,14 +65,14 @@ def test_alone_and_in_pairs_keywords_are_honoured_or_refused(names):
         keywords["out"] = before.copy()
     if "bias" in keywords:
         keywords["bias"] = bias
-    said = None
+    refusal = None
     for _ in range(2):  # the second time by what is prepared, where it is
         if "out" in keywords:
             keywords["out"][...] = before
         try:
             made = tw.matmul(M, N, **keywords)
         except tw.TilewiseError as error:
-            said = str(error)
+            refusal = str(error)
             break
         if "return_arg" in names:
             made, arg = made
@@ -80,7 +80,7 @@ def test_alone_and_in_pairs_keywords_are_honoured_or_refused(names):
         assert made.dtype == dtype
         np.testing.assert_allclose(made, expected(M, N, keywords, before, bias), rtol=1e-6)
         assert "out" not in keywords or made is keywords["out"]
-    assert said is None or any(name in said for name in names), said
+    assert refusal is None or any(name in refusal for name in names), refusal
 
 
 def test_an_unknown_keyword_is_a_type_error():
@@ -93,7 +93,7 @@ def test_a_keyword_that_cannot_be_a_key_is_refused_by_its_name():
         tw.matmul(*operands(), semiring=["min_plus"])
 
 
-ROADS = {
+ROUTES = {
     "sparse": lambda x: pytest.importorskip("scipy.sparse").csr_array(x),
     "dask": lambda x: pytest.importorskip("dask.array").from_array(x, chunks=4),
     "zarr": lambda x: pytest.importorskip("zarr").array(x),
@@ -103,17 +103,17 @@ ROADS = {
 RING = {"modular": tw.modular(7), "values with fields": "min_count"}
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("keyword", [{"precision": "nonsense"}, {"device": "nonsense"}, {"device": "cuda:7"}], ids=str)
-def test_no_road_takes_a_keyword_and_forgets_it(road, keyword):
-    M, N = (ROADS[road](x) for x in operands())
-    more = {"semiring": RING[road]} if road in RING else {}
+def test_no_route_ignores_a_keyword(route, keyword):
+    M, N = (ROUTES[route](x) for x in operands())
+    more = {"semiring": RING[route]} if route in RING else {}
     with pytest.raises(tw.TilewiseError, match=next(iter(keyword))):
         tw.matmul(M, N, **more, **keyword)
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: tw.matmul_many([], precision="nonsense"), "precision='nonsense'"),
         (lambda: tw.matmul_many([], semiring="nonsense"), "semiring='nonsense'"),
@@ -121,8 +121,8 @@ def test_no_road_takes_a_keyword_and_forgets_it(road, keyword):
         (lambda: tw.einsum("ij,jk,kl->il", *[np.eye(2)] * 3, optimize="nonsense"), "optimize='nonsense'"),
     ],
 )
-def test_what_has_nothing_to_do_checks_its_keywords_all_the_same(call, words):
-    with pytest.raises(tw.TilewiseError, match=words):
+def test_what_has_nothing_to_do_checks_its_keywords_all_the_same(call, message):
+    with pytest.raises(tw.TilewiseError, match=message):
         call()
 
 
@@ -142,7 +142,7 @@ def test_calls_are_kept_by_signature_and_the_least_used_go_first(monkeypatch):
 
 
 def test_threads_with_many_signatures_all_get_their_own_products():
-    seed, wrong = int(time.time()), []
+    seed, wrong = next_seed() % 2**32, []
 
     def work(number):
         rng = np.random.default_rng((seed, number))

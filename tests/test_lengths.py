@@ -18,7 +18,15 @@ SHARED = (
     "dispatch/route.py", "core/tuning.py", "kernels/calibration.py", "kernels/stack_calibration.py",
     "kernels/family.py", "kernels/detours.py", "kernels/shared", "backends/cuda", "cli/plan.py",
 )  # fmt: skip
-WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder", "thin")  # names of families that prose may use
+ORDINARY_NAMES = (
+    "direct",
+    "plain",
+    "rows",
+    "cells",
+    "grouped",
+    "ladder",
+    "thin",
+)  # names of families that prose may use
 
 
 def tree_of(path):
@@ -63,7 +71,7 @@ def named(path):
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_shared_code_names_no_family(family):
     """Planning, launching and `--source` know families by their interface alone."""
-    kernels = {family.name, *family.kernels} - set(WORDS_TOO)
+    kernels = {family.name, *family.kernels} - set(ORDINARY_NAMES)
     for path in shared_files():
         assert family.name not in named(path), f"{path.relative_to(ROOT)} names {family.name}"
         found = [name for name in kernels if re.search(rf"\b{name}\b", path.read_text(encoding="utf-8"))]

@@ -1,4 +1,4 @@
-"""A program that meets a new shape at every call: plans are kept, but not all of them, and threads may ask at once."""
+"""A program that meets a new shape at every call: plans are kept, but not all of them, and threads may plan at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tilewise.core.tuning import table_for
 from tilewise.kernels.detours import recipe_of
 from tilewise.planning.choose import make_plan
 
-resource = pytest.importorskip("resource")  # what a process holds, which Windows tells in another way
+resource = pytest.importorskip("resource")  # what a process holds, which Windows reports elsewhere
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 
 

@@ -48,7 +48,7 @@ def test_no_columns_in_M_gives_the_semirings_zero():
 
 @pytest.mark.parametrize(("M", "N"), [((2, 3), (4, 2)), ((3,), (4,)), ((2, 2, 3), (3, 3, 2)), ((), (3,)), ((3, 3), ())])
 def test_shapes_that_do_not_fit_are_refused_as_numpy_does(M, N):
-    with pytest.raises(ValueError):  # noqa: PT011  NumPy's own words
+    with pytest.raises(ValueError):  # noqa: PT011  NumPy's own message
         np.matmul(np.ones(M), np.ones(N))
     with pytest.raises(tw.ShapeError):
         tw.matmul(np.ones(M), np.ones(N))
@@ -117,7 +117,7 @@ class TestOut:
         close(P, np.broadcast_to(self.M @ self.N, (3, 5, 5)))
 
     @pytest.mark.parametrize(
-        ("out", "error", "says"),
+        ("out", "error", "message"),
         [
             (np.empty((5, 6)), tw.ShapeError, "out is 5×6, but the product is 5×5"),
             (np.empty((5, 5), int), tw.DtypeError, "out has dtype int64, but the product has float64"),
@@ -125,9 +125,9 @@ class TestOut:
             ([[0.0] * 5] * 5, TypeError, "out must be an array"),
         ],
     )
-    def test_that_does_not_fit_is_refused_and_untouched(self, out, error, says):
+    def test_that_does_not_fit_is_refused_and_untouched(self, out, error, message):
         before = np.array(out)
-        with pytest.raises(error, match=says):
+        with pytest.raises(error, match=message):
             tw.matmul(self.M, self.N, out=out)
         np.testing.assert_array_equal(np.array(out), before)
 
@@ -182,7 +182,7 @@ def test_a_tile_that_cannot_be_is_refused(tile):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "says"),
+    ("arguments", "error", "message"),
     [
         ({"semiring": "min_pluss"}, tw.UsageError, "semiring='min_pluss' is not known; known are plus_times"),
         ({"device": "gpu"}, tw.UsageError, "device='gpu' is not known"),
@@ -192,8 +192,8 @@ def test_a_tile_that_cannot_be_is_refused(tile):
         ({"precision": "low"}, tw.UsageError, "precision='low' is not known"),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_refused(arguments, error, says):
-    with pytest.raises(error, match=says):
+def test_arguments_that_cannot_be_meant_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
         tw.matmul([[1.0]], [[1.0]], **arguments)
 
 

@@ -13,8 +13,8 @@ import tilewise as tw
 
 theirs = pytest.importorskip("numpy._core.tests.test_multiarray")
 
-# NumPy's words for what ours says in others; its tests look for them
-WORDS = {"out has dtype": "Cannot cast ufunc 'matmul' output", "out is": "non-broadcastable"}
+# NumPy's messages for our errors; its tests look for them
+MESSAGES = {"out has dtype": "Cannot cast ufunc 'matmul' output", "out is": "non-broadcastable"}
 
 
 def in_its_place(M, N, out=None):
@@ -25,7 +25,7 @@ def in_its_place(M, N, out=None):
     try:
         return tw.matmul(M, N, out=out)
     except tw.TilewiseError as error:
-        more = next((words for start, words in WORDS.items() if str(error).startswith(start)), "")
+        more = next((message for start, message in MESSAGES.items() if str(error).startswith(start)), "")
         raise type(error)(f"{error} ({more})") from None
 
 

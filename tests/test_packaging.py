@@ -51,7 +51,7 @@ def test_the_wheel_is_pure_and_whole(built):
     assert not [name for name in names if name.startswith(("tests", "docs", "examples"))]
 
 
-def test_its_metadata_says_what_people_need(built):
+def test_its_metadata_has_what_installers_need(built):
     wheel, _ = built
     archive = zipfile.ZipFile(wheel)
     inside = {name.rsplit("/", 1)[-1]: name for name in archive.namelist() if ".dist-info/" in name}
@@ -93,12 +93,12 @@ def test_the_version_is_written_once():
     assert done.stdout.strip().endswith(tilewise.__version__)
 
 
-@pytest.mark.parametrize(("words", "number", "offered"), [
+@pytest.mark.parametrize(("arguments", "number", "offered"), [
     ("tilewise tr", "1", "trace"), ("tilewise ", "1", "multiply"), ("tilewise plan --sh", "2", "--shape"),
     ("tilewise check --format sa", "3", "sarif"),
 ])  # fmt: skip
-def test_the_shell_completes(words, number, offered):
-    settings = {"_TILEWISE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": number}
+def test_the_shell_completes(arguments, number, offered):
+    settings = {"_TILEWISE_COMPLETE": "bash_complete", "COMP_WORDS": arguments, "COMP_CWORD": number}
     done = subprocess.run(
         [sys.executable, "-m", "tilewise"], env={**os.environ, **settings}, capture_output=True, text=True, check=True
     )
@@ -142,8 +142,8 @@ def test_a_clean_environment_installs_it_runs_it_and_stays_light(built, tmp_path
     )
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
-    def run(*words: str) -> str:
-        command = [str(python), *words]
+    def run(*arguments: str) -> str:
+        command = [str(python), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=clean).stdout
 
     assert tilewise.__version__ in run("-m", "tilewise", "--version")
@@ -162,7 +162,7 @@ def test_a_clean_environment_installs_it_runs_it_and_stays_light(built, tmp_path
 def test_every_extra_resolves_on_every_system(platform, tmp_path):
     """Needs the package index."""
     pytest.importorskip("uv")
-    extras = [word for extra in EXTRAS for word in ("--extra", extra)]
+    extras = [option for extra in EXTRAS for option in ("--extra", extra)]
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", "3.11", "--python-platform",
                platform, *extras, "pyproject.toml"]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

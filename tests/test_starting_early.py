@@ -59,7 +59,7 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
             for step in launches:
                 assert not step.overlap or re.search(r"wait_for_(the_one|kernel)_before\(\);", words(step.source)), step
             first = launches[0]
-            if first.name == "pack_words":  # which waits at its end, being in turn with others of its product
+            if first.name == "pack_words":  # which waits at its end, after the other kernels of its product
                 continue
             assert first.overlap, f"{shape} {dtype}: {first} starts when the launch before it has ended"
             if first.name in ("few_rows", "few_dots"):
@@ -68,6 +68,6 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
 
 @pytest.mark.parametrize("kernel", ["bulk_lines", "half_dots"])
 def test_kernels_that_wait_before_they_read_start_early(kernel):
-    problem = replace(problem_of_shape(3, 2047, 301, "bfloat16"), layout_n=Layout(1, 2047))  # lines along k
+    problem = replace(problem_of_shape(3, 2047, 301, "bfloat16"), layout_n=Layout(1, 2047))  # contiguous along k
     recipe = recipe_of(make_plan(problem, H200, kernel))
     assert [step.overlap for step in recipe.steps] == [True]

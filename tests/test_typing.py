@@ -59,10 +59,10 @@ def test_mypy_strict(tmp_path):
     assert both.lower().strip(chr(34)).startswith("tuple")
     assert "int" in count
     wrong = [line for line in done.stdout.splitlines() if " error: " in line]
-    told = {int(line.split(":")[1]) for line in wrong}
+    reported = {int(line.split(":")[1]) for line in wrong}
     lines = PROGRAM.splitlines()
     expected = {i + 1 for i, line in enumerate(lines) if any(x in line for x in ("semirings", "pluss", "relo", "31"))}
-    assert told == expected, "a keyword nobody knows, and a name that nothing has, are errors"
+    assert reported == expected, "an unknown keyword and an unknown name are errors"
 
 
 def test_names_are_those_that_calls_take():

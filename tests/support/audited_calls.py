@@ -2,7 +2,7 @@
 
 Every call is made three times on new values, so that what is prepared for the second is looked at as well. It gives the
 product that its keywords mean or is refused with a sentence; anything else, a keyword that changes nothing included, is
-told with what repeats it.
+reported with what repeats it.
 
 `python tests/support/audited_calls.py [SECONDS [SEED]]`
 """
@@ -304,7 +304,7 @@ def difference(got: np.ndarray, P: np.ndarray, dtype: np.dtype) -> str | None:
 
 
 def _arg_fault(d: Drawn, P: np.ndarray, arg: np.ndarray, M: np.ndarray, N: np.ndarray) -> str | None:
-    """Whether the k that is told gives what is told."""
+    """Whether the returned k gives the returned value."""
     if M.ndim != 2 or N.ndim != 2:
         return None
     if arg.shape != P.shape or arg.dtype.kind != "i":
@@ -317,9 +317,9 @@ def _arg_fault(d: Drawn, P: np.ndarray, arg: np.ndarray, M: np.ndarray, N: np.nd
             one = Drawn(d.library, d.dtypes, ((1, 1), (1, 1)), d.lays, d.keywords, d.strange)
             value = meant(one, M[i : i + 1, k : k + 1], N[k : k + 1, j : j + 1], {})[0]
             with np.errstate(all="ignore"):
-                told = difference(P[i : i + 1, j : j + 1], value, P.dtype)
-            if told:
-                return f"arg[{i}, {j}] is {k}: {told}"
+                faults = difference(P[i : i + 1, j : j + 1], value, P.dtype)
+            if faults:
+                return f"arg[{i}, {j}] is {k}: {faults}"
     return None
 
 
@@ -331,12 +331,12 @@ def audit(seed: int, libraries: tuple[str, ...]) -> tuple[str, str | None]:
         try:
             made, (M, N, more) = called(rng, d)
         except (tw.TilewiseError, MemoryError) as error:
-            return ("refused", None) if turn == 0 else ("made", f"{d}: refused at turn {turn}: {error}")
+            return ("refused", None) if turn == 0 else ("made", f"{d}: refused in round {turn}: {error}")
         except Exception as error:  # the point is to see it
             return "made", f"{d}: {type(error).__name__}: {error}"
         found = fault(d, made, M, N, more)
         if found:
-            return "made", f"{d}, turn {turn}: {found}"
+            return "made", f"{d}, round {turn}: {found}"
     return "made", None
 
 
@@ -345,17 +345,17 @@ def main() -> None:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 2**40
     print("seed", seed, flush=True)
     counts, number, last = {"made": 0, "refused": 0}, 0, time.process_time() + seconds
-    told: set[str] = set()
+    faults: set[str] = set()
     while time.process_time() < last:
         kind, wrong = audit(seed + number, tuple(LIBRARIES))
         counts[kind] += 1
-        if wrong and wrong[-60:] not in told:
-            told.add(wrong[-60:])
+        if wrong and wrong[-60:] not in faults:
+            faults.add(wrong[-60:])
             print(f"seed {seed + number}: {wrong}", flush=True)
         number += 1
         if number % 500 == 0:
-            print(f"{number} calls from seed {seed}: {counts}, {len(told)} faults", flush=True)
-    print(f"{number} calls from seed {seed}: {counts}, {len(told)} faults", flush=True)
+            print(f"{number} calls from seed {seed}: {counts}, {len(faults)} faults", flush=True)
+    print(f"{number} calls from seed {seed}: {counts}, {len(faults)} faults", flush=True)
 
 
 if __name__ == "__main__":

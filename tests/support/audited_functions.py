@@ -104,23 +104,23 @@ def audit(seed: int, libraries: tuple[str, ...]) -> tuple[str, str | None]:
     """Whether the product of one seed was "made" or "refused", and what is wrong with it."""
     rng = np.random.default_rng(seed)
     function, c = FUNCTIONS[int(rng.integers(len(FUNCTIONS)))], Case(rng, libraries)
-    told = f"{function.__name__} of {c.sizes} {c.dtype} from {c.library} over {c.ring}"
+    case = f"{function.__name__} of {c.sizes} {c.dtype} from {c.library} over {c.ring}"
     try:
         made, meant = function(c)
     except tw.TilewiseError:
         return "refused", None
     except Exception as error:  # the point is to see it
-        return "made", f"{told}: {type(error).__name__}: {error}"
+        return "made", f"{case}: {type(error).__name__}: {error}"
     for one, P in zip(made, meant, strict=True):
         got = back(one)
         if got.shape != P.shape:
-            return "made", f"{told}: shape {got.shape} instead of {P.shape}"
+            return "made", f"{case}: shape {got.shape} instead of {P.shape}"
         if got.dtype.newbyteorder("=") != c.result:  # a power of one is the matrix itself, as in NumPy
-            return "made", f"{told}: dtype {got.dtype} instead of {c.result}"
+            return "made", f"{case}: dtype {got.dtype} instead of {c.result}"
         with np.errstate(all="ignore"):
             wrong = difference(got, P, c.result)
         if wrong:
-            return "made", f"{told}: {wrong}"
+            return "made", f"{case}: {wrong}"
     return "made", None
 
 

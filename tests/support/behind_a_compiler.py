@@ -1,6 +1,6 @@
-"""A rendered kernel compiled by the C++ compiler at hand and run on the host, its threads as fibers.
+"""A rendered kernel compiled by the installed C++ compiler and run on the host, its threads as fibers.
 
-What only a card has (asynchronous copies, packed halves) is not there: the text's own way for older cards is run.
+What only a card has (asynchronous copies, packed halves) is not there: the text's code for older cards is run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def on_ampere(text):
 def _wgmma(found):
     """A thread's own sums of 64 rows and the instruction's columns, over 16 of k."""
     instruction = r"m64n(\d+)k16\.f32\.(\w+)\.\w+ .*?, (1|p), 1, 1, (\d), (\d);"
-    width, kind, onto, *turned = re.search(instruction, found[0]).groups()
+    width, kind, onto, *transposed = re.search(instruction, found[0]).groups()
     number = "bf16_value" if kind == "bf16" else "half_bits_to_float"
     return f"""
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
@@ -57,11 +57,11 @@ def _wgmma(found):
     float (&mine)[2][16] = of_m[threadIdx.x];
     for (int i = 0; !{"add" if onto == "p" else "1"} && i < {width} / 2; ++i) sums[i] = 0;
     for (int half = 0; half < 2; ++half)
-        for (int k = 0; k < 16; ++k) mine[half][k] = number(operand_at(left, row + 8 * half, k, {turned[0]}));
+        for (int k = 0; k < 16; ++k) mine[half][k] = number(operand_at(left, row + 8 * half, k, {transposed[0]}));
     for (int i = 0; i < {width} / 2; i += 4)
         for (int e = 0; e < 2; ++e) {{
             for (int k = 0; k < 16; ++k) {{
-                float of_n = number(operand_at(right, i * 2 + lane % 4 * 2 + e, k, {turned[1]}));
+                float of_n = number(operand_at(right, i * 2 + lane % 4 * 2 + e, k, {transposed[1]}));
                 sums[i + e] += mine[0][k] * of_n;
                 sums[i + 2 + e] += mine[1][k] * of_n;
             }}
@@ -130,7 +130,7 @@ def with_fragments(text):
 
 
 def _mma(found):
-    """Lane (g, t) has sums of rows g and g + 8, columns 2 t and 2 t + 1; k and k + 1 of a row are one word."""
+    """Lane (g, t) has sums of rows g and g + 8, columns 2 t and 2 t + 1; k and k + 1 of a row are 32 bits."""
     number = "bf16_value" if ".bf16." in found[0] else "half_bits_to_float"
     return f"""
     int lane = threadIdx.x % 32;

@@ -1,4 +1,4 @@
-"""Generated kernels compiled by the C++ compiler at hand and run behind the shim; and the same in the interpreter."""
+"""Generated kernels compiled by the installed C++ compiler and run behind the shim; and the same in the interpreter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outputs():
 
 
 def interpreted(text, number, given, checks=False):
-    """The outputs, and the findings where they were asked for."""
+    """The outputs, and the findings where they were requested."""
     out = outputs()
     arguments = [*(a.copy() for a in given), *out.values(), np.int32(INPUTS)]
     report = simt.launch(text, f"k{number}", (BLOCKS,), (THREADS,), arguments, checks=checks)
@@ -46,8 +46,8 @@ def compiled(numbers, given, folder, seed):
         source += [f"namespace n{number} {{", kernel(seed + number, number), "}"]
     arrays = []
     for name, values in zip(("in_i", "in_u", "in_f"), given, strict=True):
-        words = ", ".join(f"{v}u" for v in values.view(np.uint32).tolist())
-        arrays.append(f"static const unsigned int raw_{name}[] = {{{words}}};")
+        values_text = ", ".join(f"{v}u" for v in values.view(np.uint32).tolist())
+        arrays.append(f"static const unsigned int raw_{name}[] = {{{values_text}}};")
     types = {"int64": "long long", "int32": "int", "float32": "float", "float64": "double"}
     arrays += [f"static {types[dtype]} {name}[{CELLS}];" for name, dtype in OUTPUTS.items()]
     calls = []

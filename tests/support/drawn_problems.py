@@ -1,4 +1,4 @@
-"""Problems that nobody chose: every dtype of plus_times, layout, stride, offset, stack, epilogue; from a seed."""
+"""Random problems: every dtype of plus_times, layout, stride, offset, stack, epilogue; from a seed."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def drawn_problem(rng: random.Random, kind: str, most: int = 16384) -> Problem:
 
 
 def _layout(rng: random.Random, rows: int, cols: int, letter: str, size: int, odd: bool) -> Layout:
-    lead, step, skew = (cols if letter == "N" else rows), 1, 0
+    lead, step, misalignment = (cols if letter == "N" else rows), 1, 0
     if odd:
         lead += rng.choice((0, 1, 3, 8, 64))
-        skew = rng.randrange(0, 16, size)
+        misalignment = rng.randrange(0, 16, size)
         if rng.random() < 0.1:  # elements apart
             step, lead = 2, 2 * lead
-    return Layout(lead, step, (), skew) if letter == "N" else Layout(step, lead, (), skew)
+    return Layout(lead, step, (), misalignment) if letter == "N" else Layout(step, lead, (), misalignment)
 
 
 def _stacked(rng: random.Random, p: Problem) -> Problem:

@@ -103,7 +103,7 @@ def stopped(folder, chance):
 
 
 def recorded(folder):
-    """Everything that an undisturbed run does to files; the folder is as before."""
+    """Everything that an undisturbed run does to files; the folder is unchanged."""
     before = files.use(Recorder(folder))
     try:
         job(folder).run()
@@ -134,7 +134,7 @@ def crash(folder, chance):
 
 
 def damage(folder, chance):
-    """Bytes of the journal, the part or the saved sums change, or are cut off, while nobody works."""
+    """Bytes of the journal, the part or the saved sums change, or are cut off, while no process works on it."""
     _stop_somewhere(folder, chance)
     for path in (folder / ".C.npy.tilewise").glob("*") if (folder / ".C.npy.tilewise").is_dir() else []:
         if path.name != "lock" and chance.random() < 0.6:

@@ -21,10 +21,10 @@ import tilewise as tw
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
 
 
-def command(folder, *more, before=None, words=("multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", "140MB")):
-    words = [sys.executable, "-m", "tilewise", *words, *more]
+def command(folder, *more, before=None, arguments=("multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", "140MB")):
+    arguments = [sys.executable, "-m", "tilewise", *arguments, *more]
     return subprocess.Popen(
-        words, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=before
+        arguments, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=before
     )
 
 
@@ -52,17 +52,17 @@ def kill(folder, chance):
     return (folder / "C.npy").read_bytes()
 
 
-def _killed(folder, chance, words, place, seconds):
+def _killed(folder, chance, arguments, place, seconds):
     """kill -9 of another command, a few times over; nothing under its name, or the whole of an earlier one."""
     for _ in range(chance.randint(1, 3)):
-        process = command(folder, words=words)
+        process = command(folder, arguments=arguments)
         end = time.monotonic() + 60
         while not (folder / place).exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.002)
         time.sleep(chance.random() * seconds)
         process.kill()
         _end(process)
-    code, err = _end(command(folder, words=words))
+    code, err = _end(command(folder, arguments=arguments))
     assert code == 0, err
 
 
@@ -70,14 +70,14 @@ _closed = {}
 
 
 def kill_closure(folder, chance):
-    """A closure in a file, killed: it begins anew, and its bytes are those of one in memory. Then C.npy, as ever."""
-    words = ("closure", "W.npy", "-o", "D.npy", "--memory", "200MB")
+    """A closure in a file, killed: it begins again, and its bytes are those of one in memory. Then C.npy, as ever."""
+    arguments = ("closure", "W.npy", "-o", "D.npy", "--memory", "200MB")
     if folder not in _closed:
         rng = np.random.default_rng(1)
         W = np.where(rng.random((900, 900)) < 0.02, rng.integers(1, 9, (900, 900)), np.inf).astype(np.float32)
         np.save(folder / "W.npy", W)
         _closed[folder] = tw.closure(W)
-    _killed(folder, chance, words, ".D.npy.tilewise", 1.0)
+    _killed(folder, chance, arguments, ".D.npy.tilewise", 1.0)
     np.testing.assert_array_equal(np.load(folder / "D.npy"), _closed[folder])
     assert not (folder / ".D.npy.tilewise").exists()
     (folder / "D.npy").unlink()
@@ -88,8 +88,8 @@ def kill_store(folder, chance):
     """A product into a Zarr array, killed; then the same bytes as ever."""
     import zarr
 
-    words = ("multiply", "A.npy", "B.npy", "-o", "C.zarr", "--memory", "200MB")
-    _killed(folder, chance, words, ".C.zarr.tilewise", 1.0)
+    arguments = ("multiply", "A.npy", "B.npy", "-o", "C.zarr", "--memory", "200MB")
+    _killed(folder, chance, arguments, ".C.zarr.tilewise", 1.0)
     made = zarr.open(str(folder / "C.zarr"), mode="r")[:]
     assert not (folder / ".C.zarr.tilewise").exists()
     shutil.rmtree(folder / "C.zarr")
@@ -140,7 +140,7 @@ def stop_and_go_on(folder, chance):
     return (folder / "C.npy").read_bytes()
 
 
-def little_memory(folder, chance):
+def low_memory(folder, chance):
     """A limit of the process: it fits, or is refused; then without the limit."""
     import resource
 
@@ -154,13 +154,18 @@ def little_memory(folder, chance):
 
 def worker_death(folder, chance):
     """A Dask worker is killed; Dask makes another, or the command fails and leaves no output."""
-    words = [sys.executable, "-m", "tilewise", "multiply", "A.npy", "B.npy", "-o", "C.npy", "--cluster", "local"]
+    arguments = [sys.executable, "-m", "tilewise", "multiply", "A.npy", "B.npy", "-o", "C.npy", "--cluster", "local"]
     process = subprocess.Popen(
-        words, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        arguments,
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     _begun(folder, process)
     time.sleep(chance.uniform(0.5, 4.0))
-    workers = [pid for pid in _children(process.pid) if b"spawn" in _words(pid) or b"forkserver" in _words(pid)]
+    workers = [pid for pid in _children(process.pid) if b"spawn" in _arguments(pid) or b"forkserver" in _arguments(pid)]
     if workers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(workers), signal.SIGKILL)
@@ -189,7 +194,7 @@ def scheduler_death(folder, chance):
             [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"],
             cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        process = command(folder, words=("multiply", "A.npy", "B.npy", "-o", "C.npy", "--cluster", address))
+        process = command(folder, arguments=("multiply", "A.npy", "B.npy", "-o", "C.npy", "--cluster", address))
         _begun(folder, process)
         time.sleep(chance.uniform(0.0, 4.0))
         scheduler.kill()
@@ -222,7 +227,7 @@ def _children(pid):
     return found
 
 
-def _words(pid):
+def _arguments(pid):
     try:
         return (Path("/proc") / str(pid) / "cmdline").read_bytes()
     except OSError:
@@ -233,7 +238,7 @@ OUTSIDE = {
     "kill -9": (kill, 5),
     "kill -9 of a closure": (kill_closure, 3),
     "SIGSTOP, a second run, SIGCONT": (stop_and_go_on, 3),
-    "limit of memory": (little_memory, 2),
+    "limit of memory": (low_memory, 2),
 }
 if find_spec("zarr") and find_spec("distributed"):
     OUTSIDE |= {

@@ -1,4 +1,4 @@
-"""Files as nobody would write them: a generator for each format, and mutations of any bytes."""
+"""Malformed files: a generator for each format, and mutations of any bytes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def noise(chance):
 
 
 def npy(chance):
-    """A header of likely and unlikely words, and data of about the right length."""
+    """A header of likely and unlikely parts, and data of about the right length."""
     extent = ["0", "1", "3", "4", "5", *NUMBERS[:14], "None", "(1,)", "True", "[2]"]
     shape = "(" + "".join(f"{chance.choice(extent)}, " for _ in range(chance.choice([0, 1, 2, 2, 2, 3]))) + ")"
     descr = chance.choice(["'<f4'", "'<f8'", "'>f8'", "'|b1'", "'|O'", "'<U3'", "'<c16'", "'<f2'", "'<M8[s]'", "'|V3'",
@@ -108,8 +108,8 @@ def npz(chance):
 def mtx(chance):
     fields = ["real", "integer", "complex", "pattern", "double"]
     symmetries = ["general", "symmetric", "skew-symmetric", "hermitian"]
-    words = [["matrix", "vector", ""], ["coordinate", "array", "x"], fields, symmetries]
-    lines = ["%%MatrixMarket " + " ".join(chance.choice(options) for options in words)]
+    parts = [["matrix", "vector", ""], ["coordinate", "array", "x"], fields, symmetries]
+    lines = ["%%MatrixMarket " + " ".join(chance.choice(options) for options in parts)]
     lines += ["% " + "x" * chance.choice([0, 3, 5000])] * chance.choice([0, 1, 3])
 
     def number(likely):
@@ -124,7 +124,7 @@ def mtx(chance):
 
 
 def journal(chance):
-    """Lines whose seals are right and whose words are not: the seal is not what is tested."""
+    """Lines whose checksums are right and whose fields are not: the seal is not what is tested."""
     odd = [0, 1, 3, -1, 2**31, 2**63, 10**30, True, None, "3", [3], {}, 1.5, 1e308, [], [64, 64, 64], [0, 64, 64],
               [1, 1, 1],
            [10**9, 10**9, 10**9], [True, 1, 1]]  # fmt: skip

@@ -214,7 +214,7 @@ def kept_headers(names: list[str]) -> Headers:
 
 
 def warm(processes: int) -> None:
-    """Every set of headers that the small programs ask for, read once: the processes that follow have them."""
+    """Every set of headers that the small programs include, read once: the processes that follow have them."""
     sets: dict[tuple[str, ...], None] = {}
 
     def note(names: list[str]) -> Headers:
@@ -261,7 +261,7 @@ def through_the_front_end(path: Path, seconds: float = 20.0) -> tuple[bool, str]
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         lowered(path)
-    except (TilewiseError, RecursionError):  # the latter is told as a program that is nested too deep
+    except (TilewiseError, RecursionError):  # the latter is reported as a program that is nested too deep
         return False, ""
     except Exception:
         return False, traceback.format_exc(limit=-3)
@@ -348,7 +348,7 @@ def tried(path: Path, seed: int, how: str) -> tuple[str, str]:
 
 
 def keep(path: Path, line: str, name: str) -> None:
-    """Told and kept at once: a run that is cut off has lost nothing it found."""
+    """Printed and saved at once: a run that is cut off has lost nothing it found."""
     print(line, flush=True)
     KEPT.mkdir(parents=True, exist_ok=True)
     shutil.copy(path, KEPT / f"{name}.cu")
@@ -418,7 +418,7 @@ def many(front: int, run: int, processes: int, seconds: float, first: int) -> tu
 
 
 if __name__ == "__main__":
-    front, run, processes = (int(word) for word in sys.argv[1:4])
+    front, run, processes = (int(argument) for argument in sys.argv[1:4])
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
     print(json.dumps({"seed": seed}), flush=True)
     counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)

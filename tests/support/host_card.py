@@ -27,8 +27,8 @@ def tensor_map(made, address):
     strides = (made.lead, *(apart for _, apart in made.stack), 16, 16)[:3]
     size = {"uint8": 1, "uint16": 2}.get(made.kind, 4)
     sides = (made.box, made.box_lines, 1, 1)
-    words = (address, 2 + len(made.stack), *extents, *strides, *sides, int(made.swizzled), size, 0)
-    return struct.pack("<16Q", *words)
+    fields = (address, 2 + len(made.stack), *extents, *strides, *sides, int(made.swizzled), size, 0)
+    return struct.pack("<16Q", *fields)
 
 
 def parameter(argument, bases):
@@ -43,7 +43,7 @@ def parameter(argument, bases):
 
 def run_recipe(recipe, folder, reads=(), **bases):
     """Every step of a recipe for these addresses; scratch memory starts poisoned. `reads`: where alone its copies may
-    read, if they are told."""
+    read, if given."""
     memory = np.full(recipe.scratch_bytes + 64, 0xFF, np.uint8)
     bases = {"scratch": -(-memory.ctypes.data // 64) * 64, **bases}
     for step in recipe.steps:

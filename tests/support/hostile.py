@@ -1,4 +1,4 @@
-"""Sources that are small and would take for ever: a generator for each class, and mutations of an honest kernel.
+"""Sources that are small and would never end: a generator for each class, and mutations of an honest kernel.
 
 What is done with them is in `hostile_runs.py`; whole programs for `run` are in `hostile_programs.py`."""
 

@@ -1,4 +1,4 @@
-"""Whole programs that would take for ever, or everything: a generator for each class, for `tilewise run`."""
+"""Whole programs that would never end, or take all memory: a generator for each class, for `tilewise run`."""
 
 from __future__ import annotations
 

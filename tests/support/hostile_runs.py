@@ -71,7 +71,7 @@ def resident():
         return 0
 
 
-def command(*words, timeout=120):
+def command(*arguments, timeout=120):
     """The command in a fork of this process: everything that starts with a fresh interpreter but its start. Where tests
     before it left so much that a limit would count it, in a fresh interpreter."""
     cli = loaded()
@@ -90,7 +90,7 @@ def command(*words, timeout=120):
                 os.dup2(err.fileno(), 2)
                 sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, "w" if n else "r", closefd=False) for n in range(3))
                 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
-                sys.argv = ["tilewise", *map(str, words)]
+                sys.argv = ["tilewise", *map(str, arguments)]
                 if anew:
                     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
                     os.execv(sys.executable, [sys.executable, "-m", *sys.argv])
@@ -129,7 +129,7 @@ def source(chance, what):
 
 
 def run_one(folder, name, text, what, seconds=None, memory=None):
-    """Run it; how it ended, and what is wrong with that, in words, or nothing."""
+    """Run it; how it ended, and what is wrong with that, as text, or nothing."""
     path = folder / ("include.cu" if name == "includes" else f"{name}.cu")
     path.write_bytes(text.encode("utf-8", errors="surrogateescape")[: 8 << 20])
     more = ["--no-open", "-o", folder / "page.html"] if what == "explore" else []
@@ -144,7 +144,7 @@ def run_one(folder, name, text, what, seconds=None, memory=None):
 
 
 def wrong(ended, what, seconds, memory):
-    said = ended.out + ended.err if what != "run" else ended.err  # what a program prints is its own
+    printed = ended.out + ended.err if what != "run" else ended.err  # what a program prints is its own
     found = []
     if ended.code < 0 or (what != "run" and ended.code not in (0, 1, 2, 4)):
         found.append(f"it ended with {ended.code}")
@@ -152,12 +152,12 @@ def wrong(ended, what, seconds, memory):
         found.append(f"it took {ended.wall:.1f} s, {ended.cpu:.1f} s of CPU")
     if ended.peak > memory + BEYOND:
         found.append(f"it took {ended.peak >> 20} MiB")
-    for words in ("please report it", "Traceback", "Error: "):
-        if words in ended.err:
-            found.append(f"it said {words!r}")
-    if what != "run" and ended.code not in (0, 1) and not said.strip():
-        found.append("it said nothing")
-    if re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said):
+    for text in ("please report it", "Traceback", "Error: "):
+        if text in ended.err:
+            found.append(f"it printed {text!r}")
+    if what != "run" and ended.code not in (0, 1) and not printed.strip():
+        found.append("it printed nothing")
+    if re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", printed):
         found.append("control characters reached the terminal")
     return f"{'; '.join(found)}: {ended.err[-600:]}" if found else ""
 

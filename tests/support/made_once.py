@@ -1,4 +1,4 @@
-"""Something dear that several workers of a run want: the first that asks makes it, the others wait for it."""
+"""An expensive value that several workers of a run need: the first computes it, the others wait for it."""
 
 from __future__ import annotations
 

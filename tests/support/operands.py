@@ -35,7 +35,7 @@ def weighs(semiring):
 
 
 def values(shape, dtype, seed, specials=False, weights=False):
-    """Random numbers that show every mistake: full range for integers, mixed signs for floats, Inf and NaN if asked."""
+    """Random numbers: full range for integers, mixed signs for floats, Inf and NaN on request."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return rng.random(shape) < 0.3

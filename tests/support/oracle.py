@@ -1,4 +1,4 @@
-"""The right answer, computed in a way that shares nothing with the engines: broadcast all products, then reduce.
+"""The right answer, computed by code that shares nothing with the backends: broadcast all products, then reduce.
 
 Sums of floats are taken in float64 (or longdouble) and compared within the error a sum of that dtype may have;
 everything else is exact and compared exactly.

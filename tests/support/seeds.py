@@ -6,12 +6,12 @@ import hashlib
 import os
 from collections import Counter
 
-_asked: Counter[str] = Counter()
+_drawn: Counter[str] = Counter()
 
 
 def next_seed() -> int:
     """A number of 63 bits for the test that runs now: another one for each test, and at each call within it."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    _asked[test] += 1
-    text = f"{os.environ.get('TILEWISE_TEST_SEED', '1')} {test} {_asked[test]}"
+    _drawn[test] += 1
+    text = f"{os.environ.get('TILEWISE_TEST_SEED', '1')} {test} {_drawn[test]}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

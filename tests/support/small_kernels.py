@@ -385,7 +385,7 @@ class Kernel:
             self.depth -= 1
             self.emit("}")
 
-    # -- what stands above the kernel
+    # -- declarations before the kernel
 
     def above(self) -> None:
         r, n = self.r, self.n

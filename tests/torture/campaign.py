@@ -62,9 +62,9 @@ class Ledger:
                 self.data["found"].append({"part": part, "name": name, "what": found})
             self.path.write_text(json.dumps(self.data, indent=1))
 
-    def put(self, name, words):
+    def put(self, name, text):
         with self.turn:
-            self.data["tests"][name] = words
+            self.data["tests"][name] = text
             self.path.write_text(json.dumps(self.data, indent=1))
 
 
@@ -72,7 +72,7 @@ def fuzz_shard(ledger, name, seconds, keep):
     seed = random.SystemRandom().randrange(10**9)
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, str(ROOT / "tests" / "fuzzing.py"), name, folder, str(seconds), str(seed)],
+            [sys.executable, f"{SUPPORT}/fuzzing.py", name, folder, str(seconds), str(seed)],
             env=ENVIRONMENT, capture_output=True, text=True, timeout=seconds + 120,
         )  # fmt: skip
         try:
@@ -81,17 +81,17 @@ def fuzz_shard(ledger, name, seconds, keep):
             row = {"inputs": 0, "cpu": 0.0, "found": f"exit {done.returncode}: {done.stderr[-3000:]}"}
         if row["found"]:
             shutil.copy(Path(folder) / "input", keep / f"{name.replace(' ', '-')}-{seed}")
-        said = f"seed {seed}: {row['found']}" if row["found"] else ""
-        ledger.add("fuzz", name, said, cpu=row["cpu"], inputs=row["inputs"], shards=1)
+        printed = f"seed {seed}: {row['found']}" if row["found"] else ""
+        ledger.add("fuzz", name, printed, cpu=row["cpu"], inputs=row["inputs"], shards=1)
 
 
 def hostile_shard(ledger, count, seconds, keep):
     """So many files; each is in the ledger as soon as it has ended, for a window may be cut off."""
     seed = random.SystemRandom().randrange(10**9)
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as printed:
         files = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "hostile_runs.py"), folder, str(count), str(seed), str(seconds)],
-            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=said, text=True,
+            [sys.executable, f"{SUPPORT}/hostile_runs.py", folder, str(count), str(seed), str(seconds)],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=printed, text=True,
         )  # fmt: skip
         for line in files.stdout:
             row = json.loads(line)
@@ -102,8 +102,8 @@ def hostile_shard(ledger, count, seconds, keep):
             for path in Path(folder).glob("found-*"):
                 shutil.copy(path, keep)
         if files.wait():
-            said.seek(0)
-            ledger.add("hostile", "check", f"seed {seed}: {said.read()[-2000:]}", files=0, at_20_s=0)
+            printed.seek(0)
+            ledger.add("hostile", "check", f"seed {seed}: {printed.read()[-2000:]}", files=0, at_20_s=0)
 
 
 def row_over(row):
@@ -111,7 +111,7 @@ def row_over(row):
 
 
 def run_test(ledger, name, seconds, processes=1):
-    """A marked test, and the last of what it said."""
+    """A marked test, and the last of what it printed."""
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -120,11 +120,11 @@ def run_test(ledger, name, seconds, processes=1):
             | {"TORTURE_SECONDS": str(max(20, seconds - 60))}, cwd=ROOT, capture_output=True,
             text=True, timeout=seconds,
         )  # fmt: skip
-        words = f"{'passed' if done.returncode == 0 else 'FAILED'}\n{done.stdout[-6000:]}{done.stderr[-500:]}"
+        text = f"{'passed' if done.returncode == 0 else 'FAILED'}\n{done.stdout[-6000:]}{done.stderr[-500:]}"
     except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-        words = f"STOPPED\n{(said.decode() if isinstance(said, bytes) else said)[-6000:]}"
-    ledger.put(name, f"{time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}: {words}")
+        printed = late.stdout or b""
+        text = f"STOPPED\n{(printed.decode() if isinstance(printed, bytes) else printed)[-6000:]}"
+    ledger.put(name, f"{time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}: {text}")
 
 
 def work(ledger, end, goals, parts, keep, claimed):
@@ -170,8 +170,8 @@ def show(data):
     for what, row in data["hostile"].items():
         worst = ", ".join(f"{key} {value}" for key, value in row.items() if key.startswith("worst"))
         print(f"{row['files']:6,} hostile files to {what} ({row['at_20_s']:,} with the limits as they come): {worst}")
-    for name, words in data["tests"].items():
-        print(f"{name}: {words}")
+    for name, text in data["tests"].items():
+        print(f"{name}: {text}")
     print(f"found: {len(data['found'])}")
     for one in data["found"][:40]:
         print(f"  {one['part']} {one['name']}: {one['what'][-700:]}")
