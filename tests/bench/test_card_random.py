@@ -87,6 +87,7 @@ def test_the_lowest_ten_come_with_their_plans():
     assert "expected" in shown[0][1]
 
 
+@pytest.mark.slow  # Matplotlib draws for 2.6 s; test_the_rows_make_a_picture draws too
 def test_a_document_is_shown_and_drawn(tmp_path, capsys):
     saved, drawn_to = tmp_path / "random.json", tmp_path / "random.png"
     saved.write_text(json.dumps(document((10e-6, 20e-6, 2.5e-6))))

@@ -16,6 +16,8 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.cross_entropy.text import THREADS, render_cross_entropy, render_scaled
 
+pytestmark = pytest.mark.drawn(3)  # g++ or NVRTC compiles a kernel or two for each, 0.5 to 3 s
+
 KINDS = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 IGNORED = -100
 

@@ -18,6 +18,8 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.shared.text import render_pack
 from tilewise.planning import precompile as warming
 
+pytestmark = pytest.mark.drawn(12)  # most of them compile or start a process, 0.5 to 2 s
+
 F32 = tw.plan([[1.0]], [[1.0]]).problem.dtype
 TEXTS = [render_pack.named(F32, F32, along) for along in (False, True)]
 ARCH = "sm_80"

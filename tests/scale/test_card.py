@@ -21,6 +21,8 @@ from tilewise.scale.files import problem_of
 from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
 
+pytestmark = pytest.mark.drawn(16)  # each streams for up to 2 s; on a card all of them run
+
 
 def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, card_of=ThreadQueues, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")

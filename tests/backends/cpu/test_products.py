@@ -104,6 +104,7 @@ def test_every_kernel_in_every_dtype(shape: tuple[int, int, int], dtype: str) ->
         agree(tw.matmul(M, N), tw.matmul(M, N, kernel="reference", tile=32), False, k)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("pair", [("int8", "float32"), ("float16", "float32"), ("bool", "int16"), ("int32", "float64"),
                                   ("float64", "complex64"), ("uint8", "float16"), ("uint64", "int64")])  # fmt: skip
 def test_operands_of_two_dtypes_meet_in_numpys_common_one(pair: tuple[str, str]) -> None:

@@ -209,6 +209,7 @@ def test_the_model_is_as_accurate_as_float32(data, k):
     assert error(model(M, N), exact) <= (1.5 if data == "exponents" else 1.0) * error(sequential(M, N), exact)
 
 
+@pytest.mark.slow  # 1.5 s of NumPy on a model; on a card test_bf16x6_on_the_card has the kernel
 def test_long_sums_do_not_drift_in_the_model():
     rng = np.random.default_rng(0)
     M, N = rng.random((8, 65536), np.float32), rng.random((65536, 8), np.float32)
