@@ -96,7 +96,7 @@ def test_never_two_at_once_though_lock_files_come_and_go(tmp_path):
     racers = [subprocess.Popen(arguments, env=environment) for _ in range(3)]
     assert [racer.wait(180) for racer in racers] == [0] * 3
     log = (tmp_path / "log").read_bytes()
-    assert len(log) > 20
+    assert len(log) >= 6  # in a second, however many processes run beside
     assert log == b"+-" * (len(log) // 2)
     assert (tmp_path / "C.bin").read_bytes() == b"x" * 1000
     assert sorted(p.name for p in tmp_path.iterdir()) == ["C.bin", "log"]
