@@ -42,7 +42,8 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     ring = find_semiring(o.semiring)
     check_precision(o.precision)
     library = find_library(M)
-    left, right = library.operand(M, "M"), operand_beside(library, N, "N")
+    check_library(library, N, "N")
+    left, right = library.operand(M, "M"), library.operand(N, "N")
     wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype), library)
     if wanted is not None:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
@@ -151,12 +152,16 @@ def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
 
 def operand_beside(library: Library, other: Any, role: str, first: str = "M") -> Operand:
     """An array as an operand, if it is of the library of `first`."""
+    check_library(library, other, role, first)
+    return library.operand(other, role)
+
+
+def check_library(library: Library, other: Any, role: str, first: str = "M") -> None:
     theirs = find_library(other)
     if theirs.name != library.name:
         raise UsageError(
             f"{first} is of {library.name} and {role} is of {theirs.name}: convert one, so that all are of one kind"
         )
-    return library.operand(other, role)
 
 
 def check_device(left: Operand, other: Operand, role: str, first: str = "M") -> None:
