@@ -113,7 +113,7 @@ def test_a_card_that_is_not_there(bits):
     if card_count():
         pytest.skip("there is a card")
     with pytest.raises(
-        TilewiseError, match=r"says that it lies on a card|cannot be read on the card|needs the CUDA packages"
+        TilewiseError, match=r"claims to be on a card|cannot be read on the card|needs the CUDA packages"
     ):
         tw.matmul(
             Capsule(np.zeros(512), (8, 8), (8, 1), bits=bits, kind=2), Capsule(np.ones(512), (8, 3), (3, 1), kind=2)

@@ -34,7 +34,7 @@ PLAIN = (str, float, int, bool, type, Semiring, Modular)  # values whose hash is
 
 def signature_text() -> str:
     """`sign(M, N, keywords)`. M is an array, N may be anything."""
-    return expand(_arrays_text() + _keywords_text() + _pairs_text() + _sign_text())
+    return expand(_arrays_text() + _stored_text() + _keywords_text() + _pairs_text() + _sign_text())
 
 
 def _arrays_text() -> str:
@@ -96,13 +96,8 @@ no:
 """
 
 
-def _keywords_text() -> str:
-    """`stored`: what represents a scale, or an array of %class, whose slots are written; null for Python. `keyworded`:
-    the key of a call with keywords; null where Python must sign. Names and values are gathered in %items."""
-    kept = [name for name in KEPT_NAMES if name not in UNPREPARED_ON_HOST]
-    target = dict.fromkeys(kept, "a.value") | dict.fromkeys(ARRAYS, "an.array") | {"scales": "a.pair"}
-    names = " ".join(f"i64 {id(name)}, label %{target[name]}" for name in kept)
-    kinds = " ".join(f"i64 {id(kind)}, label %plain" for kind in PLAIN)
+def _stored_text() -> str:
+    """`stored`: what represents a scale, or an array of %class, whose slots are written; null for Python."""
     numbers = " ".join(f"i64 {id(kind)}, label %number" for kind in (int, float, type(None)))
     return f"""
 define private ptr @stored(ptr %x, ptr %class, ptr %slots, ptr %used.at) {{
@@ -124,7 +119,17 @@ other:
 no:
   ret ptr null
 }}
+"""
 
+
+def _keywords_text() -> str:
+    """`keyworded`: the key of a call with keywords; null where Python must sign. Names and values are gathered in
+    %items."""
+    kept = [name for name in KEPT_NAMES if name not in UNPREPARED_ON_HOST]
+    target = dict.fromkeys(kept, "a.value") | dict.fromkeys(ARRAYS, "an.array") | {"scales": "a.pair"}
+    names = " ".join(f"i64 {id(name)}, label %{target[name]}" for name in kept)
+    kinds = " ".join(f"i64 {id(kind)}, label %plain" for kind in PLAIN)
+    return f"""
 define private ptr @keyworded(ptr %keywords, ptr %slots, ptr %class) {{
   %items = alloca [{2 * MOST + 2} x ptr]
   %count.at = alloca i64

@@ -57,7 +57,7 @@ class Plan:
     shares: bool = True  # threads of a block share what they load
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
     idea: str = ""  # the kernel's, one sentence
-    cut: str = ""  # how P is tiled, as text of the kernel's family
+    cut: str = ""  # how P is cut into tiles, as text of the kernel's family
 
     @classmethod
     def made(cls, **fields: Any) -> Plan:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.backends.cpu.run import run as run_on_cpu
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
@@ -51,6 +50,8 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
     if problem.stack:
         _members(problem, machine, M, N, P, arg)
         return
+    from tilewise.backends.cpu.run import run as run_on_cpu  # lazy: its kernels take 40 ms to import
+
     most, rounds = piece_steps(problem, machine), problem.algebra.partial != problem.result
     m, k, n = problem.m, problem.k, problem.n
     cuts_k = arg is None and not (rounds and problem.accumulate)
@@ -73,6 +74,8 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
 
 def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
     """A stack: some members of its first axis at a time."""
+    from tilewise.backends.cpu.run import run as run_on_cpu  # lazy: its kernels take 40 ms to import
+
     count, rest = problem.stack[0], problem.stack[1:]
     each = max(1, problem.steps // count)
     step = max(1, piece_steps(problem, machine) // each)
