@@ -13,7 +13,7 @@ from pathlib import Path
 from tilewise import __version__
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.backends.cuda.builders import build, workers_for
-from tilewise.backends.cuda.bundle import bundled, edition
+from tilewise.backends.cuda.bundle import build_id, bundled
 from tilewise.backends.cuda.compile import compile_source, compiler, missing
 from tilewise.backends.cuda.device import ARCHS, machine_of_arch
 from tilewise.backends.cuda.loading import kernel_names
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes (default: all cores)")
     parser.add_argument("--output", type=Path, default=HERE, help="the folder of the bundles")
     options = parser.parse_args()
-    code = edition()
+    code = build_id()
     assert code is not None, "the source changed while this ran: start again"
     built = {"tilewise": __version__, "compiler": compiler(), "archs": {}}
     for arch in options.arch.split(","):

@@ -150,5 +150,5 @@ def test_cards_fuse_it_where_their_kernel_can(card, dtype, kernel, how):
     plan = make_plan(problem, KNOWN_CARDS[card])
     assert plan.kernel == kernel
     assert f"P is gelu(M·N), {how}" in plan.notes
-    thin = plan.family == "mma_sync" and (plan.way.edge_rows or plan.way.edge_cols)
+    thin = plan.family == "mma_sync" and (plan.config.edge_rows or plan.config.edge_cols)
     assert not thin  # the kernels for few rows apply none

@@ -26,27 +26,29 @@ def tuned_for(problem, config, family=wgmma_half):
 def test_a_table_decides_where_the_model_calls_it_close(dtype, side, family):
     problem = problem_of_shape(side, side, side, dtype)
     timed = sorted(
-        (family.expected(config, problem, H200), i, config) for i, config in enumerate(family.ways(problem, H200))
+        (family.expected(config, problem, H200), i, config) for i, config in enumerate(family.configs(problem, H200))
     )
     close = [config for seconds, _, config in timed[1:] if seconds <= CLOSE * timed[0][0]]
     assert close
     plan = make_plan(problem, tuned_for(problem, close[-1], family))
-    assert plan.way == close[-1]
+    assert plan.config == close[-1]
     assert "(tuned)" in plan.why
     assert timed[-1][0] > CLOSE * timed[0][0]
     plan = make_plan(problem, tuned_for(problem, timed[-1][2], family))
-    assert plan.way == timed[0][2], "a config that the model expects to be far slower was taken"
+    assert plan.config == timed[0][2], "a config that the model expects to be far slower was taken"
     assert "(by the model)" in make_plan(problem, H200).why
 
 
 def test_a_config_with_a_tiny_gain_decides_nothing():
     problem = problem_of_shape(4096, 4096, 4096, "bfloat16")
-    timed = sorted((wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200)))
+    timed = sorted(
+        (wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configs(problem, H200))
+    )
     second = timed[1][2]
     for model_seconds, chosen in ((1.005e-6, timed[0][2]), (1.02e-6, second)):
         entry = TunedClass((4096, 4096, 4096), second.spec(), 1e-6, "another", model_seconds)
         table = TunedTable(H200.name, {wgmma_half.tuning_class(problem): entry})
-        assert make_plan(problem, replace(H200, tuned=table)).way == chosen
+        assert make_plan(problem, replace(H200, tuned=table)).config == chosen
 
 
 def test_the_shipped_tables_name_configs_that_exist():
@@ -62,7 +64,7 @@ def test_the_shipped_tables_name_configs_that_exist():
         )
         problem = replace(problem_of_shape(m, k, n, dtype), layout_m=layout_m, layout_n=layout_n)
         assert family.tuning_class(problem) == key
-        assert entry.spec in {config.spec() for config in family.ways(problem, H200)}
+        assert entry.spec in {config.spec() for config in family.configs(problem, H200)}
         assert entry.gain >= 1
 
 
@@ -99,7 +101,7 @@ def test_names_of_cards_as_files():
 
 def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
-    timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200))]
+    timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configs(problem, H200))]
     for table in (None, TunedTable("x", {})):
         seconds, config, tuned = preferred(timed, "no such class", table)
         assert (seconds, config, tuned) == (min(timed)[0], min(timed)[2], False)

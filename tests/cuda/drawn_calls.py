@@ -87,8 +87,8 @@ class Draw:
         """A stack that lies any way among poison: turned, along longer lines, members apart, starting late; and its
         memory."""
         torch, r = self.torch, self.r
-        turned, (rows, cols) = r.random() < 0.4, sides
-        if turned:
+        transposed, (rows, cols) = r.random() < 0.4, sides
+        if transposed:
             rows, cols = cols, rows
         step = 2 if r.random() < 0.05 else 1
         line = step * cols + r.choice((0, 0, -cols % 8, 1, 3, 8))
@@ -99,7 +99,7 @@ class Draw:
         steps = [each * math.prod(stack[i + 1 :]) for i in range(len(stack))]
         made = torch.as_strided(memory, (*stack, rows, cols), (*steps, line, step), late)
         made.copy_(torch.randint(-3, 4, made.shape, device=self.device).to(dtype))
-        return (made.mT if turned else made), memory
+        return (made.mT if transposed else made), memory
 
     def result(self, stack, sides, dtype):
         while True:

@@ -20,7 +20,7 @@ from tilewise.arrays.card import default_stream
 from tilewise.backends.cuda.device import describe
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.ladder.model import LADDER
-from tilewise.kernels.plain.ways import way_of
+from tilewise.kernels.plain.configs import config_of
 from tilewise.planning.launchers import run_plan
 
 all_tiles = plain_tiles.tiles_of
@@ -51,9 +51,9 @@ for semiring, dtype, kernel, (m, k, n) in (
     with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel, semiring=semiring) as Pd:
         wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
 for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_plus", True)):
-    way = way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0"), nonnegative)
-    for tile in all_tiles(way):  # the planner would take small tiles for products as small as these
-        plain_tiles.tiles_of = lambda way, tile=tile: (tile,)
+    config = config_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0"), nonnegative)
+    for tile in all_tiles(config):  # the planner would take small tiles for products as small as these
+        plain_tiles.tiles_of = lambda config, tile=tile: (tile,)
         plain_tiles.choose.cache_clear()
         plain_tiles.fitting.cache_clear()
         planning._plan.cache_clear()
@@ -77,10 +77,10 @@ for semiring, (m, k, n), tail in (
     ("plus_times", (257, 200, 512), plain_tiles.Tail(2, 3, 96, 64)),
     ("min_plus", (261, 200, 263), plain_tiles.Tail(1, 3, 96, 64)),
 ):
-    widest = all_tiles(way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
+    widest = all_tiles(config_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
 
     def choose(problem, machine, tile=widest, tail=tail):
-        rows, cols = plain_tiles.tiled_part(problem, machine, tile, way)
+        rows, cols = plain_tiles.tiled_part(problem, machine, tile, config)
         return replace(chosen(problem, machine), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
 
     plain_tiles.choose = choose
@@ -127,12 +127,12 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
     M, N = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     exact = M.astype(np.float32) @ N.astype(np.float32)
     kinds = {}
-    for way in tensor_tiles.ways(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
-        special = (way.splits > 1, way.classes, way.edge_rows, way.edge_cols, way.turned)
-        key = (way.routes, way.tile.rows, way.tile.cluster, way.tile.beside, *special)
-        kinds.setdefault(key, way)
-    for way in kinds.values():
-        tensor_search.best_way = lambda problem, machine, way=way: (way, 1e-9)
+    for config in tensor_tiles.configs(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
+        special = (config.splits > 1, config.classes, config.edge_rows, config.edge_cols, config.transposed)
+        key = (config.routes, config.tile.rows, config.tile.cluster, config.tile.beside, *special)
+        kinds.setdefault(key, config)
+    for config in kinds.values():
+        tensor_search.best_config = lambda problem, machine, config=config: (config, 1e-9)
         planning._plan.cache_clear()
         with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="wgmma_half") as Pd:
             wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
@@ -141,13 +141,13 @@ for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("s
     (m, k, n), rng = thin, np.random.default_rng(1)
     M, N = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     of_m, of_n = (
-        Layout(1, rows) if turned == "T" else Layout(cols, 1)
-        for turned, rows, cols in zip(layouts, (m, k), (k, n), strict=True)
+        Layout(1, rows) if transposed == "T" else Layout(cols, 1)
+        for transposed, rows, cols in zip(layouts, (m, k), (k, n), strict=True)
     )
     problem = replace(problem_of_shape(m, k, n, "float16"), layout_m=of_m, layout_n=of_n)
-    for way in tensor_tiles.ways(problem, describe("cuda:0")):
-        if way.edge_rows and way.tile.rows == 128 and way.tile.cols == 256:
-            tensor_search.best_way = lambda problem, machine, way=way: (way, 1e-9)
+    for config in tensor_tiles.configs(problem, describe("cuda:0")):
+        if config.edge_rows and config.tile.rows == 128 and config.tile.cols == 256:
+            tensor_search.best_config = lambda problem, machine, config=config: (config, 1e-9)
             planning._plan.cache_clear()
             plan = planning.make_plan(problem, describe("cuda:0"), "wgmma_half")
             lines = (np.ascontiguousarray(x.T if t == "T" else x) for x, t in zip((M, N), layouts, strict=True))

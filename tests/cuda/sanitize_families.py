@@ -19,11 +19,11 @@ from tilewise.backends.cuda.device import describe
 from tilewise.planning.launchers import launcher_of
 
 
-def right(problem, family, way, machine, rng):
+def right(problem, family, config, machine, rng):
     """Small whole numbers: whatever the order of the sum, nothing is rounded before P."""
     m, k, n, dtype = problem.m, problem.k, problem.n, problem.dtype.numpy
     M, N = (rng.integers(-2, 3, sides).astype(dtype) for sides in ((m, k), (k, n)))
-    plan = family.plan(problem, machine, None, None) if way is None else family.pinned(problem, machine, way)
+    plan = family.plan(problem, machine, None, None) if config is None else family.pinned(problem, machine, config)
     launcher = launcher_of(plan, "cuda:0")
     poison = np.full(max(1, launcher.scratch_bytes), 0xFF, np.uint8)
     with (
@@ -40,10 +40,10 @@ def main(seed, part="0/1"):
     print("seed", seed, "part", part, flush=True)
     machine, rng, ran, wrong = describe("cuda:0"), np.random.default_rng(seed), {}, []
     first, step = map(int, part.split("/"))
-    for problem, family, way in itertools.islice(cases(seed, machine), first, None, step):
+    for problem, family, config in itertools.islice(cases(seed, machine), first, None, step):
         ran[family.name] = ran.get(family.name, 0) + 1
-        if not right(problem, family, way, machine, rng):
-            wrong.append(f"{problem} by {family.name}, {way}")
+        if not right(problem, family, config, machine, rng):
+            wrong.append(f"{problem} by {family.name}, {config}")
     print(", ".join(f"{name} {count}" for name, count in ran.items()))
     print(f"{len(wrong)} wrong", *wrong, sep="\n")
     return bool(wrong)

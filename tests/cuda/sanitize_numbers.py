@@ -14,26 +14,31 @@ import tilewise.kernels.bf16x6.model as bf16x6
 import tilewise.kernels.k_major.model as k_major
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.bf16x6.model import SplitTile, SplitWay
-from tilewise.kernels.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorTile, KMajorWay
+from tilewise.kernels.bf16x6.model import SplitConfig, SplitTile
+from tilewise.kernels.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorConfig, KMajorTile
 
 wrong = 0
-TURNED = ("turned", "turned")
+TRANSPOSED = ("turned", "turned")
 FROM_REGISTERS = (
-    KMajorWay(ACROSS_TILES[-1], ("turned", ACROSS)),
-    KMajorWay(ACROSS_TILES[0], (BY_CLASSES, ACROSS)),
+    KMajorConfig(ACROSS_TILES[-1], ("turned", ACROSS)),
+    KMajorConfig(ACROSS_TILES[0], (BY_CLASSES, ACROSS)),
 )
 for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0").arch.startswith("sm_90") else ():
     rng = np.random.default_rng(m)
     M, N = (rng.integers(-9, 9, shape).astype(np.int8) for shape in ((m, k), (k, n)))
     exact = M.astype(np.int32) @ N.astype(np.int32)
-    for kernel, dtype, options, ways in (
-        ("bf16x6", np.float32, {}, (SplitWay(SplitTile(192, 2)), SplitWay(SplitTile(72)), SplitWay(SplitTile(64), 2))),
-        ("k_major", np.float32, {"precision": "tf32"}, (KMajorWay(KMajorTile(256, 2), TURNED), *FROM_REGISTERS)),
-        ("k_major", np.int8, {"dtype": "int32"}, (KMajorWay(KMajorTile(128), TURNED),)),
+    for kernel, dtype, options, configs in (
+        (
+            "bf16x6",
+            np.float32,
+            {},
+            (SplitConfig(SplitTile(192, 2)), SplitConfig(SplitTile(72)), SplitConfig(SplitTile(64), 2)),
+        ),
+        ("k_major", np.float32, {"precision": "tf32"}, (KMajorConfig(KMajorTile(256, 2), TRANSPOSED), *FROM_REGISTERS)),
+        ("k_major", np.int8, {"dtype": "int32"}, (KMajorConfig(KMajorTile(128), TRANSPOSED),)),
     ):
-        for way in ways:
-            bf16x6.best_way = k_major.best_way = lambda problem, machine, way=way: (way, 1e-9)
+        for config in configs:
+            bf16x6.best_config = k_major.best_config = lambda problem, machine, config=config: (config, 1e-9)
             planning._plan.cache_clear()
             with (
                 tw.to_device(M.astype(dtype)) as Md,

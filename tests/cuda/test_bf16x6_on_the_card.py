@@ -13,7 +13,7 @@ import tilewise.kernels.detours as detours
 import tilewise.planning.choose as planning
 import tilewise.planning.launchers as launchers
 from tilewise.bench.card_dtypes import DATA, operands
-from tilewise.kernels.bf16x6.model import TILES, SplitTile, SplitWay
+from tilewise.kernels.bf16x6.model import TILES, SplitConfig, SplitTile
 
 torch = pytest.importorskip("torch")
 
@@ -46,9 +46,9 @@ def error(P, M, N):
     return float((P.double() - exact).norm() / exact.norm().clamp_min(1e-300))
 
 
-def multiply_by(way, monkeypatch, M, N, **options):
+def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(model, "best_config", lambda problem, machine: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="bf16x6", **options)
@@ -76,20 +76,20 @@ def test_layouts_and_edges(shape, layouts):
 def test_every_tile_twice_with_the_same_bits(tile, monkeypatch):
     for m, k, n in ((520, 264, 392), (131, 72, 265)):
         M, N = matrix(m, k)[0], matrix(k, n)[0]
-        P = multiply_by(SplitWay(tile), monkeypatch, M, N)
+        P = multiply_by(SplitConfig(tile), monkeypatch, M, N)
         assert error(P, M, N) < 4e-7
-        assert torch.equal(P, multiply_by(SplitWay(tile), monkeypatch, M, N))
+        assert torch.equal(P, multiply_by(SplitConfig(tile), monkeypatch, M, N))
 
 
 @pytest.mark.parametrize("splits", [2, 5, 16])
 def test_k_in_parts(splits, monkeypatch):
     M, N = matrix(130, 5000, extra=1)[0], matrix(5000, 201)[0]
-    way = SplitWay(SplitTile(64), splits)
-    P = multiply_by(way, monkeypatch, M, N)
+    config = SplitConfig(SplitTile(64), splits)
+    P = multiply_by(config, monkeypatch, M, N)
     assert error(P, M, N) < 4e-7
-    assert torch.equal(P, multiply_by(way, monkeypatch, M, N))
+    assert torch.equal(P, multiply_by(config, monkeypatch, M, N))
     before = torch.randn_like(P)
-    onto = multiply_by(way, monkeypatch, M, N, out=before.clone(), accumulate=True)
+    onto = multiply_by(config, monkeypatch, M, N, out=before.clone(), accumulate=True)
     assert torch.allclose(onto, before + P, rtol=1e-5, atol=1e-3)
 
 
@@ -192,7 +192,7 @@ def test_k_in_slabs(bad, monkeypatch, request):
     assert torch.isfinite(P[3]).all() != bad
     if not bad:
         assert error(tw.matmul(M, N, kernel="bf16x6"), M, N) < 4e-7
-        assert error(multiply_by(SplitWay(SplitTile(64), 3), monkeypatch, M, N), M, N) < 4e-7
+        assert error(multiply_by(SplitConfig(SplitTile(64), 3), monkeypatch, M, N), M, N) < 4e-7
 
 
 def test_accumulate():

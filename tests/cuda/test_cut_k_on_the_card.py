@@ -22,32 +22,32 @@ FAMILIES = ("wgmma_half", "direct_half", "half_dots", "read_once", "bulk_lines")
 SECONDS = 6  # of each test
 
 
-def among_nan(rng, rows, cols, dtype, turned):
+def among_nan(rng, rows, cols, dtype, transposed):
     """Random numbers in rows or columns that start anywhere, NaN between and around them; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     lead, before = length + rng.choice((0, 0, 1, 2, 3, 8)), rng.choice((0, 0, 1, 3, 8))
     memory = torch.full((before + lines * lead + 64,), math.nan, device="cuda", dtype=dtype)
     view = memory[before : before + lines * lead].view(lines, lead)[:, :length]
     view.copy_(torch.randn(lines, length, device="cuda"))
-    return (view.T if turned else view), memory
+    return (view.T if transposed else view), memory
 
 
-def parts_of(way):
-    return getattr(way, "splits", getattr(way, "parts", getattr(way, "cluster", 1)))
+def parts_of(config):
+    return getattr(config, "splits", getattr(config, "parts", getattr(config, "cluster", 1)))
 
 
-def ways_of(problem, machine):
+def configs_of(problem, machine):
     """Those whose sums are added up inside the launch."""
     for name in FAMILIES:
         family = family_named(name)
         if family.refusal(problem, machine) is None:
-            for way in family.configurations(problem, machine):
-                if name != "wgmma_half" or way.inside:
-                    yield family, way
+            for config in family.configurations(problem, machine):
+                if name != "wgmma_half" or config.inside:
+                    yield family, config
 
 
 @pytest.mark.parametrize("kind", list(BOUNDS))
-def test_random_products_by_random_ways(kind):
+def test_random_products_by_random_configs(kind):
     seed = next_seed() % 2**32
     rng, machine = random.Random(seed), machine_of("cuda:0")
     torch.manual_seed(seed)
@@ -60,12 +60,12 @@ def test_random_products_by_random_ways(kind):
         N, _ = among_nan(rng, k, n, dtype, rng.random() < 0.5)
         P, around = among_nan(rng, m, n, dtype, False)
         problem = bind(M, N, Options(out=P, precision=precision)).problem
-        choice = list(ways_of(problem, machine))
+        choice = list(configs_of(problem, machine))
         if not choice:
             continue
-        family, way = rng.choice(choice)
-        said = f"seed {seed}: {m}x{k}x{n} {family.name} {way.spec()} {M.stride()} {N.stride()} {P.stride()}"
-        launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+        family, config = rng.choice(choice)
+        said = f"seed {seed}: {m}x{k}x{n} {family.name} {config.spec()} {M.stride()} {N.stride()} {P.stride()}"
+        launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
         scratch = torch.full((max(1, launcher.scratch_bytes),), 255, dtype=torch.uint8, device="cuda")
         places = {name: x.data_ptr() for name, x in (("M", M), ("N", N), ("P", P), ("scratch", scratch))}
         results = []
@@ -79,6 +79,6 @@ def test_random_products_by_random_ways(kind):
         P.fill_(math.nan)
         assert bool(torch.isnan(around).all()), f"written beside P, {said}"
         made += 1
-        seen.add((family.name, parts_of(way) > 1))
+        seen.add((family.name, parts_of(config) > 1))
     print(f"{kind}: {made} products, {sorted(seen)}, seed {seed}")
     assert any(cut for _, cut in seen), "clusters were drawn"

@@ -38,10 +38,17 @@ def matrix(rows, cols, dtype, extra=0, offset=0):
     return view, memory
 
 
-def kind(way):
+def kind(config):
     """Ways that differ in where sums become elements of P."""
-    cut = getattr(way, "splits", 1) > 1 or getattr(way, "parts", 1) > 1
-    return way.routes, getattr(way, "classes", 1), way.edge_rows > 0, way.edge_cols > 0, cut, way.tile.rows
+    cut = getattr(config, "splits", 1) > 1 or getattr(config, "parts", 1) > 1
+    return (
+        config.routes,
+        getattr(config, "classes", 1),
+        config.edge_rows > 0,
+        config.edge_cols > 0,
+        cut,
+        config.tile.rows,
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +65,7 @@ def kind(way):
     ],
 )
 @pytest.mark.parametrize("shape", [(129, 65, 257), (64, 1000, 64), (2049, 72, 1025), (4097, 64, 520)])
-def test_every_way(kernel, name, activation, alpha, bias_name, accumulate, shape, monkeypatch):
+def test_every_config(kernel, name, activation, alpha, bias_name, accumulate, shape, monkeypatch):
     dtype, (m, k, n), (family, chooser) = getattr(torch, name), shape, FAMILIES[kernel]
     if kernel == "wgmma_half" and not describe("cuda:0").arch.startswith("sm_90"):
         pytest.skip("made for Hopper")
@@ -71,15 +78,17 @@ def test_every_way(kernel, name, activation, alpha, bias_name, accumulate, shape
         x = alpha * (M.double() @ N.double()) + (0 if bias is None else bias.double())
         exact = ACTIVATIONS[activation](x + before.double() if accumulate else x)
         problem = replace(tw.plan(M, N, **how).problem, accumulate=accumulate)
-        kinds = {kind(way): way for way in family.ways(problem, describe("cuda:0"))}  # the smallest tile of each
-        for way in kinds.values():
+        kinds = {
+            kind(config): config for config in family.configs(problem, describe("cuda:0"))
+        }  # the smallest tile of each
+        for config in kinds.values():
             P.copy_(before) if accumulate else P.fill_(float("nan"))
-            monkeypatch.setattr(chooser, lambda problem, machine, asked=False, way=way: (way, 1e-9))
+            monkeypatch.setattr(chooser, lambda problem, machine, asked=False, config=config: (config, 1e-9))
             planning._plan.cache_clear()
             tw.matmul(M, N, out=P, kernel=kernel, accumulate=accumulate, **how)
-            assert (P.double() - exact).norm() <= BOUNDS[name] * exact.norm(), way
+            assert (P.double() - exact).norm() <= BOUNDS[name] * exact.norm(), config
             P.fill_(float("nan"))
-            assert torch.isnan(around).all(), f"something was written outside P by {way}"
+            assert torch.isnan(around).all(), f"something was written outside P by {config}"
     monkeypatch.undo()
     planning._plan.cache_clear()
 

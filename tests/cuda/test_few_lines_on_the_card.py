@@ -10,7 +10,7 @@ import tilewise as tw
 import tilewise.kernels.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.model import configs
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -25,14 +25,14 @@ AFTER = [
 ]
 
 
-def matrix(rows, cols, turned, dtype):
+def matrix(rows, cols, transposed, dtype):
     """Among NaN, its lines on 16 bytes."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     lead = -(-length // 8) * 8
     memory = torch.full((lines * lead + 64,), float("nan"), device="cuda", dtype=dtype)
     view = memory[: lines * lead].view(lines, lead)[:, :length]
     view.copy_(torch.randn(lines, length, device="cuda"))
-    return view.T if turned else view
+    return view.T if transposed else view
 
 
 def wanted_of(M, N, P, alpha=1.0, accumulate=False, bias=None, activation=None):
@@ -41,8 +41,8 @@ def wanted_of(M, N, P, alpha=1.0, accumulate=False, bias=None, activation=None):
     return {None: lambda x: x, "gelu": F.gelu, "relu": F.relu}[activation](exact)
 
 
-def by(way, monkeypatch, M, N, **options):
-    monkeypatch.setattr(search, "best_way", lambda problem, machine: (way, 1e-9))
+def by(config, monkeypatch, M, N, **options):
+    monkeypatch.setattr(search, "best_config", lambda problem, machine: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         tw.matmul(M, N, kernel="wgmma_half", **options)
@@ -51,20 +51,20 @@ def by(way, monkeypatch, M, N, **options):
         planning._plan.cache_clear()
 
 
-@pytest.mark.parametrize("turned", LAYOUTS, ids=["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("transposed", LAYOUTS, ids=["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("rows", [True, False], ids=["few rows", "few columns"])
-def test_every_form(turned, rows, monkeypatch):
+def test_every_form(transposed, rows, monkeypatch):
     """A tile and cluster here has one epilogue, in another layout the next: all of them would take minutes to build."""
-    at = LAYOUTS.index(turned)
+    at = LAYOUTS.index(transposed)
     few = (3, 13, 8, 29)[at if rows else 3 - at]
     m, k, n = (few, 600, 264) if rows else (264, 600, few)
-    M, N = matrix(m, k, turned[0], torch.bfloat16), matrix(k, n, turned[1], torch.bfloat16)
+    M, N = matrix(m, k, transposed[0], torch.bfloat16), matrix(k, n, transposed[1], torch.bfloat16)
     kinds = {}
-    for way in ways(tw.plan(M, N).problem, describe("cuda:0")):
-        if way.inside:
-            kinds.setdefault((way.tile.rows, way.tile.cols, way.splits), way)
-    assert len({way.splits for way in kinds.values()}) > 1, "clusters are among them"
-    for number, way in enumerate(list(kinds.values())[rows::2]):
+    for config in configs(tw.plan(M, N).problem, describe("cuda:0")):
+        if config.inside:
+            kinds.setdefault((config.tile.rows, config.tile.cols, config.splits), config)
+    assert len({config.splits for config in kinds.values()}) > 1, "clusters are among them"
+    for number, config in enumerate(list(kinds.values())[rows::2]):
         how = dict(AFTER[(number + at) % len(AFTER)])
         if "bias" in how:
             how["bias"] = torch.randn(n, device="cuda").to(how["bias"])
@@ -72,8 +72,8 @@ def test_every_form(turned, rows, monkeypatch):
         P = around[64 : 64 + m * n].view(m, n)
         P.copy_(torch.randn(m, n, device="cuda"))
         wanted = wanted_of(M, N, P, **how)
-        by(way, monkeypatch, M, N, out=P, **how)
-        assert torch.isfinite(P).all(), (way.spec(), how)
-        assert (P.double() - wanted).norm() <= 6e-3 * wanted.norm(), (way.spec(), how)
+        by(config, monkeypatch, M, N, out=P, **how)
+        assert torch.isfinite(P).all(), (config.spec(), how)
+        assert (P.double() - wanted).norm() <= 6e-3 * wanted.norm(), (config.spec(), how)
         P.fill_(7.0)
-        assert (around == 7).all(), f"something was written beside P by {way.spec()}"
+        assert (around == 7).all(), f"something was written beside P by {config.spec()}"

@@ -39,10 +39,10 @@ def by_a_loop(x, w, ends, along):
 @pytest.mark.parametrize("along", ["rows", "k"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("number", range(4))
-def test_random_groups_by_random_ways(monkeypatch, along, dtype, number):
+def test_random_groups_by_random_configs(monkeypatch, along, dtype, number):
     seed = next_seed() + number
     rng = random.Random(seed)
-    monkeypatch.setattr(search, "best_way", lambda p, machine: (rng.choice(model.ways(p, machine)), 1e-9))
+    monkeypatch.setattr(search, "best_config", lambda p, machine: (rng.choice(model.configs(p, machine)), 1e-9))
     for _ in range(6):
         planning._plan.cache_clear()
         groups = rng.randint(1, 40)

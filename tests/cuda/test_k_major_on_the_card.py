@@ -14,8 +14,8 @@ from tilewise.kernels.k_major.model import (
     ACROSS_TILES,
     BY_CLASSES,
     TILES,
+    KMajorConfig,
     KMajorTile,
-    KMajorWay,
     routes,
 )
 from tilewise.kernels.k_major.model import KINDS as ELEMENTS
@@ -72,9 +72,9 @@ def options_of(kind):
     return made
 
 
-def multiply_by(way, monkeypatch, M, N, **options):
+def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(model, "best_config", lambda problem, machine: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="k_major", **options)
@@ -116,9 +116,9 @@ def test_every_tile_twice_with_the_same_bits(tile, kind, monkeypatch):
     for m, k, n in ((520, 272, 528), (131, 72, 265)):
         M, N = matrix(m, k, kind)[0], matrix(k, n, kind, transposed=True)[0]
         how = routes(tw.plan(M, N, **options).problem)
-        P = multiply_by(KMajorWay(tile, how), monkeypatch, M, N, **options)
+        P = multiply_by(KMajorConfig(tile, how), monkeypatch, M, N, **options)
         check(P, M, N, kind)
-        assert torch.equal(P, multiply_by(KMajorWay(tile, how), monkeypatch, M, N, **options))
+        assert torch.equal(P, multiply_by(KMajorConfig(tile, how), monkeypatch, M, N, **options))
 
 
 @pytest.mark.parametrize("tile", ACROSS_TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}{'beside' * t.beside}")
@@ -134,7 +134,7 @@ def test_N_from_registers_wherever_its_lines_start(tile, monkeypatch):
                 continue  # never planned
             M, _ = matrix(m, k, "float32", transposed=transposed, extra=extra, offset=offset)
             how = BY_CLASSES if by_classes else routes(tw.plan(M, N, precision="tf32").problem)[0]
-            multiply_by(KMajorWay(tile, (how, ACROSS)), monkeypatch, M, N, out=P, precision="tf32")
+            multiply_by(KMajorConfig(tile, (how, ACROSS)), monkeypatch, M, N, out=P, precision="tf32")
             check(P, M, N, "float32")
             P.fill_(77)
             assert (memory == 77).all(), "something was written outside P"
@@ -143,20 +143,20 @@ def test_N_from_registers_wherever_its_lines_start(tile, monkeypatch):
 @pytest.mark.parametrize("how", ["turned", BY_CLASSES])
 def test_N_from_registers_onto_what_P_holds(how, monkeypatch):
     M, N = matrix(700, 75, "float32", extra=2)[0], matrix(75, 301, "float32")[0]
-    way = KMajorWay(ACROSS_TILES[0], (how, ACROSS))
-    P = multiply_by(way, monkeypatch, M, N, precision="tf32")
+    config = KMajorConfig(ACROSS_TILES[0], (how, ACROSS))
+    P = multiply_by(config, monkeypatch, M, N, precision="tf32")
     check(P, M, N, "float32")
     onto = P.clone()
-    multiply_by(way, monkeypatch, M, N, out=onto, accumulate=True, precision="tf32")
+    multiply_by(config, monkeypatch, M, N, out=onto, accumulate=True, precision="tf32")
     assert torch.equal(onto, P + P)
 
 
 def test_k_in_parts(monkeypatch):
     M, N = matrix(130, 5000, "float32")[0], matrix(5000, 201, "float32")[0]
-    way = KMajorWay(KMajorTile(64), ("as it is", "turned"), 7)
-    P = multiply_by(way, monkeypatch, M, N, precision="tf32")
+    config = KMajorConfig(KMajorTile(64), ("as it is", "turned"), 7)
+    P = multiply_by(config, monkeypatch, M, N, precision="tf32")
     check(P, M, N, "float32")
-    assert torch.equal(P, multiply_by(way, monkeypatch, M, N, precision="tf32"))
+    assert torch.equal(P, multiply_by(config, monkeypatch, M, N, precision="tf32"))
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
@@ -210,7 +210,7 @@ def test_nan_and_inf_stay_where_they_belong(monkeypatch):
     assert not torch.isfinite(P[:, 299]).any()
     assert torch.isfinite(P[:256, :299]).all()
     M[252, 128] = M[254, 126] = float("inf")  # just before rows that come one and three elements early
-    P = multiply_by(KMajorWay(ACROSS_TILES[0], (BY_CLASSES, ACROSS)), monkeypatch, M, N, precision="tf32")
+    P = multiply_by(KMajorConfig(ACROSS_TILES[0], (BY_CLASSES, ACROSS)), monkeypatch, M, N, precision="tf32")
     assert torch.isnan(P[256]).all()
     assert not torch.isfinite(P[:, 299]).any()
     fine = [row for row in range(256) if row not in (252, 254)]
@@ -228,7 +228,7 @@ def test_they_are_what_runs():
     M = torch.randn(2048, 2048, device="cuda")
     made = tw.plan(M, M, precision="tf32")
     assert made.kernel == "k_major"
-    assert made.way.routes == ("as it is", ACROSS)
+    assert made.config.routes == ("as it is", ACROSS)
     small = torch.randint(-9, 9, (2048, 2048), device="cuda", dtype=torch.int8)
     assert tw.plan(small, small).kernel == "k_major"
     tiny = matrix(40, 40, "float8_e4m3fn")[0]

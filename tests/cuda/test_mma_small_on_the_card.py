@@ -34,12 +34,12 @@ def precision_of(kind):
 
 def matrix(rng, rows, cols, kind, size=1.0):
     """Rows or columns side by side, some of them in wider memory that is NaN elsewhere."""
-    turned, wider = rng.random() < 0.5, rng.choice((0, 0, 1, 3))
-    lines, length = (cols, rows) if turned else (rows, cols)
+    transposed, wider = rng.random() < 0.5, rng.choice((0, 0, 1, 3))
+    lines, length = (cols, rows) if transposed else (rows, cols)
     memory = torch.full((lines, length + wider), math.nan, device="cuda", dtype=dtype_of(kind))
     memory[:, :length] = torch.randn(lines, length, device="cuda") * size
     view = memory[:, :length]
-    return view.T if turned else view
+    return view.T if transposed else view
 
 
 def extents(rng, count, largest, least=1):
@@ -60,12 +60,12 @@ def test_random_products_by_random_tiles_and_clusters(kind):
         around = torch.full((m + 2, n + 3), 7.0, device="cuda", dtype=M.dtype)
         P = around[1 : m + 1, 1 : n + 1]
         problem = bind(M, N, Options(out=P, precision=precision_of(kind))).problem
-        way = rng.choice(family.configurations(problem, machine))
-        clusters.add(way.cluster)
-        launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+        config = rng.choice(family.configurations(problem, machine))
+        clusters.add(config.cluster)
+        launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
         stream = torch.cuda.current_stream().cuda_stream
         launcher(stream, M=M.data_ptr(), N=N.data_ptr(), P=P.data_ptr())
-        exact, said = M.double() @ N.double(), f"seed {seed}: {m}x{k}x{n} {way.words()} {M.stride()} {N.stride()}"
+        exact, said = M.double() @ N.double(), f"seed {seed}: {m}x{k}x{n} {config.words()} {M.stride()} {N.stride()}"
         assert (P.double() - exact).abs().max() <= BOUNDS[kind] * (M.double().abs() @ N.double().abs()).max(), said
         P.fill_(7.0)
         assert bool((around == 7.0).all()), f"written beside P, {said}"

@@ -10,7 +10,7 @@ import tilewise as tw
 import tilewise.kernels.mma_sync.model as model
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.mma_sync.model import TILES, ways
+from tilewise.kernels.mma_sync.model import TILES, configs
 
 torch = pytest.importorskip("torch")
 
@@ -61,9 +61,9 @@ def usual_size(M, N):
     return (M.double().norm() * N.double().norm() / M.shape[1] ** 0.5).item()
 
 
-def multiply_by(way, monkeypatch, M, N, **options):
+def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_way", lambda problem, machine, asked=False: (way, 1e-9))
+    monkeypatch.setattr(model, "best_config", lambda problem, machine, asked=False: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="mma_sync", precision="tf32", **options)
@@ -76,7 +76,7 @@ def multiply_by(way, monkeypatch, M, N, **options):
     ("name", "layouts"),
     [(name, layouts) for name in NAMES for layouts in LAYOUTS if name not in TWINS or layouts in ("NN", "TT")],
 )
-def test_every_way(name, layouts, monkeypatch):
+def test_every_config(name, layouts, monkeypatch):
     """As they lie, realigned, packed, k cut, thin edges: twice, among NaN, the same bits. Each by the smallest tile,
     which is compiled the soonest; `test_every_tile` has the others."""
     machine, layouts = describe("cuda:0"), LAYOUTS[layouts]
@@ -85,17 +85,17 @@ def test_every_way(name, layouts, monkeypatch):
         N, _ = matrix(k, n, name, layouts[1], extra, offset)
         P, around = matrix(m, n, name, False, extra, offset)
         exact, kinds = exact_product(M, N, name), {}
-        for way in ways(tw.plan(M, N, precision="tf32").problem, machine):
-            kinds[way.routes, way.parts > 1, way.edge_rows, way.edge_cols] = way
-        for way in kinds.values():
+        for config in configs(tw.plan(M, N, precision="tf32").problem, machine):
+            kinds[config.routes, config.parts > 1, config.edge_rows, config.edge_cols] = config
+        for config in kinds.values():
             P.fill_(poison(name))
-            multiply_by(way, monkeypatch, M, N, out=P)
+            multiply_by(config, monkeypatch, M, N, out=P)
             assert_right(P, exact, name, usual_size(M, N))
             first = P.clone()
             P.fill_(poison(name))
-            assert is_poison(around, name), f"something was written outside P by {way}"
-            multiply_by(way, monkeypatch, M, N, out=P)
-            assert torch.equal(P, first), f"other bits by {way}"
+            assert is_poison(around, name), f"something was written outside P by {config}"
+            multiply_by(config, monkeypatch, M, N, out=P)
+            assert torch.equal(P, first), f"other bits by {config}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,10 +103,10 @@ def test_every_tile(name, monkeypatch):
     machine = describe("cuda:0")
     for extra in (0, 1):
         M, N = matrix(259, 200, name, extra=extra)[0], matrix(200, 300, name, extra=extra)[0]
-        found = {way.tile: way for way in ways(tw.plan(M, N, precision="tf32").problem, machine)}
+        found = {config.tile: config for config in configs(tw.plan(M, N, precision="tf32").problem, machine)}
         assert set(found) == set(TILES[M.element_size()])
-        for way in found.values():
-            assert_right(multiply_by(way, monkeypatch, M, N), exact_product(M, N, name), name)
+        for config in found.values():
+            assert_right(multiply_by(config, monkeypatch, M, N), exact_product(M, N, name), name)
 
 
 @pytest.mark.parametrize("name", ["float64", "bfloat16"])
@@ -151,7 +151,7 @@ def test_a_graph_replays_the_product(shape):
 
 
 @pytest.mark.parametrize("size", [4096, 4097])
-def test_float64_is_the_default_way_of_large_products(size):
+def test_float64_is_the_default_config_of_large_products(size):
     M, N = (torch.randn(size, size, device="cuda", dtype=torch.float64) for _ in range(2))
     assert tw.plan(M, N).kernel == "mma_sync"
     assert_right(tw.matmul(M, N), M @ N, "float64")

@@ -20,14 +20,14 @@ SHAPES = ((1, 1, 1), (129, 65, 257), (127, 16, 130), (5, 1000, 300), (300, 999, 
 KNOWN_TO_CUPY = [d for d in CARD_DTYPES if d != "bfloat16"]
 
 
-def lying(a, way):
+def lying(a, config):
     """The same matrix on the card, lying in memory in another way, NaN or the largest value around it."""
     rows, cols = a.shape
-    if way == "rows":
+    if config == "rows":
         return cupy.asarray(a)
-    if way == "columns":
+    if config == "columns":
         return cupy.asarray(np.ascontiguousarray(a.T)).T
-    if way == "odd rows":
+    if config == "odd rows":
         memory = cupy.full((rows, cols + 3), cupy.asarray(a).ravel()[0], a.dtype)
         memory[:, 1 : cols + 1] = cupy.asarray(a)
         return memory[:, 1 : cols + 1]
@@ -37,12 +37,12 @@ def lying(a, way):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
-@pytest.mark.parametrize("ways", list(itertools.product(("rows", "columns", "odd rows", "apart"), repeat=2)))
-def test_layouts_and_edges(shape, ways):
+@pytest.mark.parametrize("configs", list(itertools.product(("rows", "columns", "odd rows", "apart"), repeat=2)))
+def test_layouts_and_edges(shape, configs):
     m, k, n = shape
     M, N = values((m, k), "float32", 1), values((k, n), "float32", 2)
     for kernel in ("plain", None):
-        P = tw.matmul(lying(M, ways[0]), lying(N, ways[1]), kernel=kernel, precision="ieee")
+        P = tw.matmul(lying(M, configs[0]), lying(N, configs[1]), kernel=kernel, precision="ieee")
         assert_product(P.get(), M, N, "plus_times")
 
 
@@ -95,7 +95,7 @@ def test_large_and_ragged(shape, name):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_times"])
 @pytest.mark.parametrize("size", [2048, 2100])
-def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(name, size):
+def test_operands_are_looked_through_for_what_the_faster_config_cannot_have(name, size):
     """One element that is negative, NaN or infinite, in M or in N, on the way or back to none: no bit is another."""
     plain = make_plan(problem_of_shape(size, size, size, semiring=name), describe("cuda:0"))
     assert "found below 0" in plain.why

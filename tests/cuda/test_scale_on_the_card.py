@@ -26,11 +26,11 @@ pytestmark = pytest.mark.cuda
         ("complex64", "plus_times", (301, 500, 402)),
     ],
 )
-@pytest.mark.parametrize("turned", [False, True])
-def test_products_stream(dtype, semiring, shape, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_stream(dtype, semiring, shape, transposed):
     m, k, n = shape
     M, N = values((m, k), dtype, 1), values((k, n), dtype, 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     P = tw.matmul(M, N, semiring=semiring, device="cuda", memory=max(1_000_000, (M.nbytes + N.nbytes) // 3))
     assert_product(P[:, :50], M, N[:, :50], semiring)
     assert_product(P[-40:], M[-40:], N, semiring)

@@ -22,18 +22,18 @@ BOUNDS = {"float64": 1e-14, "tf32": 2e-3, "float32": 1e-6, "bfloat16": 1e-2, "fl
 SECONDS = 5  # of each test
 
 
-def lying(rng, shape, dtype, turned):
+def lying(rng, shape, dtype, transposed):
     """Elements in rows or columns, some of them in wider memory that is NaN elsewhere."""
     *stack, rows, cols = shape
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     memory = torch.full((*stack, lines, length + rng.choice((0, 0, 1, 3))), math.nan, device="cuda", dtype=dtype)
     memory[..., :length] = torch.randn(*stack, lines, length, device="cuda", dtype=torch.float32)
     view = memory[..., :length]
-    return view.mT if turned else view
+    return view.mT if transposed else view
 
 
 @pytest.mark.parametrize("kind", list(BOUNDS))
-def test_random_products_by_random_ways(kind):
+def test_random_products_by_random_configs(kind):
     seed = next_seed() % 2**32
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), Shallow()
     torch.manual_seed(seed)
@@ -48,12 +48,12 @@ def test_random_products_by_random_ways(kind):
         around = torch.full((*stack, m + 2, n + 3), 7.0, device="cuda", dtype=dtype)
         P = around[..., 1 : m + 1, rng.randint(0, 3) :][..., :n]
         problem = bind(M, N, Options(out=P, precision=precision)).problem
-        way = rng.choice(family.configurations(problem, machine))
-        launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+        config = rng.choice(family.configurations(problem, machine))
+        launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
         launcher(torch.cuda.current_stream().cuda_stream, M=M.data_ptr(), N=N.data_ptr(), P=P.data_ptr())
         exact, said = (
             M.double() @ N.double(),
-            f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.stride()} {N.stride()}",
+            f"seed {seed}: {stack} {m}x{k}x{n} {config.words()} {M.stride()} {N.stride()}",
         )
         assert (P.double() - exact).abs().max() <= BOUNDS[kind] * (M.double().abs() @ N.double().abs()).max(), said
         P.fill_(7.0)

@@ -24,12 +24,12 @@ SECONDS = 5  # of each test
 
 def matrix(rng, rows, cols, kind):
     """Rows or columns side by side, on 16 bytes or on none, in wider memory that is NaN elsewhere."""
-    turned, wider, off = rng.random() < 0.5, rng.choice((0, 0, 1, 3, 4)), rng.choice((0, 0, 1))
-    lines, length = (cols, rows) if turned else (rows, cols)
+    transposed, wider, off = rng.random() < 0.5, rng.choice((0, 0, 1, 3, 4)), rng.choice((0, 0, 1))
+    lines, length = (cols, rows) if transposed else (rows, cols)
     memory = torch.full((lines * (length + wider) + off + 64,), math.nan, device="cuda", dtype=getattr(torch, kind))
     view = memory[off : off + lines * (length + wider)].view(lines, length + wider)[:, :length]
     view.copy_(torch.randn(lines, length, device="cuda", dtype=memory.dtype))
-    return view.T if turned else view
+    return view.T if transposed else view
 
 
 def extents(rng, count, largest):
@@ -38,7 +38,7 @@ def extents(rng, count, largest):
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
-def test_random_products_by_random_ways(kind):
+def test_random_products_by_random_configs(kind):
     seed = next_seed() % 2**32
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), SlicedK()
     torch.manual_seed(seed)
@@ -52,12 +52,12 @@ def test_random_products_by_random_ways(kind):
             around = torch.full((n + 3, m + 2), 7.0, device="cuda", dtype=M.dtype).T
         P = around[1 : m + 1, 1 : n + 1]
         problem = bind(M, N, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
-        way = rng.choice(family.configurations(problem, machine))
-        clusters.add(way.cluster)
-        launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+        config = rng.choice(family.configurations(problem, machine))
+        clusters.add(config.cluster)
+        launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
         stream = torch.cuda.current_stream().cuda_stream
         launcher(stream, M=M.data_ptr(), N=N.data_ptr(), P=P.data_ptr())
-        first, said = P.clone(), f"seed {seed}: {m}x{k}x{n} {way.words()} {M.stride()} {N.stride()} {P.stride()}"
+        first, said = P.clone(), f"seed {seed}: {m}x{k}x{n} {config.words()} {M.stride()} {N.stride()} {P.stride()}"
         exact, sizes = M.double() @ N.double(), M.double().abs() @ N.double().abs()
         assert (P.double() - exact).abs().max() <= BOUNDS[kind] * sizes.max(), said
         P.fill_(7.0)
@@ -86,8 +86,8 @@ def test_products_in_a_chain_wait_for_each_other(kind, captured):
         for number, W in enumerate(weights):
             P = buffers[number % 2][: m * W.shape[1]].view(m, W.shape[1])
             problem = bind(M, W, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
-            way = rng.choice(family.configurations(problem, machine))
-            launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+            config = rng.choice(family.configurations(problem, machine))
+            launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
             steps.append((launcher, M.data_ptr(), W.data_ptr(), P.data_ptr()))
             M = P
 

@@ -14,22 +14,22 @@ from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.model import configs
 from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
 
 
-def poisoned(shape, stack, dtype, turned, extra, apart):
+def poisoned(shape, stack, dtype, transposed, extra, apart):
     """A stack in memory that is NaN between its lines (`extra` longer; None: up to 16 bytes) and its members."""
-    rows, cols = shape[::-1] if turned else shape
+    rows, cols = shape[::-1] if transposed else shape
     extra = -cols % 8 if extra is None else extra
     each = -(-rows * (cols + extra) // 8) * 8 + apart
     memory = torch.full((math.prod(stack) * each + 8,), math.nan, dtype=dtype, device="cuda")
     steps = [each * math.prod(stack[i + 1 :]) for i in range(len(stack))]
     made = torch.as_strided(memory, (*stack, rows, cols), [*steps, cols + extra, 1])
     made.copy_(torch.randint(-3, 4, made.shape, device="cuda").to(dtype))
-    return (made.mT if turned else made), memory
+    return (made.mT if transposed else made), memory
 
 
 def drawn(rng, dtypes):
@@ -61,19 +61,19 @@ def check(multiply, M, N, P, memory, words):
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_every_way_of_the_tensor_cores(number):
+def test_every_config_of_the_tensor_cores(number):
     seed = next_seed() + number
     rng, machine = random.Random(seed), machine_of("cuda:0")
     for _ in range(8):
         M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float16))
         problem = bind(M, N, Options(out=P)).problem
-        plan = family_of("wgmma_half").pinned(problem, machine, rng.choice(ways(problem, machine)))
+        plan = family_of("wgmma_half").pinned(problem, machine, rng.choice(configs(problem, machine)))
         launcher = launcher_of(plan, "cuda:0")
         scratch = torch.full((max(1, launcher.scratch_bytes),), 255, dtype=torch.uint8, device="cuda")
         places = {"M": M, "N": N, "P": P, "scratch": scratch}
         given = {name: x.data_ptr() for name, x in places.items()}
         stream = torch.cuda.current_stream().cuda_stream
-        check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.way}")
+        check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.config}")
 
 
 HALVES = torch.bfloat16, torch.float16
@@ -81,7 +81,7 @@ OWN_DTYPES = {"buffered": (torch.float32,), "sliced_k": (torch.float32,), "shift
 
 
 @pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines", "sliced_k"])
-def test_every_way_of_the_stacks_own_kernels(name):
+def test_every_config_of_the_stacks_own_kernels(name):
     seed = next_seed()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)
     for _ in range(24):
@@ -93,7 +93,7 @@ def test_every_way_of_the_stacks_own_kernels(name):
         launcher = launcher_of(plan, "cuda:0")
         given = {"M": M.data_ptr(), "N": N.data_ptr(), "P": P.data_ptr(), "scratch": 0}
         stream = torch.cuda.current_stream().cuda_stream
-        check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.problem} {plan.way}")
+        check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.problem} {plan.config}")
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -11,7 +11,7 @@ import tilewise.kernels.wgmma_half.model as tensor_tiles
 import tilewise.kernels.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.wgmma_half.model import TILES, TensorWay
+from tilewise.kernels.wgmma_half.model import TILES, TensorConfig
 
 torch = pytest.importorskip("torch")
 
@@ -52,9 +52,9 @@ def test_layouts_and_edges(shape, layouts):
         assert torch.isnan(around).all(), "something was written outside P"
 
 
-def multiply_by(way, monkeypatch, M, N, **options):
+def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(search, "best_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(search, "best_config", lambda problem, machine: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="wgmma_half", **options)
@@ -67,7 +67,7 @@ def multiply_by(way, monkeypatch, M, N, **options):
 def test_every_tile(tile, monkeypatch):
     for dtype, (m, k, n) in ((torch.bfloat16, (520, 264, 392)), (torch.float16, (131, 72, 264))):
         M, N = matrix(m, k, dtype=dtype)[0], matrix(k, n, dtype=dtype)[0]
-        P = multiply_by(TensorWay(tile, ("as it is", "as it is")), monkeypatch, M, N)
+        P = multiply_by(TensorConfig(tile, ("as it is", "as it is")), monkeypatch, M, N)
         assert_close(P, M, N)
 
 
@@ -84,7 +84,7 @@ def test_every_tile(tile, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("layouts", list(itertools.product((False, True), repeat=2)), ids=["NN", "NT", "TN", "TT"])
-def test_every_way(shape, layouts, monkeypatch):
+def test_every_config(shape, layouts, monkeypatch):
     """Realigned, by classes, with thin edges, with k cut: each that the planner may choose, twice, among NaN."""
     m, k, n = shape
     machine = describe("cuda:0")
@@ -93,26 +93,26 @@ def test_every_way(shape, layouts, monkeypatch):
         N, _ = matrix(k, n, transposed=layouts[1], extra=extra, offset=offset)
         P, around = matrix(m, n, extra=extra, offset=offset)
         kinds = {}
-        for way in tensor_tiles.ways(tw.plan(M, N).problem, machine):
+        for config in tensor_tiles.configs(tw.plan(M, N).problem, machine):
             key = (
-                way.routes,
-                way.splits > 1,
-                way.classes,
-                way.edge_rows,
-                way.edge_cols,
-                way.turned and way.tile.cluster,
+                config.routes,
+                config.splits > 1,
+                config.classes,
+                config.edge_rows,
+                config.edge_cols,
+                config.transposed and config.tile.cluster,
             )
-            if not way.turned or not (extra or offset):  # that one wants whole boxes of P
-                kinds.setdefault(key, way)
-        for way in kinds.values():
+            if not config.transposed or not (extra or offset):  # that one wants whole boxes of P
+                kinds.setdefault(key, config)
+        for config in kinds.values():
             P.fill_(float("nan"))
-            multiply_by(way, monkeypatch, M, N, out=P)
+            multiply_by(config, monkeypatch, M, N, out=P)
             assert_close(P, M, N)
             first = P.clone()
             P.fill_(float("nan"))
-            assert torch.isnan(around).all(), f"something was written outside P by {way}"
-            multiply_by(way, monkeypatch, M, N, out=P)
-            assert torch.equal(P, first), f"other bits by {way}"
+            assert torch.isnan(around).all(), f"something was written outside P by {config}"
+            multiply_by(config, monkeypatch, M, N, out=P)
+            assert torch.equal(P, first), f"other bits by {config}"
 
 
 @pytest.mark.parametrize("shape", [(300, 257, 129), (256, 256, 256), (128, 8192, 128), (4097, 513, 257)])

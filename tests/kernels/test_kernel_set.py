@@ -120,8 +120,8 @@ def test_no_thin_edge_names_a_kernel_outside_its_table(rng):
         m, n = (256 * rng.randint(8, 60) + rng.choice((0, 1, 1)) for _ in range(2))
         k = rng.choice((64 * rng.randint(8, 200), rng.randint(500, 12000)))
         p = problem_of_shape(m, k, n, "bfloat16")
-        turned_m, turned_n = replace(p.layout_m, row=1, col=m), replace(p.layout_n, row=1, col=k)
-        p = replace(p, layout_m=rng.choice((p.layout_m, turned_m)), layout_n=rng.choice((p.layout_n, turned_n)))
+        transposed_m, transposed_n = replace(p.layout_m, row=1, col=m), replace(p.layout_n, row=1, col=k)
+        p = replace(p, layout_m=rng.choice((p.layout_m, transposed_m)), layout_n=rng.choice((p.layout_n, transposed_n)))
         steps = recipe_of(make_plan(p, H200)).steps
         assert [step.source for step in steps if step.source not in table] == [], p
         edged += any("#define EDGES 1" in words(step.source) for step in steps)
@@ -149,10 +149,10 @@ def test_no_stack_of_float32_by_planes_names_a_kernel_outside_its_table(rng):
     for _ in range(60):
         stack, (m, k, n) = (rng.randint(2, 900),), (rng.randint(1, 700) for _ in range(3))
         p = replace(problem_of_shape(m, k, n), stack=stack)
-        turned = [rng.random() < 0.5, rng.random() < 0.5, False]
+        transposed = [rng.random() < 0.5, rng.random() < 0.5, False]
         lies = [
             replace(row_major(c, r, stack), row=1, col=r) if t else row_major(r, c, stack)
-            for t, (r, c) in zip(turned, ((m, k), (k, n), (m, n)), strict=True)
+            for t, (r, c) in zip(transposed, ((m, k), (k, n), (m, n)), strict=True)
         ]
         plan = make_plan(replace(p, layout_m=lies[0], layout_n=lies[1], layout_p=lies[2]), H200, "bf16x6")
         assert [step.name for step in recipe_of(plan).steps if step.source not in table] == [], plan.problem

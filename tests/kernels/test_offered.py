@@ -50,11 +50,11 @@ def test_more_than_four_rows_of_halves_go_to_tensor_cores():
 
 
 def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
-    way = shallow.ShallowWay(32, 1, 1)
+    config = shallow.ShallowConfig(32, 1, 1)
     thin = replace(problem_of_shape(16, 24, 32, "float32"), stack=(2048,))
-    assert shallow.held(thin, way) == 16
-    assert shallow.held(thin, replace(way, warps=8)) == 2
-    assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowWay(128, 4, 1)) == 1
+    assert shallow.held(thin, config) == 16
+    assert shallow.held(thin, replace(config, warps=8)) == 2
+    assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowConfig(128, 4, 1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
     ],
 )
 def test_small_tiles_are_expected_to_take_what_they_took(m, k, n, dtype, measured):
-    way, problem = direct.DirectWay(direct.TILES[0], 1, 1), problem_of_shape(m, k, n, dtype)
-    assert direct.seconds(way, problem, H200) == pytest.approx(measured, rel=0.14)
+    config, problem = direct.DirectConfig(direct.TILES[0], 1, 1), problem_of_shape(m, k, n, dtype)
+    assert direct.seconds(config, problem, H200) == pytest.approx(measured, rel=0.14)
 
 
 @pytest.mark.parametrize(

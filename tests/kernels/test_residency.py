@@ -11,7 +11,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.direct_half import alone
 from tilewise.kernels.direct_half.model import HalfTile
-from tilewise.kernels.mma_small.model import seconds, ways
+from tilewise.kernels.mma_small.model import configs, seconds
 from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
 
 H200 = KNOWN_CARDS["h200"]
@@ -44,8 +44,8 @@ def test_one_cluster_too_many_takes_another_wave():
     took = []
     for tiles in (30, 31):
         problem = problem_of_shape(32 * tiles, 4096, 64, "float64")
-        way = next(w for w in ways(problem, H200) if w.words() == "32x64 c4")
-        took.append(seconds(way, problem, H200))
+        config = next(w for w in configs(problem, H200) if w.words() == "32x64 c4")
+        took.append(seconds(config, problem, H200))
     assert took[1] > 1.3 * took[0]
 
 

@@ -39,7 +39,7 @@ extern "C" __global__ void toy(const float* M, const float* N, float* P, int m, 
 
 
 @dataclass(frozen=True)
-class ToyWay:
+class ToyConfig:
     width: int
 
     def spec(self) -> str:
@@ -57,25 +57,25 @@ class Toy(Family):
         return None if fits else "kernel='toy' multiplies float32 in rows side by side"
 
     def plan(self, problem, machine, kernel, tile):
-        return self.pinned(problem, machine, ToyWay(64))
+        return self.pinned(problem, machine, ToyConfig(64))
 
-    def pinned(self, problem, machine, way):
-        geometry = Geometry((way.width, 1), 1, way.width, 1, 0)
+    def pinned(self, problem, machine, config):
+        geometry = Geometry((config.width, 1), 1, config.width, 1, 0)
         limits = machine.floor(problem.steps, problem.least_bytes, "float32")
-        seconds = self.seconds(way, problem, machine)
-        return own_tiles(self, problem, machine, "toy", None, geometry, seconds, limits, (), packs=(), way=way)
+        seconds = self.seconds(config, problem, machine)
+        return own_tiles(self, problem, machine, "toy", None, geometry, seconds, limits, (), packs=(), config=config)
 
     def launches(self, plan, given, scratch):
-        p, width = plan.problem, plan.way.width
+        p, width = plan.problem, plan.config.width
         arguments = (given.M.pointer, given.N.pointer, given.P.pointer, *map(ctypes.c_int, (p.m, p.k, p.n)))
         grid = (-(-p.n // width), p.m)
         return [Launch.of(TEXT % (width, width), "toy", grid, (width,), arguments)]
 
     def configurations(self, problem, machine):
-        return [ToyWay(32), ToyWay(64)]
+        return [ToyConfig(32), ToyConfig(64)]
 
-    def seconds(self, way, problem, machine):
-        return self.seconds_each / way.width
+    def seconds(self, config, problem, machine):
+        return self.seconds_each / config.width
 
     def tuning_class(self, problem):
         return "toy"
@@ -131,7 +131,7 @@ def test_it_is_tuned_like_any_other(toy):
     problem = problem_of_shape(30, 40, 50)
     found = tune._candidates(problem, H200, "toy")
     assert list(found) == ["toy 64"]
-    toy.seconds = lambda way, problem, machine: 1.0
+    toy.seconds = lambda config, problem, machine: 1.0
     assert list(tune._candidates(problem, H200, "toy")) == ["toy 32", "toy 64"]
 
 

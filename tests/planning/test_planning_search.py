@@ -39,10 +39,10 @@ def rng():
 def test_tiles_that_are_left_out_are_slower(rng, card):
     for _ in range(60):
         problem = drawn_problem(rng, rng.choice(("bfloat16", "float16")))
-        every = wgmma_half.ways(problem, card)
+        every = wgmma_half.configs(problem, card)
         timed = [(wgmma_half.expected(config, problem, card), number, config) for number, config in enumerate(every)]
         seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
-        config, found = search.best_way(problem, card)
+        config, found = search.best_config(problem, card)
         assert (config, config.tuned, found) == (best, tuned, seconds), problem
 
 
@@ -53,7 +53,7 @@ def test_groups_take_configs_for_groups(rng):
         problem = problem_of_shape(m, 8 * rng.randint(1, 100), n, "bfloat16")
         of_n = replace(problem.layout_n, stack=(problem.k * n,))
         grouped = replace(problem, layout_n=of_n, groups=Groups(count))
-        assert search.best_way(grouped, H200)[0] in wgmma_half.ways(grouped, H200)
+        assert search.best_config(grouped, H200)[0] in wgmma_half.configs(grouped, H200)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,4 +130,4 @@ def test_formulas_in_python_choose_as_machine_code_does(rng, monkeypatch):
 def _chosen(problem, name):
     """On a card of another name no cache holds the answer."""
     plan = make_plan(problem, replace(H200, name=name))
-    return plan.kernel, plan.way, plan.predicted, plan.why
+    return plan.kernel, plan.config, plan.predicted, plan.why

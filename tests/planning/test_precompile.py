@@ -10,9 +10,9 @@ import time
 import pytest
 
 import tilewise as tw
-from tilewise.backends.cuda import builders, bundle, shelves
+from tilewise.backends.cuda import builders, bundle, bundles
 from tilewise.backends.cuda import compile as compiling
-from tilewise.backends.cuda.bundle import bundled, edition
+from tilewise.backends.cuda.bundle import build_id, bundled
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.shared.text import render_pack
@@ -39,19 +39,19 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """`tilewise_kernels` as if it were installed."""
-    home = tmp_path / "site" / shelves.PACKAGE
+    home = tmp_path / "site" / bundles.PACKAGE
     home.mkdir(parents=True)
     (home / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(home.parent))
-    shelves.folder.cache_clear()
-    shelves._packaged.cache_clear()
+    bundles.folder.cache_clear()
+    bundles._packaged.cache_clear()
     yield home
-    shelves.folder.cache_clear()
-    shelves._packaged.cache_clear()
+    bundles.folder.cache_clear()
+    bundles._packaged.cache_clear()
 
 
 def bundle_of(code, of=None):
-    return bundled(of or edition(), {TEXTS[0]: (code, ["pack"])}, {"float32": TEXTS[:1]})
+    return bundled(of or build_id(), {TEXTS[0]: (code, ["pack"])}, {"float32": TEXTS[:1]})
 
 
 def in_a_process(code, **environment):
@@ -224,21 +224,21 @@ def test_a_bundle_is_noticed_when_it_is_written_and_left_alone_when_it_has_every
     monkeypatch.setattr(compiling, "_compile", lambda source, arch: source.encode()[:40])
     assert not compiling.at_hand(TEXTS[0], ARCH)
     built = {text: (b"code of " + text.encode(), ["pack"]) for text in TEXTS}
-    shelves.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
+    bundles.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
     assert compiling.at_hand(TEXTS[0], ARCH)
     assert not compiling.at_hand(TEXTS[1], ARCH)
-    shelves.keep("float64", {TEXTS[1]: built[TEXTS[1]]}, ARCH)
+    bundles.keep("float64", {TEXTS[1]: built[TEXTS[1]]}, ARCH)
     assert [compiling.compile_source(text, ARCH) for text in TEXTS] == [built[text][0] for text in TEXTS]
-    assert shelves.set_of("float64", ARCH) == [(TEXTS[1], ["pack"])]
+    assert bundles.set_of("float64", ARCH) == [(TEXTS[1], ["pack"])]
     (path,) = (cache / "cubin").iterdir()
     before = path.stat()
-    shelves.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
+    bundles.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
     assert path.stat().st_ino == before.st_ino, "nothing was written"
 
 
 def test_a_damaged_kernel_of_a_bundle_is_built_again_and_the_others_are_not(cache, monkeypatch):
     monkeypatch.setattr(compiling, "_compile", lambda source, arch: b"compiled")
-    shelves.keep("float32", {text: (os.urandom(3000), ["pack"]) for text in TEXTS}, ARCH)
+    bundles.keep("float32", {text: (os.urandom(3000), ["pack"]) for text in TEXTS}, ARCH)
     (path,) = (cache / "cubin").iterdir()
     data = bytearray(path.read_bytes())
     data[-100] ^= 1  # of the last one
@@ -254,7 +254,7 @@ def test_those_who_write_a_bundle_at_once_lose_nothing(cache):
     code = f"""
 import sys, time
 from tilewise.system.cache import DiskCache
-from tilewise.backends.cuda.shelves import edition, is_kept, keep
+from tilewise.backends.cuda.bundles import build_id, is_kept, keep
 put = DiskCache.put
 DiskCache.put = lambda *what: (time.sleep(0.1), put(*what))
 is_kept(sys.argv[1], [], {ARCH!r})
@@ -273,17 +273,17 @@ keep(sys.argv[1], {{sys.argv[1]: (b"code", ["pack"])}}, {ARCH!r})
     assert [process.wait(60) for process in running] == [0] * len(names)
     for process in running:
         process.stdout.close()
-    assert [name for name in names if not shelves.is_kept(name, [name], ARCH)] == []
+    assert [name for name in names if not bundles.is_kept(name, [name], ARCH)] == []
 
 
 def test_code_that_was_changed_since_it_was_read_has_no_bundle(cache, monkeypatch):
-    edition.cache_clear()
+    build_id.cache_clear()
     monkeypatch.setattr(bundle, "_BEGAN", 0.0)
-    assert edition() is None
-    shelves.keep("float32", {TEXTS[0]: (b"code", ["pack"])}, ARCH)
+    assert build_id() is None
+    bundles.keep("float32", {TEXTS[0]: (b"code", ["pack"])}, ARCH)
     assert not (cache / "cubin").exists()
-    assert not shelves.on_a_shelf(TEXTS[0], ARCH)
-    edition.cache_clear()
+    assert not bundles.in_a_bundle(TEXTS[0], ARCH)
+    build_id.cache_clear()
 
 
 def test_kernels_of_another_semiring_are_a_set_of_their_own(cache, monkeypatch):
@@ -293,5 +293,5 @@ def test_kernels_of_another_semiring_are_a_set_of_their_own(cache, monkeypatch):
     )
     for semiring in ("plus_times", "min_plus"):
         tw.warm(semiring, "fp32", arch=ARCH, workers=1)
-    assert shelves.set_of("float32", ARCH) == [(TEXTS[0], ["pack"])]
-    assert shelves.set_of("float32 min_plus", ARCH) == [(TEXTS[1], ["pack"])]
+    assert bundles.set_of("float32", ARCH) == [(TEXTS[0], ["pack"])]
+    assert bundles.set_of("float32 min_plus", ARCH) == [(TEXTS[1], ["pack"])]

@@ -114,16 +114,16 @@ def layout_of(a):
 
 
 def multiplied(
-    M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, way=None
+    M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, config=None
 ):
     """P = M ⊗ N by the plan's kernels; returns the plan."""
     problem = Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
-    plan = make_plan(problem, machine, kernel) if way is None else family_of(kernel).pinned(problem, machine, way)
-    if plan.family in ("direct", "mma_small") and plan.way.cluster > 1:  # there are no clusters behind the compiler
-        plan = family_named(plan.family).pinned(problem, machine, replace(plan.way, cluster=1))
+    plan = make_plan(problem, machine, kernel) if config is None else family_of(kernel).pinned(problem, machine, config)
+    if plan.family in ("direct", "mma_small") and plan.config.cluster > 1:  # there are no clusters behind the compiler
+        plan = family_named(plan.family).pinned(problem, machine, replace(plan.config, cluster=1))
     more = {} if where is None else {"arg": where.ctypes.data}
     run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)
     return plan

@@ -58,7 +58,7 @@ def _scaled(sums: Array, factor: float, rows: Array | None, columns: Array | Non
     return sums
 
 
-def understand_scales(scales: Any, problem: Problem, library: Library, device: str) -> Scales:
+def bind_scales(scales: Any, problem: Problem, library: Library, device: str) -> Scales:
     """The `scales=` of a call, checked."""
     if not isinstance(scales, tuple | list) or len(scales) != 2:
         raise UsageError("scales must be a pair: one for M (a number, or one for each row) and one for N")

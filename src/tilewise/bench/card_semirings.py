@@ -31,8 +31,8 @@ from tilewise.bench.timing import GAP_SECONDS, Work, interleaved, on_card
 from tilewise.bench.torch_products import errors_of, is_cold
 from tilewise.compose.graph.closure import closure
 from tilewise.core.recipe import Launch, Recipe
+from tilewise.kernels.plain.configs import Config, config_of
 from tilewise.kernels.plain.text import render_limit
-from tilewise.kernels.plain.ways import Way, way_of
 
 DEVICE = "cuda:0"
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -78,7 +78,7 @@ def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> 
     limit is that of the config for any operands, unless the caller promises more."""
     algebra = find_semiring(ring).over(dtype_named(dtype))
     nonnegative = known == PROMISED
-    config = way_of(algebra, describe(DEVICE), nonnegative)
+    config = config_of(algebra, describe(DEVICE), nonnegative)
     limit, limit_steps = limit_work(algebra, config)
     works: dict[str, Work] = {"limit": limit}
     held: list[DeviceArray] = []
@@ -105,7 +105,7 @@ def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> 
     ]  # fmt: skip
 
 
-def limit_work(algebra: Any, config: Way) -> tuple[Callable[[], Any], int]:
+def limit_work(algebra: Any, config: Config) -> tuple[Callable[[], Any], int]:
     """The register-only loop of a config, and how many steps one run of it takes."""
     machine = describe(DEVICE)
     # few enough accumulators for two resident blocks: with one, latencies would be the limit, not the instructions

@@ -52,7 +52,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
     family: str = ""  # the folder under kernels/ whose text runs on a card
-    way: Any = None  # the family's choice of parameters
+    config: Any = None  # the family's choice of parameters
     passes: int = 0  # further launches: realigning, packing, the reduction of split-K
     shares: bool = True  # threads of a block share what they load
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing

@@ -23,13 +23,13 @@ class Layout:
     row: int
     col: int
     stack: tuple[int, ...] = ()
-    skew: int = 0  # bytes past a 16-byte boundary
+    misalignment: int = 0  # bytes past a 16-byte boundary
     spare: bool = False  # of P: the bytes after a row, up to the next 16-byte boundary, may be overwritten
 
     @property
     def alignment(self) -> int:
         """The largest power of two, up to 16, that divides its address."""
-        return math.gcd(self.skew, 16)
+        return math.gcd(self.misalignment, 16)
 
     def leading_dimension(self, rows: int, cols: int) -> int | None:
         """The leading dimension of a row-major matrix; None for others, which are packed first."""

@@ -24,22 +24,22 @@ class Address(NamedTuple):
 
     base: str
     offset: int = 0
-    skew: int = 0
+    misalignment: int = 0
 
     def __add__(self, nbytes: int) -> Address:  # type: ignore[override]
-        return Address(self.base, self.offset + nbytes, self.skew)
+        return Address(self.base, self.offset + nbytes, self.misalignment)
 
     def __sub__(self, nbytes: int) -> Address:
         return self + -nbytes
 
     def __mod__(self, modulus: int) -> int:
         assert BOUNDARY % modulus == 0, f"addresses are known modulo {BOUNDARY}, not {modulus}"
-        return (self.offset + self.skew) % modulus
+        return (self.offset + self.misalignment) % modulus
 
     @property
     def alignment(self) -> int:
         """The largest power of two, up to 16, that divides it."""
-        return math.gcd(self.offset + self.skew, BOUNDARY)
+        return math.gcd(self.offset + self.misalignment, BOUNDARY)
 
 
 class TensorMap(NamedTuple):

@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import DType, dtype_given, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
-from tilewise.arrays.float8_scales import Scales, understand_scales
+from tilewise.arrays.float8_scales import Scales, bind_scales
 from tilewise.arrays.narrowing import narrowed
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
@@ -120,7 +120,7 @@ def _scaled(call: Call, o: Options) -> Call:
     o.refuse("and scales= exclude each other", "return_arg")
     if not is_plus_times(call.problem.semiring):
         raise UsageError(f"scales= needs plus_times, and the semiring is {call.problem.semiring}: leave them out")
-    found = understand_scales(o.scales, call.problem, call.library, call.device)
+    found = bind_scales(o.scales, call.problem, call.library, call.device)
     return replace(call, scales=found, problem=replace(call.problem, scaled=True))
 
 

@@ -119,8 +119,8 @@ def copy_recipe(
 ) -> Recipe:
     """A copy from the address called M to the one called P."""
     placed = (
-        Placed(Address("M", 0, layout.skew), source, rows, cols, layout),
-        Placed(Address("P", 0, layout_to.skew), target, rows, cols, layout_to),
+        Placed(Address("M", 0, layout.misalignment), source, rows, cols, layout),
+        Placed(Address("P", 0, layout_to.misalignment), target, rows, cols, layout_to),
     )
     return Recipe(tuple(copies(*placed, stack)))
 

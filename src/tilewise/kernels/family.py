@@ -85,7 +85,7 @@ class Family(ABC):
         """The ways it could take the problem."""
         return ()
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
         """What the model expects of one of them."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
@@ -93,7 +93,7 @@ class Family(ABC):
         """Under what a measured choice is kept."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
-    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
+    def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
         """The plan that takes this very way, whatever the model thinks of it."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 

@@ -21,11 +21,11 @@ from tilewise.algebra.builtin import SEMIRINGS, find_semiring, is_plus_times
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cuda.builders import build, environment, workers_for
+from tilewise.backends.cuda.bundles import holds_set, is_kept, keep
 from tilewise.backends.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.backends.cuda.device import arch_of
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.backends.cuda.loading import is_loading, kernel_names, load_behind
-from tilewise.backends.cuda.shelves import holds_set, is_kept, keep
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan

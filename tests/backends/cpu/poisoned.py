@@ -96,7 +96,7 @@ def strides_of(shape: tuple[int, int], layout: str) -> Layout:
 
 def problem_of(case: Case) -> Problem:
     (m, k, n), number = case.shape, DTYPES[case.dtype]
-    where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
+    where = [strides_of(s, config) for s, config in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
     return Problem(m, k, n, (), number, number, find_semiring(case.semiring), *where, accumulate=case.accumulate)
 
 
@@ -264,8 +264,8 @@ def sweep_cases(target: Target, ring: str, dtype: str, kernel: str, seed: int, s
             continue
         k = draw.choice(LONG if kernel == "short_dots" else DEPTHS)
         layouts = draw.choice(LAYOUTS), draw.choice(("rows", "rows", *LAYOUTS)), draw.choice(("rows", "rows", *LAYOUTS))
-        ways = (layouts, ("rows", "rows", "rows"))
-        tried = (Case((m, k, cols), dtype, ring, kernel, way) for cols in (n, 1) for way in ways)
+        configs = (layouts, ("rows", "rows", "rows"))
+        tried = (Case((m, k, cols), dtype, ring, kernel, config) for cols in (n, 1) for config in configs)
         yield from itertools.islice((case for case in tried if fits(case, target)), 1)
 
 

@@ -20,11 +20,13 @@ from tilewise.errors import DtypeError, UsageError
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_the_lowest_k_wins_a_tie(shape: tuple[int, int, int], dtype: str, ring: str, turned: bool, seed: int) -> None:
+def test_the_lowest_k_wins_a_tie(
+    shape: tuple[int, int, int], dtype: str, ring: str, transposed: bool, seed: int
+) -> None:
     m, k, n = shape
     rng = np.random.default_rng(seed)
     M, N = (rng.integers(0, 6, s).astype(dtype) for s in ((m, k), (k, n)))
-    if turned:
+    if transposed:
         M = np.asfortranarray(M)
     P, arg = tw.matmul(M, N, semiring=ring, return_arg=True)
     mul = {"plus": np.add, "min": np.minimum, "max": np.maximum}[ring.split("_")[1]]

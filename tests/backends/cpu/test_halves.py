@@ -36,8 +36,8 @@ def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> Non
     for i in range(25):
         m, n = draw.choice((1, 2, 3, 4)), draw.randint(1, 200)
         shape = (m, draw.randint(1, 900), n) if draw.random() < 0.5 else (n, draw.randint(1, 900), m)
-        ways = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))
-        check(Case(shape, dtype, ring, None, ways, draw.random() < 0.3), here(name), SEED + i)
+        configs = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))
+        check(Case(shape, dtype, ring, None, configs, draw.random() < 0.3), here(name), SEED + i)
 
 
 @pytest.mark.parametrize("name", ["neon", "avx2"])
@@ -58,8 +58,8 @@ def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None
     draw = random.Random(SEED)
     for i in range(8):
         shape = draw.randint(17, 70), draw.choice((draw.randint(1, 60), 300)), draw.choice((9, 40, 320, 600))
-        ways = ("apart" if i == 3 else "rows", "rows", "apart" if i == 5 else "rows")
-        check(Case(shape, draw.choice(HALVES), "plus_times", None, ways, i % 3 == 1), here(name), SEED + i)
+        configs = ("apart" if i == 3 else "rows", "rows", "apart" if i == 5 else "rows")
+        check(Case(shape, draw.choice(HALVES), "plus_times", None, configs, i % 3 == 1), here(name), SEED + i)
 
 
 @pytest.mark.parametrize("name", executable())

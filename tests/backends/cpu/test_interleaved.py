@@ -41,20 +41,20 @@ def planned(problem: Problem, target: Target, kernel: str) -> Plan:
 
 
 def problem_of(
-    shape: tuple[int, int, int], types: tuple[str, str], wanted: str | None, ways: tuple[str, str, str], onto: bool
+    shape: tuple[int, int, int], types: tuple[str, str], wanted: str | None, configs: tuple[str, str, str], onto: bool
 ) -> Problem:
     m, k, n = shape
-    where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), ways, strict=True)]
+    where = [strides_of(s, config) for s, config in zip(((m, k), (k, n), (m, n)), configs, strict=True)]
     number = None if wanted is None else DTYPES[wanted]
     plus_times = find_semiring("plus_times")
     return Problem(m, k, n, (), *(DTYPES[d] for d in types), plus_times, *where, accumulate=onto, wanted=number)
 
 
 def product(
-    problem: Problem, M: np.ndarray, N: np.ndarray, ways: tuple[str, str, str], target: Target, kernel: str
+    problem: Problem, M: np.ndarray, N: np.ndarray, configs: tuple[str, str, str], target: Target, kernel: str
 ) -> np.ndarray:
-    P = laid(np.full((problem.m, problem.n), 77, problem.result.numpy), ways[2])
-    cpu.run(planned(problem, target, kernel), laid(M, ways[0]), laid(N, ways[1]), P, target=target)
+    P = laid(np.full((problem.m, problem.n), 77, problem.result.numpy), configs[2])
+    cpu.run(planned(problem, target, kernel), laid(M, configs[0]), laid(N, configs[1]), P, target=target)
     return P
 
 
@@ -79,23 +79,23 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
         for _ in range(12):
             m, n = (draw.choice((1, 2, 7, 8, 16, 17, 47, 48, 49, 97, draw.randint(1, 130))) for _ in range(2))
             k = draw.choice((1, 2, 3, 4, 5, 31, 32, 33, 63, draw.randint(1, 200), draw.randint(1000, 2200)))
-            ways = draw.choices(("rows", "columns", "apart", "backwards"), (4, 3, 1, 1), k=3)
+            configs = draw.choices(("rows", "columns", "apart", "backwards"), (4, 3, 1, 1), k=3)
             if kernel == "short_rows":
-                m, n, ways[1:] = draw.randint(1, 32), draw.randint(64, 300), ("rows", "rows")
+                m, n, configs[1:] = draw.randint(1, 32), draw.randint(64, 300), ("rows", "rows")
             if kernel == "short_dots":
-                k, ways[0] = max(k, draw.randint(64, 200)), "rows"
+                k, configs[0] = max(k, draw.randint(64, 200)), "rows"
             onto = draw.random() < 0.2
-            problem = problem_of((m, k, n), types, wanted, tuple(ways), onto)
+            problem = problem_of((m, k, n), types, wanted, tuple(configs), onto)
             M, N = (
                 rng.integers(np.iinfo(d).min, np.iinfo(d).max, s, d, endpoint=True)
                 for d, s in zip(types, ((m, k), (k, n)), strict=True)
             )
             try:
-                P = product(problem, M, N, tuple(ways), target, kernel)
+                P = product(problem, M, N, tuple(configs), target, kernel)
             except UsageError:
                 continue  # no instruction makes that, or it is not the kernel's shape
             right = (M.astype(np.int64) @ N.astype(np.int64) + 77 * onto).astype(problem.result.numpy)
-            case = f"{kernel} {name} {m}x{k}x{n} {types} {wanted} {ways}, seed {SEED}"
+            case = f"{kernel} {name} {m}x{k}x{n} {types} {wanted} {configs}, seed {SEED}"
             np.testing.assert_array_equal(P, right, case)
             ran += 1
     assert ran or is_arm()
@@ -106,13 +106,13 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
 @pytest.mark.parametrize("types", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
 def test_nothing_saturates_where_all_bytes_are_extreme(name: str, types: tuple[str, str]) -> None:
     """vpmaddubsw would: its sums of two products have 16 bits."""
-    ways, kernel = ("rows", "rows", "rows"), random.Random(SEED).choice(KERNELS)
-    problem = problem_of((9, 70, 70), types, "int32", ways, False)
+    configs, kernel = ("rows", "rows", "rows"), random.Random(SEED).choice(KERNELS)
+    problem = problem_of((9, 70, 70), types, "int32", configs, False)
     for extreme in ("min", "max"):
         x, y = (getattr(np.iinfo(d), extreme) for d in types)
         M, N = np.full((9, 70), x, types[0]), np.full((70, 70), y, types[1])
         try:
-            P = product(problem, M, N, ways, TARGETS[name], kernel)
+            P = product(problem, M, N, configs, TARGETS[name], kernel)
         except UsageError:
             assert TARGETS[name].by_lane
             return

@@ -18,7 +18,7 @@ import tilewise as tw
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, plane_bytes, slab_of, ways
+from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, configs, plane_bytes, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
@@ -34,7 +34,7 @@ H200 = KNOWN_CARDS["h200"]
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     p = problem_of_shape(64, 64, 64)
-    texts = [render_split(), render_combine(p.algebra, whole_tiles(p, H200).way, True)]
+    texts = [render_split(), render_combine(p.algebra, whole_tiles(p, H200).config, True)]
     texts += [render_bf16x6(tile) for tile in (SplitTile(128, 2),)]
     texts += list(behind_stacks(p.algebra, H200))[1:2]
     for text in texts:
@@ -112,11 +112,11 @@ def test_k_comes_in_slabs_where_planes_would_be_large(shape):
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
 def test_tiles_cover_P_in_every_config(shape):
     m, k, n = shape
-    for way in ways(problem_of_shape(*shape), H200):
-        assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
-        assert way.blocks(m, n, 132) % way.tile.cluster == 0
-        assert way.blocks(m, n, 132) <= 132
-        assert way.splits <= max(1, k // DEPTH)
+    for config in configs(problem_of_shape(*shape), H200):
+        assert config.tiles(m, n) * config.tile.cluster * config.tile.rows * config.tile.cols >= m * n
+        assert config.blocks(m, n, 132) % config.tile.cluster == 0
+        assert config.blocks(m, n, 132) <= 132
+        assert config.splits <= max(1, k // DEPTH)
 
 
 def test_operands_whose_elements_lie_apart_are_packed():

@@ -15,7 +15,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.kernels.bf16x6 import model
-from tilewise.kernels.bf16x6.model import SplitTile, SplitWay
+from tilewise.kernels.bf16x6.model import SplitConfig, SplitTile
 from tilewise.kernels.detours import recipe_of
 from tilewise.planning.choose import make_plan
 
@@ -24,18 +24,18 @@ pytestmark = [
     pytest.mark.drawn(2),
 ]  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 H200 = KNOWN_CARDS["h200"]
-WAYS = (SplitWay(SplitTile(64)), SplitWay(SplitTile(72), 2))
+CONFIGS = (SplitConfig(SplitTile(64)), SplitConfig(SplitTile(72), 2))
 
 
-def among_poison(rng, stack, rows, cols, turned):
+def among_poison(rng, stack, rows, cols, transposed):
     """Whole numbers, NaN between their rows and members; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     lead, count = length + int(rng.integers(0, 3)), int(np.prod(stack, dtype=int))
     each = lines * lead + int(rng.integers(0, 9))
     memory = np.full(count * each + 16, np.nan, np.float32)
     strides = [4 * each * int(np.prod(stack[i + 1 :], dtype=int)) for i in range(len(stack))]
     x = np.ndarray(
-        (*stack, rows, cols), np.float32, memory, 0, (*strides, *((4, 4 * lead) if turned else (4 * lead, 4)))
+        (*stack, rows, cols), np.float32, memory, 0, (*strides, *((4, 4 * lead) if transposed else (4 * lead, 4)))
     )
     x[...] = rng.integers(-900, 900, x.shape)
     return x, memory
@@ -53,19 +53,19 @@ def drawn(rng):
     return *operands, *among_poison(rng, stack, m, n, rng.random() < 0.3)
 
 
-def recipe_by(M, N, P, way, accumulate=False):
+def recipe_by(M, N, P, config, accumulate=False):
     one, layouts = DTYPES["float32"], (layout_of(M), layout_of(N), layout_of(P))
     sides = M.shape[-2], M.shape[-1], N.shape[-1]
     problem = Problem(*sides, P.shape[:-2], one, one, tw.semirings["plus_times"], *layouts, accumulate, "high")
-    return recipe_of(replace(make_plan(problem, H200, "bf16x6"), way=way, geometry=way.tile.geometry))
+    return recipe_of(replace(make_plan(problem, H200, "bf16x6"), config=config, geometry=config.tile.geometry))
 
 
 def held_against_float64(rng, output, folder):
     M, N, P, around = drawn(rng)
-    way, accumulate, before = WAYS[rng.integers(2)], bool(rng.integers(2)), around.copy()
+    config, accumulate, before = CONFIGS[rng.integers(2)], bool(rng.integers(2)), around.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)
-    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {P.strides} {way} {accumulate}"
-    run_recipe(recipe_by(M, N, P, way, accumulate), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
+    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {P.strides} {config} {accumulate}"
+    run_recipe(recipe_by(M, N, P, config, accumulate), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=output)
     P[...] = np.ndarray(P.shape, np.float32, before, P.ctypes.data - around.ctypes.data, P.strides)
     np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{output}: beside P")
@@ -80,9 +80,10 @@ def test_members_of_a_p_along_columns_are_made_elsewhere(tmp_path_factory):
     """In scratch memory, whose members lie closer than P's: they were stored P's steps apart there."""
     rng = np.random.default_rng(3)
     (M, _), (N, _), (P, _) = (
-        among_poison(rng, (3,), *sides, turned) for *sides, turned in ((50, 20, True), (20, 30, True), (50, 30, True))
+        among_poison(rng, (3,), *sides, transposed)
+        for *sides, transposed in ((50, 20, True), (20, 30, True), (50, 30, True))
     )
-    recipe = recipe_by(M, N, P, WAYS[0])
+    recipe = recipe_by(M, N, P, CONFIGS[0])
     run_recipe(recipe, tmp_path_factory.getbasetemp(), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     wanted = M.astype(np.float64) @ N.astype(np.float64)
     np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5)
@@ -103,7 +104,7 @@ def test_one_member_that_planes_cannot_hold_is_not_overlooked(tmp_path_factory, 
     (M, _), (N, _), (P, _) = (among_poison(rng, (3,), *sides, False) for sides in ((20, 40), (40, 30), (20, 30)))
     M[1] = scale * (1 + rng.random((20, 40), np.float32))
     N[1] = 1 + rng.random((40, 30), np.float32)
-    recipe = recipe_by(M, N, P, WAYS[0])
+    recipe = recipe_by(M, N, P, CONFIGS[0])
     run_recipe(recipe, tmp_path_factory.getbasetemp(), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     with np.errstate(all="ignore"):
         wanted = M.astype(np.float64) @ N.astype(np.float64)
@@ -141,7 +142,7 @@ def test_a_fallback_of_many_members_has_few_blocks_and_takes_all_of_them(tmp_pat
     rng = np.random.default_rng(seed)
     (M, _), (N, _), (P, _) = (among_poison(rng, (600,), *sides, False) for sides in ((5, 9), (9, 7), (5, 7)))
     M[599, 0, 0] = np.inf
-    recipe = recipe_by(M, N, P, WAYS[0])
+    recipe = recipe_by(M, N, P, CONFIGS[0])
     assert np.prod(recipe.steps[-1].grid) <= 4 * H200.units
     run_recipe(recipe, tmp_path_factory.getbasetemp(), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     with np.errstate(all="ignore"):

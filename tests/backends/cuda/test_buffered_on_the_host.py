@@ -15,18 +15,18 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
 from tilewise.kernels.buffered.family import Buffered
-from tilewise.kernels.buffered.model import TILES, BufferedWay, lines_of, piece, ways
+from tilewise.kernels.buffered.model import TILES, BufferedConfig, configs, lines_of, piece
 from tilewise.kernels.detours import recipe_of
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 
 
-def lying(rng, members, shape, dtype, turned):
+def lying(rng, members, shape, dtype, transposed):
     """A stack of matrices in row-major or column-major memory with poison around every line of every member."""
     rows, cols = shape
     around = np.full((members, rows + 2, cols + 3), 1e9 if dtype == "float32" else 2**30, dtype)
-    if turned:
+    if transposed:
         around = np.full((members, cols + 3, rows + 2), around.flat[0], dtype).transpose(0, 2, 1)
     x = around[:, 1 : rows + 1, 1 : cols + 1]
     x[...] = rng.integers(-4, 5, x.shape)
@@ -40,16 +40,16 @@ def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     tile, onto = TILES[int(rng.integers(len(TILES)))], bool(rng.random() < 0.3)
-    turned = [*map(bool, rng.random(2) < 0.5), False]  # one text for all of them
+    transposed = [*map(bool, rng.random(2) < 0.5), False]  # one text for all of them
     for _ in range(4):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
-        M, N, P = (lying(rng, 2, *x) for x in zip(((m, k), (k, n), (m, n)), [dtype] * 3, turned, strict=True))
+        M, N, P = (lying(rng, 2, *x) for x in zip(((m, k), (k, n), (m, n)), [dtype] * 3, transposed, strict=True))
         before = P.copy()
         whole = P.base if P.base is not None else P
         around, kind = whole.copy(), dtype_of(M.dtype)
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (2,), kind, kind, tw.semirings[name], *layouts, onto, "ieee")
-        plan = Buffered().pinned(problem, A100, BufferedWay(tile, 1))
+        plan = Buffered().pinned(problem, A100, BufferedConfig(tile, 1))
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
         np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {tile.words()}")
@@ -60,15 +60,15 @@ def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
 def test_the_blocks_of_a_cluster_cover_k():
     for k in (1, 7, 33, 100, 4097):
         problem = problem_of_shape(9, k, 9)
-        for way in ways(problem, H200):
-            assert piece(problem, way) * way.cluster >= k
-    assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9), A100)} == {1}
+        for config in configs(problem, H200):
+            assert piece(problem, config) * config.cluster >= k
+    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9), A100)} == {1}
 
 
 def test_neighbours_are_found_along_k_or_across_it():
     assert lines_of(Layout(7, 1, ()), 5, 7) == (True, 7)
     assert lines_of(Layout(1, 5, ()), 5, 7) == (False, 5)
-    assert lines_of(Layout(7, 1, ()), 7, 5, turned=True) == (False, 7)
+    assert lines_of(Layout(7, 1, ()), 7, 5, transposed=True) == (False, 7)
     assert lines_of(Layout(14, 2, ()), 5, 7) is None
 
 

@@ -17,21 +17,21 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.bulk_lines.family import BulkLines
 from tilewise.kernels.bulk_lines.model import TILES
-from tilewise.kernels.bulk_lines.search import ways
+from tilewise.kernels.bulk_lines.search import configs
 from tilewise.kernels.detours import recipe_of
 
 H200 = KNOWN_CARDS["h200"]
 BF16, F16, F32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16), np.dtype(np.float32)
 
 
-def among_poison(rng, stack, rows, cols, dtype, turned, gaps):
+def among_poison(rng, stack, rows, cols, dtype, transposed, gaps):
     """Small whole numbers in a stack of matrices, NaN around their rows; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     apart, gap, before = (int(rng.integers(0, most)) * gaps for most in (4, 5, 8))
     apart += length
     step, size = lines * apart + gap, dtype.itemsize
     memory = np.full(before + stack * step + 8, np.nan, dtype)
-    strides = (step * size, size, apart * size) if turned else (step * size, apart * size, size)
+    strides = (step * size, size, apart * size) if transposed else (step * size, apart * size, size)
     x = np.ndarray((stack, rows, cols), dtype, memory, before * size, strides)
     x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
     return x, memory
@@ -42,17 +42,17 @@ def reach(x):
     return np.lib.array_utils.byte_bounds(x)
 
 
-def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, output, kept=lambda way: True):
-    M, _ = among_poison(rng, stack, m, k, dtype, turned[0], gaps)
-    N, _ = among_poison(rng, stack, k, n, dtype, turned[1], gaps)
+def check(rng, folder, dtype, precision, transposed, stack, m, k, n, gaps, output, kept=lambda config: True):
+    M, _ = among_poison(rng, stack, m, k, dtype, transposed[0], gaps)
+    N, _ = among_poison(rng, stack, k, n, dtype, transposed[1], gaps)
     P, around = among_poison(rng, stack, m, n, dtype, False, gaps)
     before, kind = around.copy(), dtype_of(dtype)
     layouts = layout_of(M), layout_of(N), layout_of(P)
     problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts, precision=precision)
-    able = [way for way in ways(problem) if kept(way)] or ways(problem)
-    way = able[int(rng.integers(len(able)))]
-    output = f"{output}: {stack} of {problem.shape} {dtype} {way.spec()} {turned} {layouts}"
-    recipe = recipe_of(BulkLines().pinned(problem, H200, way))
+    able = [config for config in configs(problem) if kept(config)] or configs(problem)
+    config = able[int(rng.integers(len(able)))]
+    output = f"{output}: {stack} of {problem.shape} {dtype} {config.spec()} {transposed} {layouts}"
+    recipe = recipe_of(BulkLines().pinned(problem, H200, config))
     run_recipe(recipe, folder, (reach(M), reach(N)), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
     np.testing.assert_array_equal(P, wanted, err_msg=output)
@@ -69,10 +69,10 @@ KINDS = [(BF16, "high"), (F16, "high"), (F32, "tf32")]
 def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    turned = [bool(rng.integers(2)) for _ in range(2)]
+    transposed = [bool(rng.integers(2)) for _ in range(2)]
     for case in range(3):
         stack, m, k, n = int(rng.integers(1, 5)), *(round(120**x) for x in rng.random(3))
-        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}")
+        check(rng, folder, dtype, precision, transposed, stack, m, k, n, case % 2, f"seed {seed}")
 
 
 @pytest.mark.drawn(1)
@@ -81,20 +81,20 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
 def test_k_cut_over_the_blocks_of_a_cluster(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    turned = [bool(rng.integers(2)) for _ in range(2)]
+    transposed = [bool(rng.integers(2)) for _ in range(2)]
     for case in range(2):
         stack, m, n, k = int(rng.integers(1, 4)), *map(int, rng.integers(1, 70, 2)), int(rng.integers(128, 800))
-        cut = lambda way: way.cluster > 1 and way.tile in TILES[-2:]  # noqa: E731 - two texts to build
-        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}", kept=cut)
+        cut = lambda config: config.cluster > 1 and config.tile in TILES[-2:]  # noqa: E731 - two texts to build
+        check(rng, folder, dtype, precision, transposed, stack, m, k, n, case % 2, f"seed {seed}", kept=cut)
 
 
 def _beside_operands(seed, folder, dtype, precision):
     rng = np.random.default_rng(seed)
-    turned = [bool(rng.integers(2)) for _ in range(2)]
+    transposed = [bool(rng.integers(2)) for _ in range(2)]
     for case in range(12):
         stack, m, k, n = int(rng.integers(1, 4)), *map(int, rng.integers(1, 60, 3))
-        smallest = lambda way: way.tile == TILES[-1]  # noqa: E731 - one text to build
-        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}", kept=smallest)
+        smallest = lambda config: config.tile == TILES[-1]  # noqa: E731 - one text to build
+        check(rng, folder, dtype, precision, transposed, stack, m, k, n, case % 2, f"seed {seed}", kept=smallest)
 
 
 @pytest.mark.drawn(1)

@@ -28,14 +28,14 @@ H200 = KNOWN_CARDS["h200"]
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-def among_poison(rng, stack, rows, cols, dtype, turned):
+def among_poison(rng, stack, rows, cols, dtype, transposed):
     """Small whole numbers in a stack of matrices, NaN before, between and behind their rows; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     apart, gap, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 5)), int(rng.integers(0, 8))
     step = lines * apart + gap
     memory = np.full(before + stack * step + 8, np.nan, dtype)
     size = dtype.itemsize
-    strides = (step * size, size, apart * size) if turned else (step * size, apart * size, size)
+    strides = (step * size, size, apart * size) if transposed else (step * size, apart * size, size)
     x = np.ndarray((stack, rows, cols), dtype, memory, before * size, strides)
     x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
     return x, memory
@@ -48,18 +48,18 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     tile = TILES[int(rng.integers(len(TILES)))]
-    turned = [bool(rng.integers(2)) for _ in range(2)]
+    transposed = [bool(rng.integers(2)) for _ in range(2)]
     for _ in range(3):
         stack, m, k, n = int(rng.integers(1, 4)), *(round(100**x) for x in rng.random(3))
-        M, _ = among_poison(rng, stack, m, k, dtype, turned[0])
-        N, _ = among_poison(rng, stack, k, n, dtype, turned[1])
+        M, _ = among_poison(rng, stack, m, k, dtype, transposed[0])
+        N, _ = among_poison(rng, stack, k, n, dtype, transposed[1])
         P, around = among_poison(rng, stack, m, n, dtype, False)
         before = around.copy()
         kind = dtype_of(dtype)
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts)
         plan = DirectHalf().pinned(problem, H200, tile)
-        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
+        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {transposed}"
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
         np.testing.assert_array_equal(P, wanted, err_msg=case)

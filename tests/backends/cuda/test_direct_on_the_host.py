@@ -14,7 +14,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.direct.family import Direct
-from tilewise.kernels.direct.model import TILES, every_way, piece, ways
+from tilewise.kernels.direct.model import TILES, configs, every_config, piece
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -39,7 +39,7 @@ def lying(rng, shape, dtype):
 def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    every = every_way(np.dtype(dtype).itemsize, (1,))
+    every = every_config(np.dtype(dtype).itemsize, (1,))
     for number in rng.choice(len(every), 1):
         for _ in range(6):
             m, k, n = (int(x) for x in rng.integers(1, 150, 3))
@@ -62,21 +62,21 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_strips_and_sums_fit_a_block_without_an_attribute(size):
-    made = every_way(size, (1, 2, 4, 8))
-    assert {way.tile for way in made} == set(TILES), "every tile can be had"
-    for way in made:
-        assert way.shared_bytes(size) <= 48 * 1024
-        assert way.tile.rows * way.depth(size) % way.threads == 0, "every thread loads as much as every other"
-        assert way.tile.cols * way.depth(size) % way.threads == 0
-        assert way.threads <= 1024
+    made = every_config(size, (1, 2, 4, 8))
+    assert {config.tile for config in made} == set(TILES), "every tile can be had"
+    for config in made:
+        assert config.shared_bytes(size) <= 48 * 1024
+        assert config.tile.rows * config.depth(size) % config.threads == 0, "every thread loads as much as every other"
+        assert config.tile.cols * config.depth(size) % config.threads == 0
+        assert config.threads <= 1024
 
 
 def test_the_blocks_of_a_cluster_cover_k():
     for k in (1, 7, 33, 100, 4097):
         problem = problem_of_shape(9, k, 9)
-        for way in ways(problem, H200):
-            assert piece(problem, way) * way.cluster >= k
-    assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9), A100)} == {1}
+        for config in configs(problem, H200):
+            assert piece(problem, config) * config.cluster >= k
+    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9), A100)} == {1}
 
 
 def test_what_is_too_large_is_refused():

@@ -21,7 +21,7 @@ from tilewise.kernels.direct_half.model import TILES
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.rows.recipe import add_recipe, take_recipe, weighted_take_recipe
 from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.model import configs
 from tilewise.planning.choose import make_plan
 
 pytestmark = [
@@ -101,7 +101,7 @@ def problem_of(M, N, P, ring, groups):
     stack = (groups.count,) if by_k else ()
     layouts = [layout_of(x) for x in (M, N, P)]
     if by_k:
-        layouts[:2] = [Layout(x.row, x.col, (0,), x.skew) for x in layouts[:2]]
+        layouts[:2] = [Layout(x.row, x.col, (0,), x.misalignment) for x in layouts[:2]]
     return Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], stack, dtype_of(M.dtype), dtype_of(N.dtype), ring, *layouts,
         groups=groups,
@@ -139,15 +139,15 @@ def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
     check(rng, rows, k, n, groups, number, ring, None, tmp_path_factory.getbasetemp(), f"seed {seed}")
 
 
-def check(rng, rows, k, n, groups, number, ring, choose, folder, case, turned=None):
+def check(rng, rows, k, n, groups, number, ring, choose, folder, case, transposed=None):
     """A product of random groups by the kernel for any of them, or by any config of the family that `choose` names."""
     by_k, extra = groups.along == "k", int(rng.choice([0, 3]))
     extra = extra if choose is None or rng.random() < 0.5 else -k % 8
-    turned = turned or [not by_k and rng.random() < 0.4 for _ in range(2)]
-    x = among_poison(rng, (k, rows) if turned[0] else (rows, k), number, extra)
-    sides = (rows, n) if by_k else (n, k) if turned[1] else (k, n)
+    transposed = transposed or [not by_k and rng.random() < 0.4 for _ in range(2)]
+    x = among_poison(rng, (k, rows) if transposed[0] else (rows, k), number, extra)
+    sides = (rows, n) if by_k else (n, k) if transposed[1] else (k, n)
     w = among_poison(rng, sides if by_k else (groups.count, *sides), number, int(rng.choice([0, -n % 8, 1])))
-    x, w = (a.swapaxes(-1, -2) if change else a for a, change in zip((x, w), turned, strict=True))
+    x, w = (a.swapaxes(-1, -2) if change else a for a, change in zip((x, w), transposed, strict=True))
     P = among_poison(rng, (groups.count, k, n) if by_k else (rows, n), number, int(rng.choice([0, -n % 8, 5])))
     M = x.T if by_k else x
     ends = sizes(rng, rows, groups.count)
@@ -156,11 +156,11 @@ def check(rng, rows, k, n, groups, number, ring, choose, folder, case, turned=No
     if choose is None or family_of(choose).refusal(problem, H200):  # a single row of a group along k lies along k, too
         plan = make_plan(problem, H200, "grouped")
     else:
-        options = ways(problem, H200) if choose == "wgmma_half" else TILES
+        options = configs(problem, H200) if choose == "wgmma_half" else TILES
         plan = family_of(choose).pinned(problem, H200, options[int(rng.integers(len(options)))])
     memory = P.base
     before = memory.copy()
-    case = f"{case}: {plan} {plan.way} ends {ends.tolist()}"
+    case = f"{case}: {plan} {plan.config} ends {ends.tolist()}"
     run(plan, M, w, P, offsets, folder)
     wanted = expected(M, w, ends.tolist(), ring, by_k)
     np.testing.assert_allclose(P.astype(np.float64), wanted.astype(np.float64), rtol=8e-3, err_msg=case)
@@ -212,7 +212,7 @@ def test_odd_weights_are_read_once():
     )  # fmt: skip
     plans = [make_plan(problem, H200) for problem in (odd, even)]
     assert [plan.kernel for plan in plans] == ["wgmma_half", "wgmma_half"]
-    assert [plan.way.lagged for plan in plans] == [True, False]
+    assert [plan.config.lagged for plan in plans] == [True, False]
     assert [step.name for step in recipe_of(plans[0]).steps] == ["walk_groups", "deinterleave", "wgmma_half"]
 
 
@@ -222,19 +222,19 @@ def test_groups_that_the_copy_engine_stores(tmp_path_factory):
     x, w, P = (among_poison(rng, shape, number, 0) for shape in ((300, 16), (3, 16, 64), (300, 64)))
     ends = np.array([10, 170, 300], np.int32)
     problem = problem_of(x, w, P, tw.semirings["plus_times"], Groups(3))
-    way = next(way for way in ways(problem, H200) if (way.tile.rows, way.tile.cols) == (128, 64))
-    run(family_of("wgmma_half").pinned(problem, H200, way), x, w, P, ends, tmp_path_factory.getbasetemp())
+    config = next(config for config in configs(problem, H200) if (config.tile.rows, config.tile.cols) == (128, 64))
+    run(family_of("wgmma_half").pinned(problem, H200, config), x, w, P, ends, tmp_path_factory.getbasetemp())
     wanted = expected(x, w, ends.tolist(), tw.semirings["plus_times"], False)
     np.testing.assert_array_equal(P.astype(np.float32), wanted.astype(np.float32))
 
 
 @pytest.mark.parametrize(("dtype", "turned"), [("bfloat16", False), ("float32", False), ("float64", True)])
-def test_rows_are_gathered(tmp_path_factory, dtype, turned):
+def test_rows_are_gathered(tmp_path_factory, dtype, transposed):
     seed = next_seed() % 2**32
     rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy
     for length, extra in ((40, 8), (33, 0), (5, 3)):
-        x = among_poison(rng, (length, 20) if turned else (20, length), number, extra)
-        x = x.T if turned else x
+        x = among_poison(rng, (length, 20) if transposed else (20, length), number, extra)
+        x = x.T if transposed else x
         rows = rng.integers(-2, 23, 50).astype(np.int32)
         lead = length + 7
         room = np.full((50, lead), 77).astype(number)
@@ -292,5 +292,5 @@ def test_tiles_of_just_over_a_wave_count_as_two():
     half, ring = DTYPES["bfloat16"], tw.semirings["plus_times"]
     for rows in (1585, 1591):
         lies = row_major(rows, 2048), row_major(2048, 1408, (8,)), row_major(rows, 1408)
-        tile = make_plan(Problem(rows, 2048, 1408, (), half, half, ring, *lies, groups=Groups(8)), H200).way.tile
+        tile = make_plan(Problem(rows, 2048, 1408, (), half, half, ring, *lies, groups=Groups(8)), H200).config.tile
         assert tile.rows * tile.cols > 128 * 192

@@ -16,24 +16,24 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.half_dots.configs import TILES
 from tilewise.kernels.half_dots.family import HalfDots
-from tilewise.kernels.half_dots.model import ways
+from tilewise.kernels.half_dots.model import configs
 from tilewise.kernels.half_dots.text import render_half_dots
-from tilewise.kernels.half_dots.ways import TILES
 from tilewise.system.cache import DiskCache
 
 H200 = KNOWN_CARDS["h200"]
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-def among_poison(rng, rows, cols, dtype, turned):
+def among_poison(rng, rows, cols, dtype, transposed):
     """Small whole numbers, NaN before, between and behind their rows; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     apart, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 8))
     if rng.random() < 0.3:
         apart, before = -(-apart // 8) * 8, before // 4 * 4
     memory = np.full(before + lines * apart + 8, np.nan, dtype)
-    strides = (dtype.itemsize, apart * dtype.itemsize) if turned else (apart * dtype.itemsize, dtype.itemsize)
+    strides = (dtype.itemsize, apart * dtype.itemsize) if transposed else (apart * dtype.itemsize, dtype.itemsize)
     x = np.ndarray((rows, cols), dtype, memory, before * dtype.itemsize, strides)
     x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
     return x, memory
@@ -62,14 +62,14 @@ def test_random_products_among_poison(tmp_path_factory, dtype):
     accumulate, tile = bool(rng.integers(2)), TILES[int(rng.integers(len(TILES)))]
     for _ in range(8):
         problem, M, N, P, around = drawn(rng, dtype, tile.width, accumulate)
-        choice = [way for way in ways(problem, H200) if way.cluster == 1 and way.tile == tile]
+        choice = [config for config in configs(problem, H200) if config.cluster == 1 and config.tile == tile]
         if not choice:
             continue  # fewer lines than this tile is for
-        way, before = choice[int(rng.integers(len(choice)))], around.copy()
-        case = f"seed {seed}: {problem.shape} {dtype} {way} {problem}"
+        config, before = choice[int(rng.integers(len(choice)))], around.copy()
+        case = f"seed {seed}: {problem.shape} {dtype} {config} {problem}"
         with np.errstate(invalid="ignore"):
             wanted = (M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)).astype(dtype)
-        plan = HalfDots().pinned(problem, H200, way)
+        plan = HalfDots().pinned(problem, H200, config)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         np.testing.assert_array_equal(P.astype(np.float64), wanted.astype(np.float64), err_msg=case)
         P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)

@@ -14,7 +14,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address
 from tilewise.kernels.k_major import across
-from tilewise.kernels.k_major.model import ACROSS, TURNED, AcrossTile, KMajorWay
+from tilewise.kernels.k_major.model import ACROSS, TRANSPOSED, AcrossTile, KMajorConfig
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.text import kernel_text
 
@@ -124,9 +124,9 @@ def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
 
         def tensor_map(address, lines, length, apart_by, size, box, box_lines, swizzled, into=maps):
             assert address % 16 == apart_by % 16 == box * size % 16 == 0
-            into.append((address.offset + address.skew, lines, length, apart_by, box, box_lines))
+            into.append((address.offset + address.misalignment, lines, length, apart_by, box, box_lines))
 
-        _, skews = across.maps_of_n(placed, KMajorWay(tile, (TURNED, ACROSS)), (), tensor_map)
+        _, skews = across.maps_of_n(placed, KMajorConfig(tile, (TRANSPOSED, ACROSS)), (), tensor_map)
         described, distances, given = (
             np.array(maps, np.int64),
             np.array(skews, np.int32),

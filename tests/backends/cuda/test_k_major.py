@@ -25,12 +25,12 @@ from tilewise.kernels.k_major.model import (
     KINDS,
     SHARED_BYTES,
     TILES,
-    TURNED,
+    TRANSPOSED,
     KMajorTile,
     boxed,
+    configs,
     paired,
     route,
-    ways,
 )
 from tilewise.kernels.k_major.text import render_k_across, render_k_major
 from tilewise.kernels.keys import words
@@ -127,32 +127,32 @@ def test_every_tile_fits_a_multiprocessor():
 def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
     """4097 rows are 33 of tiles: a pair of blocks above one another would have nothing to do 20 times."""
     columns = Layout(1, 4097)  # of N, k side by side
-    way = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).way
-    assert way.tile.beside
-    assert "2 blocks, side by side, share their tiles of M" in way.words()
+    config = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).config
+    assert config.tile.beside
+    assert "2 blocks, side by side, share their tiles of M" in config.words()
     columns = Layout(1, 4096)
-    way = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).way
-    assert not way.tile.beside
+    config = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).config
+    assert not config.tile.beside
 
 
 @pytest.mark.parametrize(
     ("size", "routes"),
     [
         (2047, (BY_CLASSES, ACROSS)),
-        (3001, (TURNED, TURNED)),
+        (3001, (TRANSPOSED, TRANSPOSED)),
         (4096, ("as it is", ACROSS)),
-        (4097, (TURNED, ACROSS)),
-        (8191, (TURNED, TURNED)),
+        (4097, (TRANSPOSED, ACROSS)),
+        (8191, (TRANSPOSED, TRANSPOSED)),
     ],
 )
 def test_N_stays_as_it_lies_where_that_was_measured_sooner_done(size, routes):
     plan = make_plan(problem(size, size, size, "float32", precision="tf32"), H200)
-    assert plan.way.routes == routes
+    assert plan.config.routes == routes
     from_registers = "N goes to the tensor cores from registers: its k may lie across its lines"
-    assert (from_registers in plan.way.words()) == (routes[1] == ACROSS)
+    assert (from_registers in plan.config.words()) == (routes[1] == ACROSS)
     assert any("k_across(" in words(text) for text in recipe_of(plan).sources) == (routes[1] == ACROSS)
     columns = replace(problem(size, size, size, "float32", precision="tf32"), layout_n=Layout(1, size))
-    assert ACROSS not in make_plan(columns, H200).way.routes  # its k lies side by side
+    assert ACROSS not in make_plan(columns, H200).config.routes  # its k lies side by side
 
 
 def test_plans_choose_it_on_hopper_alone():
@@ -214,10 +214,10 @@ def test_tensor_maps_are_multiples_of_16_bytes(shape, kind, wanted):
     """Addresses and strides of every tensor map, for every layout; the TMA refuses any others."""
     m, k, n = shape
     maps_seen = 0
-    for extra, turned in itertools.product((0, 1, 16), (False, True)):
+    for extra, transposed in itertools.product((0, 1, 16), (False, True)):
         requested = problem(m, k, n, kind, wanted=wanted, precision="tf32")
-        layout_m = Layout(1, m + extra) if turned else Layout(k + extra, 1)
-        layout_n = Layout(1, k + extra) if turned else Layout(n + extra, 1)
+        layout_m = Layout(1, m + extra) if transposed else Layout(k + extra, 1)
+        layout_n = Layout(1, k + extra) if transposed else Layout(n + extra, 1)
         requested = replace(requested, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
         for step in recipe_of(make_plan(requested, H200, "k_major")).steps:
             for made in (made for argument in step.arguments for _, made in argument.maps):
@@ -248,9 +248,9 @@ def test_how_P_is_stored_follows_its_rows():
 def test_tiles_cover_P_in_every_config():
     for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
         m, _, n = shape
-        for way in ways(problem(*shape, "float32", precision="tf32"), H200):
-            assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
-            assert way.blocks(m, n, 132) % way.tile.cluster == 0
+        for config in configs(problem(*shape, "float32", precision="tf32"), H200):
+            assert config.tiles(m, n) * config.tile.cluster * config.tile.rows * config.tile.cols >= m * n
+            assert config.blocks(m, n, 132) % config.tile.cluster == 0
 
 
 def test_dtype_is_numpys():

@@ -63,8 +63,8 @@ def product(x, w, ends):
     return made.astype(x.dtype)
 
 
-def check(way, problem, wanted, P, around, folder, case, **places):
-    before, plan = around.copy(), family_of("wgmma_half").pinned(problem, H200, way)
+def check(config, problem, wanted, P, around, folder, case, **places):
+    before, plan = around.copy(), family_of("wgmma_half").pinned(problem, H200, config)
     run_recipe(recipe_of(plan), folder, P=P.ctypes.data, **{name: place.ctypes.data for name, place in places.items()})
     np.testing.assert_array_equal(P, wanted, err_msg=case)
     P[...] = np.ndarray(P.shape, P.dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
@@ -83,9 +83,9 @@ def test_random_groups_among_poison(number, tmp_path_factory):
     ends = np.sort(rng.integers(0, rows + 1, groups.count)).astype(np.int64 if groups.wide else np.int32)
     if rng.random() < 0.5:
         ends[-1] = rows
-    way = lags.ways(problem)[number]
-    case = f"seed {seed}: {problem.shape} {dtype} {way.spec()} {ends}"
-    check(way, problem, product(x, w, ends), P, around, folder, case, M=x, N=w, offsets=ends)
+    config = lags.configs(problem)[number]
+    case = f"seed {seed}: {problem.shape} {dtype} {config.spec()} {ends}"
+    check(config, problem, product(x, w, ends), P, around, folder, case, M=x, N=w, offsets=ends)
 
 
 @needs_compiler
@@ -97,14 +97,14 @@ def test_random_stacks_among_poison(number, tmp_path_factory):
     dtype, stack = (BF16, F16)[int(rng.integers(2))], int(rng.integers(2, 5))
     m, k, n = int(rng.integers(1, 300)), int(rng.integers(64, 300)), int(rng.integers(1, 400))
     x, w, P, around, problem = drawn(rng, dtype, m, k, n, stack)
-    way = lags.ways(problem)[number]
+    config = lags.configs(problem)[number]
     wanted = (x.astype(np.float64) @ w.astype(np.float64)).astype(dtype)
-    check(way, problem, wanted, P, around, folder, f"seed {seed}: {problem} {way.spec()}", M=x, N=w)
+    check(config, problem, wanted, P, around, folder, f"seed {seed}: {problem} {config.spec()}", M=x, N=w)
 
 
 def test_aligned_rows_are_not_taken():
     *_, problem = drawn(np.random.default_rng(0), BF16, 100, 130, 77, 3, Groups(3))
     assert lags.takes(problem)
-    for row, stack, skew in ((80, 80 * 130, 0), (78, 78 * 130, 2), (77, 77 * 130 + 8, 0)):
-        of_n = replace(problem.layout_n, row=row, stack=(stack,), skew=skew)
-        assert not lags.takes(replace(problem, layout_n=of_n)), (row, stack, skew)
+    for row, stack, misalignment in ((80, 80 * 130, 0), (78, 78 * 130, 2), (77, 77 * 130 + 8, 0)):
+        of_n = replace(problem.layout_n, row=row, stack=(stack,), misalignment=misalignment)
+        assert not lags.takes(replace(problem, layout_n=of_n)), (row, stack, misalignment)

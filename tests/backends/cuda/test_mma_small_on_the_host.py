@@ -26,10 +26,10 @@ from tilewise.kernels.mma_small.model import (
     TILES,
     UNIT_SHARED,
     VECTORS,
-    SmallWay,
+    SmallConfig,
+    configs,
     copied,
     piece,
-    ways,
 )
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.planning.choose import make_plan
@@ -59,7 +59,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     tiles = PLAIN_TILES if precision == "ieee" else TILES
-    way = SmallWay(tiles[rng.integers(len(tiles))], 1)
+    config = SmallConfig(tiles[rng.integers(len(tiles))], 1)
     for _ in range(5):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -81,11 +81,11 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
             precision,
         )
         run_recipe(
-            recipe_of(MmaSmall().pinned(problem, A100, way)),
+            recipe_of(MmaSmall().pinned(problem, A100, config)),
             folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data,
         )  # fmt: skip
         expected = M @ N + (before if onto else 0)
-        np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {way.words()} {M.strides}")
+        np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {config.words()} {M.strides}")
         P[...] = before
         np.testing.assert_array_equal(whole, around, err_msg=f"seed {seed}: written beside P")
 
@@ -117,10 +117,10 @@ def test_a_tile_compiles(arch, name, kernel):
 def test_the_blocks_of_a_cluster_cover_k_and_all_have_some():
     for k in (1, 7, 33, 100, 489, 4097):
         problem = problem_of_shape(9, k, 9, "float64")
-        for way in ways(problem, H200):
-            each = piece(problem, way)
-            assert each * way.cluster >= k > each * (way.cluster - 1)
-    assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9, "float64"), A100)} == {1}
+        for config in configs(problem, H200):
+            each = piece(problem, config)
+            assert each * config.cluster >= k > each * (config.cluster - 1)
+    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9, "float64"), A100)} == {1}
 
 
 def test_rows_of_sixteen_bytes_are_copied_so():
@@ -135,7 +135,7 @@ def test_small_odd_products_of_float64_are_one_launch_that_starts_early():
     plan = make_plan(problem_of_shape(119, 91, 245, "float64"), H200, "mma_small")
     (launch,) = recipe_of(plan).steps
     assert launch.overlap
-    assert launch.cluster == plan.way.cluster
+    assert launch.cluster == plan.config.cluster
 
 
 def test_what_it_does_not_multiply_is_refused():

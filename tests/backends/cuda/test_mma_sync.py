@@ -19,7 +19,7 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_sync.family import MmaSync
-from tilewise.kernels.mma_sync.model import TILES, line_bytes, ways
+from tilewise.kernels.mma_sync.model import TILES, configs, line_bytes
 from tilewise.kernels.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
@@ -156,7 +156,7 @@ def test_a_plan_prints_what_is_special():
     assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).notes == ()
     halves = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), A100).notes
     assert any(note.startswith("M is realigned first") for note in halves)  # no copy moves 2 bytes
-    tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).way
+    tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).config
     assert tall.parts > 8
 
 
@@ -167,40 +167,40 @@ def test_copies_are_as_wide_as_rows_allow():
     assert line_bytes(Layout(61, 1), 9, 61, 2) == 2
     assert line_bytes(Layout(61, 1), 9, 61, 8) == 8
     assert line_bytes(Layout(61, 1), 1, 61, 2) == 16  # one line has no next
-    assert line_bytes(Layout(64, 1, skew=4), 9, 64, 2) == 4
+    assert line_bytes(Layout(64, 1, misalignment=4), 9, 64, 2) == 4
     assert line_bytes(Layout(128, 2), 9, 64, 2) == 0  # elements apart
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("machine", [H200, A100, RTX4090], ids=lambda m: m.arch)
 def test_every_config_has_a_text_and_room(name, machine):
-    for extra, turned in ((0, False), (1, True), (2, False)):
+    for extra, transposed in ((0, False), (1, True), (2, False)):
         layout_m, layout_n = (
             (Layout(1, 300 + extra), Layout(1, 70 + extra))
-            if turned
+            if transposed
             else (Layout(70 + extra, 1), Layout(259 + extra, 1))
         )
         problem = replace(problem_of_shape(300, 70, 259, name, precision="tf32"), layout_m=layout_m, layout_n=layout_n)
-        found = ways(problem, machine)
+        found = configs(problem, machine)
         assert found
-        for way in found:
-            assert way.tile.shared_bytes(machine.arch) <= {"sm_80": 163, "sm_89": 99}.get(machine.arch, 227) * 1024
-            assert way.tile.threads <= 1024
-            if "packed" in way.routes:
+        for config in found:
+            assert config.tile.shared_bytes(machine.arch) <= {"sm_80": 163, "sm_89": 99}.get(machine.arch, 227) * 1024
+            assert config.tile.threads <= 1024
+            if "packed" in config.routes:
                 continue
-            texts = recipe_of(MmaSync().pinned(problem, machine, way)).sources
+            texts = recipe_of(MmaSync().pinned(problem, machine, config)).sources
             assert any("mma_sync" in text for text in texts)
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_realigned_rows_are_the_same_bytes_on_boundaries(name, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_realigned_rows_are_the_same_bytes_on_boundaries(name, transposed):
     dtype = DTYPES[name]
     size, rows, cols, lead = dtype.itemsize, 37, 45, 51
-    own = Layout(1, lead, (3000, 0)) if turned else Layout(lead, 1, (3000, 0))
+    own = Layout(1, lead, (3000, 0)) if transposed else Layout(lead, 1, (3000, 0))
     source = Placed(Address("M", 4096, size % 16), dtype, rows, cols, own)
     made = Realigned(source, (2, 5), Address("scratch"))
-    length, count = (rows, cols) if turned else (cols, rows)
+    length, count = (rows, cols) if transposed else (cols, rows)
     ((argument, lines),) = made.jobs  # one launch for both members; the axis it is broadcast over counts once
     stack, (of_source, of_target) = LinesOfStack.from_buffer_copy(argument.data), (a for _, a in argument.holes)
     job = stack.first
@@ -212,24 +212,24 @@ def test_realigned_rows_are_the_same_bytes_on_boundaries(name, turned):
     assert of_target + 2 * stack.step_to == made.placed.member((1, 4))
     assert of_target.offset + 2 * (stack.step_to + job.lead_to * count) <= scratch_bytes(source, (2, 5))
     assert line_bytes(made.placed.layout, rows, cols, size) == 16
-    assert (made.placed.layout.row == 1) == turned
+    assert (made.placed.layout.row == 1) == transposed
 
 
 def test_thin_edges_are_read_as_they_lie():
     """Bytes in misaligned rows are packed first, and the kernels for few would look for them where they were."""
     for name, extra in (("int8", 1), ("float64", 1), ("bfloat16", 1)):
         problem = replace(problem_of_shape(1153, 40, 1025, name), layout_m=Layout(1, 1153 + extra))
-        edged = [way for way in ways(problem, H200) if way.edge_rows or way.edge_cols]
-        assert not any("packed" in way.routes for way in edged)
+        edged = [config for config in configs(problem, H200) if config.edge_rows or config.edge_cols]
+        assert not any("packed" in config.routes for config in edged)
         assert bool(edged) == (name != "int8")
 
 
 def test_parts_of_k_cover_k_and_thin_edges_leave_whole_tiles():
     for shape in ((128, 65536, 128), (1, 100000, 7), (1025, 130, 4097)):
-        for way in ways(problem_of_shape(*shape, "float64"), H200):
-            each = way.phases_each(shape[1], 8)
-            assert each * way.parts * 16 >= shape[1]
-            if way.edge_rows:
-                assert (shape[0] - way.edge_rows) % way.tile.rows == 0
-            if way.edge_cols:
-                assert (shape[2] - way.edge_cols) % way.tile.cols == 0
+        for config in configs(problem_of_shape(*shape, "float64"), H200):
+            each = config.phases_each(shape[1], 8)
+            assert each * config.parts * 16 >= shape[1]
+            if config.edge_rows:
+                assert (shape[0] - config.edge_rows) % config.tile.rows == 0
+            if config.edge_cols:
+                assert (shape[2] - config.edge_cols) % config.tile.cols == 0

@@ -13,7 +13,7 @@ from host_card import multiplied
 from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
-from tilewise.kernels.plain.ways import way_of
+from tilewise.kernels.plain.configs import config_of
 from weights import WEIGHED, by_hand, edges_of, weights
 
 H200 = KNOWN_CARDS["h200"]
@@ -30,7 +30,7 @@ def host(tmp_path_factory):
     return tmp_path_factory.getbasetemp()
 
 
-def check(host, semiring, dtype, shape, kernel, machine=SMALL, *, arg=False, accumulate=False, turned=False):
+def check(host, semiring, dtype, shape, kernel, machine=SMALL, *, arg=False, accumulate=False, transposed=False):
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
@@ -43,7 +43,7 @@ def check(host, semiring, dtype, shape, kernel, machine=SMALL, *, arg=False, acc
     if accumulate:
         expected = (np.minimum if better is min else np.maximum)(P, expected)
     where = np.full((m, n), -7) if arg else None
-    N = np.asfortranarray(N) if turned else N
+    N = np.asfortranarray(N) if transposed else N
     plan = multiplied(M, N, tw.semirings[semiring], machine, P, host, kernel=kernel, where=where, accumulate=accumulate)
     np.testing.assert_array_equal(P, expected)
     if arg:
@@ -89,7 +89,7 @@ def test_every_family_keeps_it_apart(host, kernel, semiring, dtype, shape):
 )
 def test_no_k_wins_where_no_path_is(host, kernel, dtype):
     shape = (40, 45, 33) if kernel == "plain" else (3, 600, 64)
-    check(host, "min_plus", dtype, shape, kernel, arg=True, turned=kernel == "few_dots")
+    check(host, "min_plus", dtype, shape, kernel, arg=True, transposed=kernel == "few_dots")
     check(host, "min_plus", dtype, (6, 700, 64), None, H200, arg=True)  # k in pieces
 
 
@@ -108,8 +108,8 @@ def test_operands_are_packed_for_it_and_steps_stay_what_they_were(semiring, dtyp
     from tilewise.kernels.plain.text import step_text
 
     algebra = tw.semirings[semiring].over(DTYPES[dtype])
-    way, edges = way_of(algebra, H200), edges_of(semiring, dtype)
-    assert way.packs
-    step = next(line for line in step_text(algebra, way, False, False).splitlines() if " void step(" in line)
+    config, edges = config_of(algebra, H200), edges_of(semiring, dtype)
+    assert config.packs
+    step = next(line for line in step_text(algebra, config, False, False).splitlines() if " void step(" in line)
     assert "widen" not in step
     assert str(edges.inside) not in step

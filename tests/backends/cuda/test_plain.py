@@ -19,6 +19,7 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.gemv.model import few_tile
 from tilewise.kernels.gemv.text import render_few
 from tilewise.kernels.keys import words
+from tilewise.kernels.plain.configs import config_of
 from tilewise.kernels.plain.model import choose
 from tilewise.kernels.plain.text import (
     Form,
@@ -29,7 +30,6 @@ from tilewise.kernels.plain.text import (
     render_plain,
 )
 from tilewise.kernels.plain.tiles import tiles_of
-from tilewise.kernels.plain.ways import way_of
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
@@ -49,15 +49,15 @@ def compiled(text, arch):
     return int(registers.group(1)), sum(map(int, re.findall(r"(\d+) bytes spill", output.getvalue())))
 
 
-def forms(way):
+def forms(config):
     """How operands may lie and P be written: each of them at least once."""
-    full = 16 // way.word_bytes
-    yield Form(way, not way.converts, False, full, full, True, False)
-    yield Form(way, False, not way.converts, full, full, True, True)
-    if not way.converts:
-        yield Form(way, True, False, 1, 1, False, False)
-    yield Form(way, False, False, full, full, True, False, split=True)
-    yield Form(way, False, False, full, full, False, False, tail=way.name != "where")
+    full = 16 // config.word_bytes
+    yield Form(config, not config.converts, False, full, full, True, False)
+    yield Form(config, False, not config.converts, full, full, True, True)
+    if not config.converts:
+        yield Form(config, True, False, 1, 1, False, False)
+    yield Form(config, False, False, full, full, True, False, split=True)
+    yield Form(config, False, False, full, full, False, False, tail=config.name != "where")
 
 
 @pytest.mark.drawn(2)
@@ -75,8 +75,8 @@ def forms(way):
 )
 def test_a_sample_compiles_and_does_not_spill(arch, name, dtype, how):
     algebra = tw.semirings[name].over(DTYPES[dtype])
-    way = way_of(algebra, ARCHS[arch], **how)
-    assert compiled(render_plain(algebra, tiles_of(way)[0], next(forms(way))), arch)[1] == 0
+    config = config_of(algebra, ARCHS[arch], **how)
+    assert compiled(render_plain(algebra, tiles_of(config)[0], next(forms(config))), arch)[1] == 0
 
 
 @pytest.mark.slow
@@ -88,19 +88,19 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
     for nonnegative, return_arg in ((False, False), (True, False), (False, True)):
         if return_arg and not ring.selective:
             continue
-        way = way_of(algebra, machine, nonnegative, return_arg)
-        for tile, form in itertools.product(tiles_of(way), forms(way)):
+        config = config_of(algebra, machine, nonnegative, return_arg)
+        for tile, form in itertools.product(tiles_of(config), forms(config)):
             if machine is H200:
-                assert compiled(render_plain(algebra, tile, form), arch)[1] == 0, f"{way} {tile} {form} spills"
+                assert compiled(render_plain(algebra, tile, form), arch)[1] == 0, f"{config} {tile} {form} spills"
         cache = DiskCache("cubin", tmp_path)
         if machine is not H200:
-            compile_source(render_plain(algebra, tiles_of(way)[0], next(forms(way))), arch, cache)
-        compile_source(render_combine(algebra, way, True, 8), arch, cache)
-        compile_source(render_limit(algebra, way), arch, cache)
-        if way.name != "where":
-            compile_source(render_join(algebra, way, tiles_of(way)[0]), arch, cache)
+            compile_source(render_plain(algebra, tiles_of(config)[0], next(forms(config))), arch, cache)
+        compile_source(render_combine(algebra, config, True, 8), arch, cache)
+        compile_source(render_limit(algebra, config), arch, cache)
+        if config.name != "where":
+            compile_source(render_join(algebra, config, tiles_of(config)[0]), arch, cache)
         for side, along_k in (("M", True), ("N", False)):
-            compile_source(render_pack_words(algebra, way, side, along_k), arch, cache)
+            compile_source(render_pack_words(algebra, config, side, along_k), arch, cache)
         widest = ((False, 16, 16), (False, 8, 16)) if machine is H200 else ()
         for swapped, few, alignment in ((False, 1, 16), (True, 16, number.itemsize), (False, 5, 4), *widest):
             shape = (64, 64, few) if swapped else (few, 64, 64)
@@ -124,9 +124,9 @@ def test_configs_follow_the_trees_not_the_names():
     own = tw.Semiring("mine", add=tw.minimum, mul=lambda x, y: x + y, zero=tw.largest)
     for dtype in ("float32", "int32", "int16", "float16", "bool", "float64"):
         algebras = [ring.over(DTYPES[dtype]) for ring in (own, tw.semirings["min_plus"])]
-        assert way_of(algebras[0], H200) == way_of(algebras[1], H200)
-        tile = tiles_of(way_of(algebras[0], H200))[0]
-        texts = [render_plain(a, tile, next(forms(way_of(a, H200)))) for a in algebras]
+        assert config_of(algebras[0], H200) == config_of(algebras[1], H200)
+        tile = tiles_of(config_of(algebras[0], H200))[0]
+        texts = [render_plain(a, tile, next(forms(config_of(a, H200)))) for a in algebras]
         assert texts[0].replace("mine", "min_plus") == texts[1]
 
 
@@ -148,8 +148,8 @@ def test_configs_follow_the_trees_not_the_names():
         ("max_min", "float64", H200, {"return_arg": True}, "where"),
     ],
 )
-def test_the_config_of_a_semiring_step(name, dtype, machine, how, way):
-    assert way_of(tw.semirings[name].over(DTYPES[dtype]), machine, **how).name == way
+def test_the_config_of_a_semiring_step(name, dtype, machine, how, config):
+    assert config_of(tw.semirings[name].over(DTYPES[dtype]), machine, **how).name == config
 
 
 def test_a_plan_shows_the_text_it_runs():
@@ -162,13 +162,14 @@ def test_a_plan_shows_the_text_it_runs():
 
 def test_last_tiles_in_pieces_compile_and_do_not_spill():
     algebra = tw.semirings["min_plus"].over(DTYPES["float32"])
-    way = way_of(algebra, H200)
-    tile = tiles_of(way)[0]
+    config = config_of(algebra, H200)
+    tile = tiles_of(config)[0]
     assert (
-        compiled(render_plain(algebra, tile, Form(way, False, False, 4, 4, False, False, tail=True)), "sm_90a")[1] == 0
+        compiled(render_plain(algebra, tile, Form(config, False, False, 4, 4, False, False, tail=True)), "sm_90a")[1]
+        == 0
     )
-    assert compiled(render_join(algebra, way, tile), "sm_90a")[1] == 0
-    assert compiled(render_pack_words(algebra, way, "M", True, 0x7F800000), "sm_90a")[1] == 0
+    assert compiled(render_join(algebra, config, tile), "sm_90a")[1] == 0
+    assert compiled(render_pack_words(algebra, config, "M", True, 0x7F800000), "sm_90a")[1] == 0
 
 
 @pytest.mark.parametrize("shape", [(5003, 3001, 7013), (8191, 8191, 8191), (2100, 2100, 2100)])
@@ -209,15 +210,17 @@ def test_what_is_looked_for_on_the_card(semiring, dtype, how, sought):
     assert (choice.otherwise is not None) == sought
     assert (choice.limit > 0) == sought
     if sought:
-        assert (choice.way.name, choice.otherwise[0].name) == ("three", "each")
+        assert (choice.config.name, choice.otherwise[0].name) == ("three", "each")
         assert choice.limit == (0x7F7FFFFF if semiring == "max_times" else 0x7F800000)
 
 
 def test_every_tile_fits_a_hopper_multiprocessor():
     for dtype in ("float32", "float64", "complex128", "int16"):
-        way = way_of(tw.semirings["plus_times" if dtype == "complex128" else "min_plus"].over(DTYPES[dtype]), H200)
-        for tile in tiles_of(way):
-            assert tile.resident * (tile.shared_bytes(way.word_bytes) + 1024) <= 228 * 1024
+        config = config_of(
+            tw.semirings["plus_times" if dtype == "complex128" else "min_plus"].over(DTYPES[dtype]), H200
+        )
+        for tile in tiles_of(config):
+            assert tile.resident * (tile.shared_bytes(config.word_bytes) + 1024) <= 228 * 1024
 
 
 def test_planes_of_sums_stay_small():

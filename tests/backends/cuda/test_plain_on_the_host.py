@@ -33,18 +33,18 @@ def host(tmp_path_factory):
     return tmp_path_factory.getbasetemp()
 
 
-def lying(a, way):
+def lying(a, config):
     """The same matrix, lying in memory in another way."""
     rows, cols = a.shape
-    if way == "rows":
+    if config == "rows":
         return a.copy()
-    if way == "columns":
+    if config == "columns":
         return np.ascontiguousarray(a.T).T
-    if way == "odd rows":
+    if config == "odd rows":
         memory = np.zeros((rows, cols + 3), a.dtype)
         memory[:, 1 : cols + 1] = a
         return memory[:, 1 : cols + 1]
-    if way == "odd columns":
+    if config == "odd columns":
         memory = np.zeros((cols, rows + 5), a.dtype)
         memory[:, 1 : rows + 1] = a.T
         return memory[:, 1 : rows + 1].T
@@ -92,11 +92,11 @@ def first(cases, rest):
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), first(CASES, MORE_CASES))
-def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
+def test_tiles_give_the_right_product(host, name, dtype, config_m, config_n, shape):
     m, k, n = shape
     for specials in (False, True):
         M, N = (values(s, dtype, seed, specials, weighs(name)) for s, seed in (((m, k), 1), ((k, n), 2)))
-        P, plan = product(host, lying(M, way_m), lying(N, way_n), name, kernel="plain")
+        P, plan = product(host, lying(M, config_m), lying(N, config_n), name, kernel="plain")
         assert plan.kernel == "plain"
         assert_product(P, M, N, name)
 
@@ -119,11 +119,11 @@ def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
         ],
     ),
 )
-def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
+def test_few_rows_and_few_columns(host, name, dtype, config, shape, kernel):
     m, k, n = shape
     for specials in (False, True):  # over so long a k, hardly a sum with specials in it is a number
         M, N = (values(s, dtype, seed, specials, weighs(name)) for s, seed in (((m, k), 1), ((k, n), 2)))
-        left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
+        left, right = (lying(M, config), N) if n < m else (M, lying(N, config))
         P, plan = product(host, left, right, name, kernel=kernel)
         assert plan.kernel == kernel
         assert_product(P, M, N, name)
@@ -213,7 +213,7 @@ def test_a_stack_and_a_dtype_that_must_be_converted(host):
     ids=lambda x: x if isinstance(x, str) else f"{x.rows}x{x.cols}",
 )
 def test_every_tile_at_its_edges(host, monkeypatch, name, tile):
-    monkeypatch.setattr(plain_tiles, "tiles_of", lambda way: (tile,))
+    monkeypatch.setattr(plain_tiles, "tiles_of", lambda config: (tile,))
     plain_tiles.choose.cache_clear()
     plain_tiles.fitting.cache_clear()
     M, N = values((tile.rows + 3, 39), "float32", 1), values((39, tile.cols + 5), "float32", 2)
@@ -238,7 +238,7 @@ def test_few_and_many_pieces_of_k_are_combined(host, k):
     ("name", "way_n"), [("plus_times", "rows"), pytest.param("min_plus", "odd rows", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("cols", [512, 515])
-def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols):
+def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, config_n, cols):
     """Six tiles on four multiprocessors: the last two are cut, whether rows of P begin on 16 bytes or anywhere."""
     tile = FMA_TILES[0]
     tail = plain_tiles.Tail(2, 3, 96, 64)
@@ -252,7 +252,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
     planning._plan.cache_clear()
     m, k = 2 * tile.rows + 9, 200
     M, N = values((m, k), "float32", 1), values((k, cols), "float32", 2)
-    P, _ = product(host, M, lying(N, way_n), name, kernel="plain")
+    P, _ = product(host, M, lying(N, config_n), name, kernel="plain")
     assert_product(P, M, N, name)
 
 

@@ -14,19 +14,19 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.rank_k.family import RankK
-from tilewise.kernels.rank_k.model import THREADS, across, threads, ways
+from tilewise.kernels.rank_k.model import THREADS, across, configs, threads
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 
 
-def lying(rng, shape, dtype, turned):
+def lying(rng, shape, dtype, transposed):
     """A stack of two, with poison around every line of every member."""
-    rows, cols = shape[::-1] if turned else shape
+    rows, cols = shape[::-1] if transposed else shape
     around = np.full((2, rows + 2, cols + 3), 2**30, dtype)
     x = around[:, 1 : rows + 1, 1 : cols + 1]
     x[...] = rng.integers(-4, 5, x.shape)
-    return x.transpose(0, 2, 1) if turned else x
+    return x.transpose(0, 2, 1) if transposed else x
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -39,17 +39,17 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
     for _ in range(3):
         m, n = (int(np.exp(rng.uniform(0, np.log(700)))) for _ in range(2))
         k = int(rng.integers(deepest // 2 if deepest > 4 else 0, deepest)) + 1
-        turned = rng.random(2) < 0.5
-        M, N = (lying(rng, s, dtype, t) for s, t in zip(((m, k), (k, n)), turned, strict=True))
+        transposed = rng.random(2) < 0.5
+        M, N = (lying(rng, s, dtype, t) for s, t in zip(((m, k), (k, n)), transposed, strict=True))
         P = lying(rng, (m, n), dtype, False)
         before, around, kind = P.copy(), P.base.copy(), dtype_of(M.dtype)
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (2,), kind, kind, tw.semirings[name], *layouts, onto, "ieee")
-        options = [way for way in ways(problem) if way.columns == columns] or list(ways(problem))[:1]
+        options = [config for config in configs(problem) if config.columns == columns] or list(configs(problem))[:1]
         plan = RankK().pinned(problem, A100, options[int(rng.integers(len(options)))])
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
-        case = f"seed {seed}: {m}x{k}x{n} {plan.way.words()}"
+        case = f"seed {seed}: {m}x{k}x{n} {plan.config.words()}"
         np.testing.assert_array_equal(P, expected, err_msg=case)
         P[...] = before
         np.testing.assert_array_equal(P.base, around, err_msg=f"{case}: written beside P")
@@ -58,10 +58,10 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
 def test_every_column_has_a_thread():
     for n in (1, 2, 31, 33, 127, 128, 129, 255, 257, 600, 1024, 1025, 2048):
         problem = problem_of_shape(50, 9, n)
-        for way in ways(problem):
-            strips, wide = across(problem, way)
-            assert strips * wide * way.columns >= n
-            assert wide <= threads(problem, way) <= THREADS
+        for config in configs(problem):
+            strips, wide = across(problem, config)
+            assert strips * wide * config.columns >= n
+            assert wide <= threads(problem, config) <= THREADS
 
 
 def test_what_it_does_not_take_is_refused():

@@ -16,19 +16,19 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.read_once.family import ReadOnce
-from tilewise.kernels.read_once.model import TILES, OnceWay
+from tilewise.kernels.read_once.model import TILES, OnceConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 H200 = KNOWN_CARDS["h200"]
 OWN = ("turn", "split", "read_once", "add_parts")
 
 
-def among_poison(rng, rows, cols, turned):
+def among_poison(rng, rows, cols, transposed):
     """Whole numbers, NaN before, between and behind their rows; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     apart, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 8))
     memory = np.full(before + lines * apart + 64, np.nan, np.float32)
-    strides = (4, apart * 4) if turned else (apart * 4, 4)
+    strides = (4, apart * 4) if transposed else (apart * 4, 4)
     x = np.ndarray((rows, cols), np.float32, memory, before * 4, strides)
     x[...] = rng.integers(-900, 900, x.shape)
     return x, memory
@@ -37,33 +37,33 @@ def among_poison(rng, rows, cols, turned):
 def drawn(rng, precision):
     """Operands of any layout, and a config for them."""
     few, k, length = int(rng.integers(1, 41)), int(rng.integers(4, 130)), int(rng.integers(41, 200))
-    turned, accumulate = bool(rng.integers(2)), precision == "tf32" and bool(rng.integers(2))
-    m, n = (few, length) if turned else (length, few)
+    transposed, accumulate = bool(rng.integers(2)), precision == "tf32" and bool(rng.integers(2))
+    m, n = (few, length) if transposed else (length, few)
     (M, _), (N, _) = among_poison(rng, m, k, bool(rng.integers(2))), among_poison(rng, k, n, bool(rng.integers(2)))
     gathered, least = bool(rng.integers(2)), min(few, int(rng.integers(16, 41)))
     tile = next(tile for tile in TILES[precision] if tile.gathered == gathered and tile.width >= least)
-    return M, N, OnceWay(tile, turned, 1, int(rng.integers(1, 3))), accumulate
+    return M, N, OnceConfig(tile, transposed, 1, int(rng.integers(1, 3))), accumulate
 
 
-def multiplied(M, N, P, way, precision, folder, accumulate=False, alone=False):
+def multiplied(M, N, P, config, precision, folder, accumulate=False, alone=False):
     """By the recipe; `alone`=True: without the plain kernel behind planes."""
     layouts, one = (layout_of(M), layout_of(N), layout_of(P)), DTYPES["float32"]
     problem = Problem(
         M.shape[0], M.shape[1], N.shape[1], (), one, one, tw.semirings["plus_times"], *layouts, accumulate, precision
     )
-    recipe = recipe_of(ReadOnce().pinned(problem, H200, way))
+    recipe = recipe_of(ReadOnce().pinned(problem, H200, config))
     if alone:
         recipe = replace(recipe, steps=tuple(step for step in recipe.steps if step.name in OWN))
     run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
 
 
 def held_against_float64(rng, output, precision, folder):
-    M, N, way, accumulate = drawn(rng, precision)
+    M, N, config, accumulate = drawn(rng, precision)
     P, around = among_poison(rng, len(M), N.shape[1], False)
     before = around.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)
-    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {precision} {way} {accumulate}"
-    multiplied(M, N, P, way, precision, folder, accumulate, alone=True)
+    output = f"{output}: {M.shape} {M.strides} {N.shape} {N.strides} {precision} {config} {accumulate}"
+    multiplied(M, N, P, config, precision, folder, accumulate, alone=True)
     np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5, err_msg=output)
     P[...] = np.ndarray(P.shape, np.float32, before, P.ctypes.data - around.ctypes.data, P.strides)
     np.testing.assert_array_equal(around.view(np.uint32), before.view(np.uint32), err_msg=f"{output}: beside P")
@@ -90,10 +90,10 @@ def test_what_planes_cannot_hold_is_made_on_plain_cores(tmp_path_factory):
     seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     for value in (np.inf, 3e38):
-        M, N, way, _ = drawn(rng, "high")
-        (N if way.turned else M)[0, 3] = value
+        M, N, config, _ = drawn(rng, "high")
+        (N if config.transposed else M)[0, 3] = value
         P, _ = among_poison(rng, len(M), N.shape[1], False)
-        multiplied(M, N, P, way, "high", tmp_path_factory.getbasetemp())
+        multiplied(M, N, P, config, "high", tmp_path_factory.getbasetemp())
         with np.errstate(all="ignore"):
             wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(np.float32)
         finite = np.isfinite(wanted)

@@ -87,20 +87,20 @@ def bytes_at(address, count):
     ("rows", "cols", "extra", "offset", "turned"),
     [(37, 45, 6, 1, False), (300, 9, 1, 0, True), (17, 3030, 3, 3, False), (5, 2, 1, 1, False), (1, 700, 0, 5, False)],
 )
-def test_rows_arrive_whole(realign, name, rows, cols, extra, offset, turned):
+def test_rows_arrive_whole(realign, name, rows, cols, extra, offset, transposed):
     dtype = DTYPES[name]
-    size, (count, length) = dtype.itemsize, (cols, rows) if turned else (rows, cols)
+    size, (count, length) = dtype.itemsize, (cols, rows) if transposed else (rows, cols)
     lead = length + extra
     memory = np.random.default_rng(0).integers(0, 256, (count * lead + offset) * size + 16, np.uint8)
     start = -(-memory.ctypes.data // 16) * 16 + offset * size
-    source = Placed(Address("M", 0, start % 16), dtype, rows, cols, Layout(1, lead) if turned else Layout(lead, 1))
+    source = Placed(Address("M", 0, start % 16), dtype, rows, cols, Layout(1, lead) if transposed else Layout(lead, 1))
     scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
     made = Realigned(source, (), Address("scratch"))
     job, target = rows_at(made, start, scratch)
     for along in {1, 2, math.ceil(job.length / SEGMENT)}:  # blocks that share a line
         scratch[:] = 0
         realign((math.ceil(job.lines / LINES), along, 1), (256,), (LinesOfStack(job, 1), LinesOfStack()))
-        lead_to = made.placed.layout.col if turned else made.placed.layout.row
+        lead_to = made.placed.layout.col if transposed else made.placed.layout.row
         for line in range(count):
             wanted = bytes_at(start + line * lead * size, length * size)
             assert bytes_at(target + line * lead_to * size, length * size) == wanted

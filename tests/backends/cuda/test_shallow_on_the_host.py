@@ -19,7 +19,7 @@ from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shallow.family import Shallow
-from tilewise.kernels.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, ShallowWay, geometry, ways
+from tilewise.kernels.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, ShallowConfig, configs, geometry
 from tilewise.kernels.shallow.text import render_shallow
 from tilewise.planning.choose import make_plan
 
@@ -33,12 +33,12 @@ KINDS = [("bfloat16", "high"), ("float16", "high"), ("float32", "tf32"), ("float
 def lying(rng, shape, dtype, columns=True):
     """Small whole numbers, in rows or in columns, in memory that is wider and starts anywhere."""
     *stack, rows, cols = shape
-    turned = columns and rng.random() < 0.5
-    lines = (cols, rows) if turned else (rows, cols)
+    transposed = columns and rng.random() < 0.5
+    lines = (cols, rows) if transposed else (rows, cols)
     around = rng.integers(-2, 3, (*stack, lines[0] + 2, lines[1] + int(rng.integers(3, 9)))).astype(dtype)
     at = int(rng.integers(0, 3))
     view = around[..., 1 : lines[0] + 1, at : at + lines[1]]
-    return (view.swapaxes(-1, -2) if turned else view), around
+    return (view.swapaxes(-1, -2) if transposed else view), around
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -60,10 +60,10 @@ def test_random_products_of_a_short_k(tmp_path_factory, dtype, precision):
             m, k, n, stack, kind, kind, tw.semirings["plus_times"], layout_of(M), layout_of(N), layout_of(P), False,
             precision,
         )  # fmt: skip
-        way = ShallowWay(cols, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
-        recipe = recipe_of(Shallow().pinned(problem, A100, way))
+        config = ShallowConfig(cols, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
+        recipe = recipe_of(Shallow().pinned(problem, A100, config))
         run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        case = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {stack} {m}x{k}x{n} {config.words()} {M.strides} {N.strides} {P.strides}"
         exact = (M.astype(np.float64) @ N.astype(np.float64)).astype(number)
         np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=case)
         inside = np.zeros(around.shape, bool)
@@ -78,12 +78,12 @@ def test_blocks_cover_every_row_and_two_of_them_fit(dtype, precision):
     for _ in range(200):
         m, n = (int(np.exp(rng.uniform(0, 10))) for _ in range(2))
         problem = problem_of_shape(m, int(rng.integers(1, 65)), n, dtype, precision=precision)
-        found = list(ways(problem, H200))
+        found = list(configs(problem, H200))
         assert found, f"seed {seed}: {problem.shape}"
-        for way in found:
-            assert geometry(problem, way).shared_bytes <= MOST_SHARED
-            rounds = -(-m // (16 * way.warps * way.blocks))
-            assert 16 * way.warps * (way.blocks - 1) * rounds < m, f"seed {seed}: a block of {way} has no rows"
+        for config in found:
+            assert geometry(problem, config).shared_bytes <= MOST_SHARED
+            rounds = -(-m // (16 * config.warps * config.blocks))
+            assert 16 * config.warps * (config.blocks - 1) * rounds < m, f"seed {seed}: a block of {config} has no rows"
 
 
 @pytest.mark.drawn(2)

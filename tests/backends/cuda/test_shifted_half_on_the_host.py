@@ -28,14 +28,14 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 
-def among_poison(rng, stack, rows, cols, dtype, turned=False):
+def among_poison(rng, stack, rows, cols, dtype, transposed=False):
     """Small whole numbers in a stack of matrices, NaN before, between and behind their rows; and all of the memory."""
-    lines, length = (cols, rows) if turned else (rows, cols)
+    lines, length = (cols, rows) if transposed else (rows, cols)
     apart, gap, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 5)), int(rng.integers(0, 8))
     step = lines * apart + gap
     memory = np.full(before + stack * step + 8, np.nan, dtype)
     size = dtype.itemsize
-    strides = (step * size, size, apart * size) if turned else (step * size, apart * size, size)
+    strides = (step * size, size, apart * size) if transposed else (step * size, apart * size, size)
     x = np.ndarray((stack, rows, cols), dtype, memory, before * size, strides)
     x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
     return x, memory
@@ -54,16 +54,16 @@ def test_random_stacks_among_poison(tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     dtype = (BF16, np.dtype(np.float16))[int(rng.integers(2))]
-    tile, turned = TILES[int(rng.integers(len(TILES)))], [bool(rng.integers(2)) for _ in range(2)]
+    tile, transposed = TILES[int(rng.integers(len(TILES)))], [bool(rng.integers(2)) for _ in range(2)]
     for _ in range(2):
         stack, m, k, n = int(rng.integers(1, 4)), *(round(200**x) for x in rng.random(3))
-        M, _ = among_poison(rng, stack, m, k, dtype, turned[0])
-        N, _ = among_poison(rng, stack, k, n, dtype, turned[1])
+        M, _ = among_poison(rng, stack, m, k, dtype, transposed[0])
+        N, _ = among_poison(rng, stack, k, n, dtype, transposed[1])
         P, around = among_poison(rng, stack, m, n, dtype)
         kind = dtype_of(dtype)
         problem = Problem(m, k, n, (stack,), kind, kind, PLUS_TIMES, *map(layout_of, (M, N, P)))
         wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
-        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {turned}"
+        case = f"seed {seed}: {problem.shape} {dtype} {tile.spec()} {transposed}"
         check(problem, tile, folder, wanted, P, around, case, M=M.ctypes.data, N=N.ctypes.data)
 
 

@@ -34,13 +34,13 @@ KINDS = [("bfloat16", "high"), ("float16", "high"), ("float32", "tf32")]
 def lying(rng, shape, dtype, columns=True):
     """Small whole numbers among NaN, in rows or in columns, in memory that is wider and starts anywhere."""
     *stack, rows, cols = shape
-    turned = columns and rng.random() < 0.5
-    lines = (cols, rows) if turned else (rows, cols)
+    transposed = columns and rng.random() < 0.5
+    lines = (cols, rows) if transposed else (rows, cols)
     around = np.full((*stack, lines[0] + 2, lines[1] + int(rng.choice((4, 6, 8, 11, 13)))), np.nan, dtype)
     at = int(rng.choice((0, 0, 1, 2, 4)))
     view = around[..., 1 : lines[0] + 1, at : at + lines[1]]
     view[...] = rng.integers(-2, 3, (*stack, *lines))
-    return (view.swapaxes(-1, -2) if turned else view), around
+    return (view.swapaxes(-1, -2) if transposed else view), around
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -65,10 +65,10 @@ def test_random_products_by_random_configs(tmp_path_factory, dtype, precision):
         )  # fmt: skip
         card = replace(H200, units=int(rng.choice((1, 3, 132))))
         found = ShortK().configurations(problem, card)
-        way = found[int(rng.integers(len(found)))]
-        recipe = recipe_of(ShortK().pinned(problem, card, way))
+        config = found[int(rng.integers(len(found)))]
+        recipe = recipe_of(ShortK().pinned(problem, card, config))
         run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        case = f"seed {seed}: {stack} {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {stack} {m}x{k}x{n} {config.words()} {M.strides} {N.strides} {P.strides}"
         exact = (M.astype(np.float64) @ N.astype(np.float64)).astype(number)
         np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=case)
         P[...] = np.nan
@@ -90,11 +90,11 @@ def test_warps_of_a_strip_have_rows_of_every_class(dtype, precision):
         problem = problem_of_shape(m, int(rng.integers(1, 49)), n, dtype, precision=precision)
         found = ShortK().configurations(problem, H200)
         assert found, f"seed {seed}: {problem.shape}"
-        for way in found:
-            classes, warps = model.classes_of(problem), model.row_warps(problem, way, 132)
-            assert warps % classes == 0, f"seed {seed}: {problem.shape} {way}"
+        for config in found:
+            classes, warps = model.classes_of(problem), model.row_warps(problem, config, 132)
+            assert warps % classes == 0, f"seed {seed}: {problem.shape} {config}"
             rows = -(-m // classes)
-            assert warps // classes <= -(-rows // model.ROWS), f"seed {seed}: warps of {way} have no rows"
+            assert warps // classes <= -(-rows // model.ROWS), f"seed {seed}: warps of {config} have no rows"
 
 
 def test_a_stride_decides_how_much_is_read_at_once():
@@ -102,7 +102,7 @@ def test_a_stride_decides_how_much_is_read_at_once():
     assert [model.width_of(even, side) for side in "MN"] == [8, 2]
     assert [model.width_of(odd, side) for side in "MN"] == [2, 2]
     assert model.width_of(problem_of_shape(64, 22, 64, "bfloat16"), "M") == 4
-    assert {way.turned for way in model.ways(even)} == {"", "N"}
+    assert {config.transposed for config in model.configs(even)} == {"", "N"}
 
 
 @pytest.mark.drawn(2)

@@ -18,7 +18,7 @@ from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.sliced_k.family import SlicedK
-from tilewise.kernels.sliced_k.model import MOST_WARPS, TILES, groups_of, piece, read, teams_across, tiles_of, ways
+from tilewise.kernels.sliced_k.model import MOST_WARPS, TILES, configs, groups_of, piece, read, teams_across, tiles_of
 from tilewise.kernels.sliced_k.text import render_sliced
 from tilewise.planning.choose import make_plan
 
@@ -57,11 +57,11 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         around = whole.copy()
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (), kind, kind, tw.semirings["plus_times"], *layouts, onto, "ieee")
-        fitting = [way for way in ways(problem, A100) if way.tile == tile]
-        way = fitting[rng.integers(len(fitting))]
-        plan = SlicedK().pinned(problem, A100, way)
+        fitting = [config for config in configs(problem, A100) if config.tile == tile]
+        config = fitting[rng.integers(len(fitting))]
+        plan = SlicedK().pinned(problem, A100, config)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        case = f"seed {seed}: {m}x{k}x{n} {way.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {m}x{k}x{n} {config.words()} {M.strides} {N.strides} {P.strides}"
         np.testing.assert_array_equal(P, M @ N + (before if onto else 0), err_msg=case)
         P[...] = before
         np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {case}")
@@ -79,16 +79,16 @@ def test_a_tile_compiles(arch, name):
 def test_tiles_and_slices_cover_a_product(name):
     for m, k, n in ((9, 1, 9), (64, 100, 33), (700, 489, 65), (40, 4097, 3000)):
         problem = problem_of_shape(m, k, n, name)
-        for way in ways(problem, H200):
-            each, slices = piece(problem, way), way.slices * way.cluster
+        for config in configs(problem, H200):
+            each, slices = piece(problem, config), config.slices * config.cluster
             assert each * slices >= k
-            (down, across), (groups_down, groups_across) = tiles_of(problem, way), groups_of(problem, way)
-            wide = teams_across(problem, way)
+            (down, across), (groups_down, groups_across) = tiles_of(problem, config), groups_of(problem, config)
+            wide = teams_across(problem, config)
             assert groups_across * wide >= across
-            assert groups_down * (way.warps // way.slices // wide) >= down
-            assert way.warps * way.tile.warp_bytes(problem.dtype.itemsize) <= 227 * 1024
-            assert way.warps <= MOST_WARPS
-    assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9, name), A100)} == {1}
+            assert groups_down * (config.warps // config.slices // wide) >= down
+            assert config.warps * config.tile.warp_bytes(problem.dtype.itemsize) <= 227 * 1024
+            assert config.warps <= MOST_WARPS
+    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9, name), A100)} == {1}
 
 
 def test_rows_on_sixteen_bytes_are_read_so():
@@ -116,7 +116,7 @@ def test_small_odd_products_of_float64_run_on_tensor_cores_in_one_launch():
     assert plan.kernel == "sliced_k"
     (launch,) = recipe_of(plan).steps
     assert launch.overlap
-    assert launch.cluster == plan.way.cluster
+    assert launch.cluster == plan.config.cluster
 
 
 def test_stacks_are_left_to_kernels_that_were_timed_with_them():

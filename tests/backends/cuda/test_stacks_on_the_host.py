@@ -101,15 +101,15 @@ def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("m", "n"), [(2, 7), (3, 1), (9, 2), (13, 6)])
-@pytest.mark.parametrize("turned", [False, True])
-def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, transposed):
     """Down columns and along rows, for a P whose rows and one whose columns lie side by side."""
     monkeypatch.setattr(cells, "MANY_CELLS", 1)
     seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     M, N = (rng.integers(-9, 9, (3, *sides)).astype(np.float32) for sides in ((m, 5), (5, n)))
-    wide = np.full((3, n + 1, m) if turned else (3, m + 1, n), 77, np.float32)
-    P = wide[:, :-1].swapaxes(1, 2) if turned else wide[:, :-1]
+    wide = np.full((3, n + 1, m) if transposed else (3, m + 1, n), 77, np.float32)
+    P = wide[:, :-1].swapaxes(1, 2) if transposed else wide[:, :-1]
     multiplied(M, N, tw.semirings["plus_times"], H200, P, tmp_path, kernel="cells")
     np.testing.assert_array_equal(P, M @ N, err_msg=f"seed {seed}")
     assert (wide[:, -1] == 77).all()

@@ -16,19 +16,19 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.swept.family import Swept
-from tilewise.kernels.swept.model import THREADS, threads, ways
+from tilewise.kernels.swept.model import THREADS, configs, threads
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 
 
-def lying(rng, shape, dtype, turned):
+def lying(rng, shape, dtype, transposed):
     """A stack of two, with poison around every line of every member."""
-    rows, cols = shape[::-1] if turned else shape
+    rows, cols = shape[::-1] if transposed else shape
     around = np.full((2, rows + 2, cols + 3), 2**30, dtype)
     x = around[:, 1 : rows + 1, 1 : cols + 1]
     x[...] = rng.integers(-4, 5, x.shape)
-    return x.transpose(0, 2, 1) if turned else x
+    return x.transpose(0, 2, 1) if transposed else x
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -46,11 +46,11 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
         before, around, kind = P.copy(), P.base.copy(), dtype_of(M.dtype)
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (2,), kind, kind, tw.semirings[name], *layouts, onto, "ieee")
-        options = list(ways(problem))
+        options = list(configs(problem))
         plan = Swept().pinned(problem, A100, options[int(rng.integers(len(options)))])
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
-        case = f"seed {seed}: {m}x{k}x{n} {plan.way.words()}"
+        case = f"seed {seed}: {m}x{k}x{n} {plan.config.words()}"
         np.testing.assert_array_equal(P, expected, err_msg=case)
         P[...] = before
         np.testing.assert_array_equal(P.base, around, err_msg=f"{case}: written beside P")
@@ -58,8 +58,8 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
 
 def test_every_column_has_a_thread():
     for n in (1, 2, 31, 33, 127, 128, 129, 255, 257, 600, 2048):
-        for way in ways(problem_of_shape(5, 90, n)):
-            assert way.across <= threads(way) <= THREADS
+        for config in configs(problem_of_shape(5, 90, n)):
+            assert config.across <= threads(config) <= THREADS
 
 
 def test_what_it_does_not_take_is_refused():

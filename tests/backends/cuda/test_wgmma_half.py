@@ -27,8 +27,8 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.model import TILES, TensorTile, route, ways
-from tilewise.kernels.wgmma_half.search import best_way
+from tilewise.kernels.wgmma_half.model import TILES, TensorTile, configs, route
+from tilewise.kernels.wgmma_half.search import best_config
 from tilewise.kernels.wgmma_half.text import (
     render_gather,
     render_realign_with_edges,
@@ -75,8 +75,8 @@ def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     draw = random.Random(seed)
     texts = [render() for render in draw.sample(PASSES, 2)]
-    turned = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
-    for tile, form in draw.sample([turned, *zip(TILES, FORMS, strict=False)], 1):
+    transposed = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
+    for tile, form in draw.sample([transposed, *zip(TILES, FORMS, strict=False)], 1):
         texts.append(render_wgmma_half(draw.choice(("bfloat16", "float16")), tile, **form))
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
@@ -149,12 +149,12 @@ def test_a_refused_request_names_the_reason(dtype, semiring, card, message):
 
 
 def test_a_few_hundred_rows_become_a_tiles_columns():
-    way = make_plan(problem_of_shape(333, 8192, 8192, "bfloat16"), H200).way
-    assert (way.turned, way.tile.cols) == (True, 176)
-    assert way.tiles(333, 8192) * way.tile.cluster == 128  # one wave
+    config = make_plan(problem_of_shape(333, 8192, 8192, "bfloat16"), H200).config
+    assert (config.transposed, config.tile.cols) == (True, 176)
+    assert config.tiles(333, 8192) * config.tile.cluster == 128  # one wave
     for odd in ({"n": 8191}, {"accumulate": True}, {"m": 2000}):
         problem = replace(problem_of_shape(333, 8192, 8192, "bfloat16"), **odd)
-        assert not make_plan(problem, H200, "wgmma_half").way.turned
+        assert not make_plan(problem, H200, "wgmma_half").config.transposed
 
 
 def tensor_config(m, k, n, layouts="NN", lead=0):
@@ -162,7 +162,7 @@ def tensor_config(m, k, n, layouts="NN", lead=0):
     layout_m = Layout(k + lead, 1) if layouts[0] == "N" else Layout(1, m + lead)
     layout_n = Layout(n + lead, 1) if layouts[1] == "N" else Layout(1, k + lead)
     problem = replace(problem_of_shape(m, k, n, "bfloat16"), layout_m=layout_m, layout_n=layout_n)
-    return make_plan(problem, H200, "wgmma_half").way
+    return make_plan(problem, H200, "wgmma_half").config
 
 
 def test_a_ragged_plan_prints_what_is_special():
@@ -189,13 +189,15 @@ def test_configs_follow_shape_and_layout():
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (9, 100, 2049)])
 def test_tiles_cover_P_in_every_config(shape):
     m, _, n = shape
-    for way in ways(problem_of_shape(*shape, "bfloat16"), H200):
-        tall, (long, few) = way.tile.rows * way.tile.cluster, (n, m) if way.turned else (m, n)
-        per_class = [len(range(at, long - way.edge_rows, way.classes)) for at in range(way.classes)]
+    for config in configs(problem_of_shape(*shape, "bfloat16"), H200):
+        tall, (long, few) = config.tile.rows * config.tile.cluster, (n, m) if config.transposed else (m, n)
+        per_class = [len(range(at, long - config.edge_rows, config.classes)) for at in range(config.classes)]
         down = sum(math.ceil(rows / tall) for rows in per_class)
-        assert way.tiles(m, n) == down * math.ceil((few - way.edge_cols) / (way.tile.cols * way.tile.beside))
-        assert way.blocks(m, n, 132) % way.tile.together == 0
-        assert way.blocks(m, n, 132) <= (132 if not way.inside else 3 * 3 * 132)
+        assert config.tiles(m, n) == down * math.ceil(
+            (few - config.edge_cols) / (config.tile.cols * config.tile.beside)
+        )
+        assert config.blocks(m, n, 132) % config.tile.together == 0
+        assert config.blocks(m, n, 132) <= (132 if not config.inside else 3 * 3 * 132)
 
 
 def test_few_rows_are_cut_over_clusters():
@@ -205,31 +207,34 @@ def test_few_rows_are_cut_over_clusters():
             if (
                 m < 32 or layouts[0] == "N"
             ):  # of 32 lines that k lies across, so many strips take as long as whole boxes
-                way = tensor_config(m, k, n, layouts)
-                assert (way.inside, way.turned, way.tile.cols) == (True, True, m), (m, k, n, layouts)
-                assert 1 < way.splits <= 4
-                assert way.words()[-1] == f"k is cut over the {way.splits} blocks of a cluster, which add up in order"
+                config = tensor_config(m, k, n, layouts)
+                assert (config.inside, config.transposed, config.tile.cols) == (True, True, m), (m, k, n, layouts)
+                assert 1 < config.splits <= 4
+                assert (
+                    config.words()[-1]
+                    == f"k is cut over the {config.splits} blocks of a cluster, which add up in order"
+                )
             if m < 32 or layouts[1] == "T":
                 few = tensor_config(n, k, m, layouts)
-                assert (few.inside, few.turned, few.tile.cols) == (True, False, m), (n, k, m, layouts)
+                assert (few.inside, few.transposed, few.tile.cols) == (True, False, m), (n, k, m, layouts)
     assert not tensor_config(1, 4096, 4096).inside  # one row has no lines once it is turned
     assert tensor_config(64, 4096, 4096).tile.cols >= 64  # which whole boxes fill
 
 
 def test_thin_edges_are_planned_only_where_nothing_spills():
     adding = replace(problem_of_shape(4097, 4097, 4097, "bfloat16"), accumulate=True)
-    assert not any(way.edge_rows or way.edge_cols for way in ways(adding, H200))
-    found = ways(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200)
-    assert {way.tile.rows for way in found if way.edge_rows} == {128}  # 4097 is 64 × 64 + 1 too
+    assert not any(config.edge_rows or config.edge_cols for config in configs(adding, H200))
+    found = configs(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200)
+    assert {config.tile.rows for config in found if config.edge_rows} == {128}  # 4097 is 64 × 64 + 1 too
     biased = replace(problem_of_shape(4097, 4097, 4097, "bfloat16"), epilogue=Epilogue(1.0, BF16, "gelu"))
-    assert {(w.tile.rows, w.tile.cols, w.tile.cluster) for w in ways(biased, H200) if w.edge_rows} == {(128, 256, 2)}
+    assert {(w.tile.rows, w.tile.cols, w.tile.cluster) for w in configs(biased, H200) if w.edge_rows} == {(128, 256, 2)}
 
 
 def test_a_plan_is_made_in_no_time():
     def seconds(sizes):
         started = time.process_time()
         for size in sizes:
-            best_way(problem_of_shape(size, size, size, "bfloat16"), H200)
+            best_config(problem_of_shape(size, size, size, "bfloat16"), H200)
         return (time.process_time() - started) / len(sizes)
 
     seconds(range(2980, 3000))  # what the model is compiled to, for every alignment, is found in no cache yet
@@ -275,10 +280,10 @@ def test_every_map_has_rows_sixteen_bytes_apart():
     rng, family, shapes = random.Random(next_seed()), family_named("wgmma_half"), [1, 2, 3, 8, 30, 40, 100, 700]
     for m, k, n in [(5, 1, 700), (100, 1, 40), *(tuple(rng.choices(shapes, k=3)) for _ in range(30))]:
         aligned = problem_of_shape(m, k, n, BF16, tw.semirings["plus_times"])
-        for way in ways(aligned, H200):
-            for step in recipe_of(family.pinned(aligned, H200, way)).steps:
+        for config in configs(aligned, H200):
+            for step in recipe_of(family.pinned(aligned, H200, config)).steps:
                 leads = {made.lead for argument in getattr(step, "arguments", ()) for _, made in argument.maps}
-                assert all(lead % 16 == 0 for lead in leads), f"{m}x{k}x{n} {way.spec()}: {leads}"
+                assert all(lead % 16 == 0 for lead in leads), f"{m}x{k}x{n} {config.spec()}: {leads}"
 
 
 def ptxas_output(text):

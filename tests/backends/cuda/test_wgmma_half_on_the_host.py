@@ -13,7 +13,7 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.model import configs
 from tilewise.kernels.wgmma_half.tiles import SQUARE_INSIDE
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -23,10 +23,10 @@ PLUS_TIMES = tw.semirings["plus_times"]
 POISON = np.nan  # between rows and members: one of them in a sum spoils it
 
 
-def among_poison(rng, shape, stack, dtype, *, turned, extra, apart, swapped):
+def among_poison(rng, shape, stack, dtype, *, transposed, extra, apart, swapped):
     """A stack whose rows are `extra` elements longer than its matrices' (None: up to 16 bytes) and whose members lie
     `apart` further; axes of one member where it is broadcast. `swapped`: two axes change places in memory."""
-    rows, cols = shape[::-1] if turned else shape
+    rows, cols = shape[::-1] if transposed else shape
     own = stack[1::-1] + stack[2:] if swapped and len(stack) > 1 else stack
     count = int(np.prod(own, dtype=int))
     extra = -cols % 8 if extra is None else extra
@@ -39,7 +39,7 @@ def among_poison(rng, shape, stack, dtype, *, turned, extra, apart, swapped):
     )
     made = np.lib.stride_tricks.as_strided(cells, (*own, rows, cols), strides)
     made = made.swapaxes(0, 1) if swapped and len(stack) > 1 else made
-    return made.swapaxes(-1, -2) if turned else made
+    return made.swapaxes(-1, -2) if transposed else made
 
 
 def drawn(rng, dtype, shape=None, stack=None):
@@ -53,12 +53,19 @@ def drawn(rng, dtype, shape=None, stack=None):
         own = tuple(1 if rng.random() < 0.25 else e for e in stack)
         swapped = bool(rng.random() < 0.3) and own == stack
         made = among_poison(
-            rng, sides, own, dtype, turned=bool(rng.random() < 0.5), extra=some([None, None, 0, 3]),
+            rng, sides, own, dtype, transposed=bool(rng.random() < 0.5), extra=some([None, None, 0, 3]),
             apart=some([0, 8, 8, 5]), swapped=swapped,
         )  # fmt: skip
         operands.append(np.broadcast_to(made, (*stack, *sides)))
     P = among_poison(
-        rng, (m, n), stack, dtype, turned=False, extra=some([None, None, 0, 3]), apart=some([0, 8, 5]), swapped=False
+        rng,
+        (m, n),
+        stack,
+        dtype,
+        transposed=False,
+        extra=some([None, None, 0, 3]),
+        apart=some([0, 8, 5]),
+        swapped=False,
     )
     return (*operands, P)
 
@@ -76,12 +83,12 @@ def problem_of(M, N, P, accumulate=False):
     )  # fmt: skip
 
 
-def check(M, N, P, way, folder, case, accumulate=False):
+def check(M, N, P, config, folder, case, accumulate=False):
     """The product by one config: right everywhere, and nothing beside P touched."""
     memory = owner_of(P)
     before = memory.copy()
     wanted = M.astype(np.float64) @ N.astype(np.float64) + (P.astype(np.float64) if accumulate else 0)
-    multiplied(M, N, PLUS_TIMES, H200, P, folder, kernel="wgmma_half", way=way, accumulate=accumulate)
+    multiplied(M, N, PLUS_TIMES, H200, P, folder, kernel="wgmma_half", config=config, accumulate=accumulate)
     found = P.astype(np.float64)
     np.testing.assert_allclose(found, wanted.astype(P.dtype).astype(np.float64), rtol=8e-3, atol=0.5, err_msg=case)
     P[...] = 0
@@ -93,7 +100,7 @@ def check(M, N, P, way, folder, case, accumulate=False):
 
 def runnable(problem):
     """The configs whose blocks do not wait for one another."""
-    return [way for way in ways(problem, H200) if way.tile.together == 1]
+    return [config for config in configs(problem, H200) if config.tile.together == 1]
 
 
 @pytest.mark.drawn(1)
@@ -106,8 +113,8 @@ def test_random_stacks(tmp_path_factory, dtype):
         accumulate = bool(rng.random() < 0.3)
         problem = problem_of(M, N, P, accumulate)
         options = runnable(problem)
-        way = options[int(rng.integers(len(options)))]
-        check(M, N, P, way, folder, f"seed {seed} {number}: {problem} {way}", accumulate)
+        config = options[int(rng.integers(len(options)))]
+        check(M, N, P, config, folder, f"seed {seed} {number}: {problem} {config}", accumulate)
 
 
 @pytest.mark.drawn(1)
@@ -120,12 +127,12 @@ def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
         few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
         shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
         M, N, P = drawn(rng, dtype, shape, ())
-        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside]
+        choice = [config for config in configs(problem_of(M, N, P), H200) if config.inside]
         if not choice:
             continue  # lines that the copy engine cannot take
-        way = choice[int(rng.integers(len(choice)))]
-        seen.append(way)
-        check(M, N, P, way, folder, f"seed {seed}: {shape} {way.spec()}")
+        config = choice[int(rng.integers(len(choice)))]
+        seen.append(config)
+        check(M, N, P, config, folder, f"seed {seed}: {shape} {config.spec()}")
 
 
 @pytest.mark.drawn(1)
@@ -136,8 +143,10 @@ def test_tiles_of_64_columns_whose_k_is_cut_over_a_cluster(tmp_path_factory, dty
     while seen < 1:
         m, k, n = *map(int, rng.integers(33, 200, 2)), int(rng.integers(33, 200))
         M, N, P = drawn(rng, dtype, (m, 3 * k, n), ())
-        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside and way.tile == SQUARE_INSIDE]
+        choice = [
+            config for config in configs(problem_of(M, N, P), H200) if config.inside and config.tile == SQUARE_INSIDE
+        ]
         if choice:
-            way = choice[int(rng.integers(len(choice)))]
-            check(M, N, P, way, folder, f"seed {seed}: {m}x{3 * k}x{n} {way.spec()}")
+            config = choice[int(rng.integers(len(choice)))]
+            check(M, N, P, config, folder, f"seed {seed}: {m}x{3 * k}x{n} {config.spec()}")
             seen += 1

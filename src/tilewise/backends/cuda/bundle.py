@@ -27,7 +27,7 @@ _BEGAN = time.time()
 
 
 @lru_cache(maxsize=1)
-def edition() -> str | None:
+def build_id() -> str | None:
     """A digest of all the code that texts come from; None where it was changed since this process read it."""
     found = hashlib.sha256()
     try:
@@ -60,7 +60,7 @@ class Bundle:
 
     handle: int
     start: int  # of the machine code, in the file
-    edition: str
+    build_id: str
     kernels: dict[str, tuple[int, int, int, list[str]]]  # by name: where, how long, checksum, its entry points
     sets: dict[str, list[str]]  # names, by what was built
     _reading: Lock = field(default_factory=Lock)
@@ -107,14 +107,14 @@ def opened(handle: int, at: int = 0) -> Bundle | None:
             found = json.loads(index)
             names = list(found["kernels"])
             sets = {kind: [names[number] for number in numbers] for kind, numbers in found["sets"].items()}
-            return Bundle(handle, at + head + size, found["edition"], found["kernels"], sets)
+            return Bundle(handle, at + head + size, found["build_id"], found["kernels"], sets)
     except OSError:
         pass
     os.close(handle)
     return None
 
 
-def bundled(edition: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Mapping[str, Iterable[str]]) -> bytes:
+def bundled(build_id: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Mapping[str, Iterable[str]]) -> bytes:
     """The file of these kernels: by name machine code and entry points. The same bytes for the same kernels."""
     kernels, places, codes, end = {}, dict[bytes, int](), list[bytes](), 0
     for name in sorted(built):
@@ -125,7 +125,7 @@ def bundled(edition: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Ma
         kernels[str(name)] = places[code], len(code), zlib.crc32(code), entries
     numbers = {name: number for number, name in enumerate(kernels)}
     numbered = {kind: sorted(numbers[name] for name in names) for kind, names in sorted(sets.items())}
-    index = json.dumps({"edition": edition, "kernels": kernels, "sets": numbered}, separators=(",", ":")).encode()
+    index = json.dumps({"build_id": build_id, "kernels": kernels, "sets": numbered}, separators=(",", ":")).encode()
     head = MAGIC + len(index).to_bytes(8, "little") + hashlib.sha256(index).digest()
     return b"".join((head, index, *codes))
 

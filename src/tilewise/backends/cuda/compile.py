@@ -14,7 +14,7 @@ from typing import Any
 from weakref import finalize
 
 from tilewise.arrays.card import cuda_core, make_current
-from tilewise.backends.cuda.shelves import machine_code, on_a_shelf
+from tilewise.backends.cuda.bundles import in_a_bundle, machine_code
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.errors import EngineError, UsageError
 from tilewise.kernels.keys import Named, words
@@ -50,7 +50,7 @@ def at_hand(source: str, arch: str) -> bool:
     """The same as `is_there` for a text that is about to be loaded: its machine code is read once, here."""
     if (source, arch) in _there:
         return True
-    if source.__class__ is not Named or not on_a_shelf(source, arch):  # a bundle is read when a kernel is loaded
+    if source.__class__ is not Named or not in_a_bundle(source, arch):  # a bundle is read when a kernel is loaded
         found = store().get(_key(words(source), arch))
         if found is None:
             return False
@@ -63,7 +63,7 @@ def is_there(source: str, arch: str) -> bool:
     """Whether a text is built."""
     if (source, arch) in _there:
         return True
-    found = (source.__class__ is Named and on_a_shelf(source, arch)) or store().holds(_key(words(source), arch))
+    found = (source.__class__ is Named and in_a_bundle(source, arch)) or store().holds(_key(words(source), arch))
     if found:
         _there.add((source, arch))
     return found

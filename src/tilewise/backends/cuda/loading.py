@@ -16,10 +16,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from tilewise.arrays.card import make_current
+from tilewise.backends.cuda.bundles import machine_code, set_of
 from tilewise.backends.cuda.compile import compile_source, known, load_kernel
 from tilewise.backends.cuda.device import arch_of
 from tilewise.backends.cuda.native import driver_library
-from tilewise.backends.cuda.shelves import machine_code, set_of
 from tilewise.errors import EngineError
 
 PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more

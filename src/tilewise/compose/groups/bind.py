@@ -74,7 +74,7 @@ def _problem(
         k = left.shape[0]
     else:
         of_m, of_n = left.layout(()), right.layout((groups.count,))
-        of_n = Layout(of_n.row, of_n.col, (right.strides[0],), of_n.skew)
+        of_n = Layout(of_n.row, of_n.col, (right.strides[0],), of_n.misalignment)
         k = left.shape[1]
     return Problem(
         m, k, n, tuple(stack), left.dtype, right.dtype, ring, of_m, of_n, fresh, precision=precision, groups=groups

@@ -33,7 +33,7 @@ class BF16x6(Family):
         return problem.precision != "tf32"
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        way, predicted = model.best_way(problem, machine)
+        config, predicted = model.best_config(problem, machine)
         operands = (
             ("M", problem.layout_m, problem.m, problem.k, problem.dtype_m),
             ("N", problem.layout_n, problem.k, problem.n, problem.dtype_n),
@@ -45,21 +45,21 @@ class BF16x6(Family):
         )
         notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
         plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted,
-            self._limits(problem, machine), (*notes, *way.words()),
-            packs=packs, way=way, planes=model.PLANE_SHARE, passes=2 + (way.splits > 1),
+            self, problem, machine, model.KERNEL, tile, config.tile.geometry, predicted,
+            self._limits(problem, machine), (*notes, *config.words()),
+            packs=packs, config=config, planes=model.PLANE_SHARE, passes=2 + (config.splits > 1),
         )  # fmt: skip
-        waves = way.waves(problem.m, problem.n, machine.units, problem.members)
-        tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+        waves = config.waves(problem.m, problem.n, machine.units, problem.members)
+        tiles = f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
         return tensor_reason(plan, kernel, tiles)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, seconds = model.best_way(problem, machine)
+        config, seconds = model.best_config(problem, machine)
         floor, _ = self._limits(problem, machine)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, 2 + (way.splits > 1))
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, 2 + (config.splits > 1))
 
     def _limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         return limits_of(model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)

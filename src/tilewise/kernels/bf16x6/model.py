@@ -79,7 +79,7 @@ TILES = (
 
 
 @dataclass(frozen=True)
-class SplitWay:
+class SplitConfig:
     """How a float32 product is made of planes."""
 
     tile: SplitTile
@@ -141,16 +141,16 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[SplitConfig, float]:
     """The way with the least expected seconds."""
     given, table = _given(problem, machine), _table(machine)
     number, seconds = _seconds.least(table, given, problem.largest)
-    return _way(number, given, table), _launches(problem)[0] * seconds + _other_seconds(problem)
+    return _config(number, given, table), _launches(problem)[0] * seconds + _other_seconds(problem)
 
 
-def ways(problem: Problem, machine: Machine) -> list[SplitWay]:
+def configs(problem: Problem, machine: Machine) -> list[SplitConfig]:
     given, table = _given(problem, machine), _table(machine)
-    return [_way(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
+    return [_config(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
 
 
 def parts_of(tiles: int, units: int, deepest: int) -> int:
@@ -191,12 +191,12 @@ def _launches(problem: Problem) -> tuple[int, int]:
     return math.ceil(problem.members / together), together
 
 
-def _way(number: int, given: Row, table: Rows) -> SplitWay:
+def _config(number: int, given: Row, table: Rows) -> SplitConfig:
     """What a row stands for: every second one cuts k."""
     rows, cols, _, _, _, _, cluster, cut = map(int, table.rows[number])
     m, n, _, units, deepest = map(int, given[:5])
     tiles = int(given[8]) * -(-m // rows) * -(-n // cols) * cluster
-    return SplitWay(TILES[number // 2], parts_of(tiles, units, deepest) if cut else 1)
+    return SplitConfig(TILES[number // 2], parts_of(tiles, units, deepest) if cut else 1)
 
 
 @lru_cache(maxsize=64)

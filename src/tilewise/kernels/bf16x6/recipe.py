@@ -14,7 +14,7 @@ from dataclasses import replace
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
-from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_bytes, runs_of, slab_of
+from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.plain import recipe as plain
 from tilewise.kernels.plain.forms import of_members
@@ -91,8 +91,8 @@ class _Product:
     """One product, or those of members that lie evenly apart; its operands anywhere."""
 
     def __init__(self, plan: Plan, M: Placed, N: Placed, P: Placed) -> None:
-        assert isinstance(plan.way, SplitWay)
-        self._plan, self._way, self._lead = plan, plan.way, P.lead
+        assert isinstance(plan.config, SplitConfig)
+        self._plan, self._config, self._lead = plan, plan.config, P.lead
         self._M, self._N, self._P = M, N, P
         self._members = plan.problem.members
         self._fallback = plain.whole_tiles_job(plan, M, N, P)
@@ -105,8 +105,8 @@ class _Product:
             "planes of N": self._own(self._N) * plane_bytes(p.n, self._slab),
             "largest": 4 * (4 * self._members * self._blocks + 1),  # of operands, of a slab of them, and the verdict
         }
-        if self._way.splits > 1:
-            made["partials"] = 4 * self._members * self._way.splits * p.m * p.n
+        if self._config.splits > 1:
+            made["partials"] = 4 * self._members * self._config.splits * p.m * p.n
         return made | plain.planes_needed(self._fallback)
 
     def launches(self, held: dict[str, Address]) -> list[Launch]:
@@ -122,7 +122,7 @@ class _Product:
                 self._split(start, depth, held, largest + (8 * self._members * self._blocks if len(slabs) > 1 else 0))
             )
             made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
-            if self._way.splits > 1:
+            if self._config.splits > 1:
                 made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
         return made + plain.guarded_launches(self._fallback, held, verdict, UNSAFE)
 
@@ -158,13 +158,13 @@ class _Product:
         return Launch.of(render_split.named(), "split", grid, (32 * WARPS,), arguments)
 
     def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
-        p, way, cut = self._plan.problem, self._way, self._way.splits > 1
+        p, config, cut = self._plan.problem, self._config, self._config.splits > 1
         apart = [plane_bytes(x, depth) if self._own(y) > 1 else 0 for x, y in ((p.m, self._M), (p.n, self._N))]
-        cells = way.splits * p.m * p.n if cut else sum(self._P.layout.stack)
+        cells = config.splits * p.m * p.n if cut else sum(self._P.layout.stack)
         arguments = (
             *(held[f"planes of {side}"] for side in "MN"),
             held["partials"] if cut else self._P.pointer,
-            Size(p.m, depth, p.n, way.splits),
+            Size(p.m, depth, p.n, config.splits),
             ctypes.c_longlong(p.n if cut else self._lead),
             ctypes.c_int(onto and not cut),
             held["largest"],
@@ -173,23 +173,26 @@ class _Product:
             verdict,
             structure(_Stack, self._members, *apart, cells),
         )
-        blocks, block = way.blocks(p.m, p.n, self._plan.machine.units, self._members), (self._plan.geometry.block[0],)
+        blocks, block = (
+            config.blocks(p.m, p.n, self._plan.machine.units, self._members),
+            (self._plan.geometry.block[0],),
+        )
         return Launch.of(
-            render_bf16x6.named(way.tile), KERNEL, (blocks,), block, arguments, way.tile.shared_bytes, True
+            render_bf16x6.named(config.tile), KERNEL, (blocks,), block, arguments, config.tile.shared_bytes, True
         )
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
-        share = combine_share(self._way.splits)
-        source = render_combine.named(p.algebra, self._fallback.choice.way, onto, share)
+        share = combine_share(self._config.splits)
+        source = render_combine.named(p.algebra, self._fallback.choice.config, onto, share)
         arguments = (
             held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
             ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
-            ctypes.c_int(self._way.splits), verdict, ctypes.c_uint(1 - UNSAFE),
+            ctypes.c_int(self._config.splits), verdict, ctypes.c_uint(1 - UNSAFE),
         )  # fmt: skip
         blocks = math.ceil(p.m * p.n * share / 256)
         if self._members > 1:
-            steps = self._way.splits * p.m * p.n, sum(self._P.layout.stack)
+            steps = self._config.splits * p.m * p.n, sum(self._P.layout.stack)
             more = (*arguments, *map(ctypes.c_longlong, steps))
             return Launch.of(of_members(source), "combine", (blocks, self._members), (256,), more)
         return Launch.of(source, "combine", (blocks,), (256,), arguments)

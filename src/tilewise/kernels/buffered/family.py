@@ -15,11 +15,11 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.buffered import model
 from tilewise.kernels.buffered.recipe import launches
 from tilewise.kernels.buffered.text import render_buffered
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.shared.placed import Operands
 
 
-class Buffered(ByWays):
+class Buffered(ByConfigs):
     name = "buffered"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -28,16 +28,16 @@ class Buffered(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BufferedWay]:
-        way, seconds = model.best_way(problem, machine)
-        return seconds, way
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BufferedConfig]:
+        config, seconds = model.best_config(problem, machine)
+        return seconds, config
 
-    def geometry(self, problem: Problem, way: model.BufferedWay) -> Geometry:
-        return model.geometry(way)
+    def geometry(self, problem: Problem, config: model.BufferedConfig) -> Geometry:
+        return model.geometry(config)
 
-    def tiles(self, problem: Problem, way: model.BufferedWay) -> str:
-        down, across = model.tiles_of(problem, way.tile)
-        return f"{down}x{across} tiles of {way.tile.rows}x{way.tile.cols}"
+    def tiles(self, problem: Problem, config: model.BufferedConfig) -> str:
+        down, across = model.tiles_of(problem, config.tile)
+        return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks, and for float32 alone: of 155 random products, each timed in every family on an H200, it was the
@@ -51,16 +51,17 @@ class Buffered(ByWays):
         return launches(plan, given, scratch)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        ways = product(model.TILES, (False, True), (False, True))
+        configs = product(model.TILES, (False, True), (False, True))
         return (
-            render_buffered.named(problem.algebra, tile, (along_m, along_n), False) for tile, along_m, along_n in ways
+            render_buffered.named(problem.algebra, tile, (along_m, along_n), False)
+            for tile, along_m, along_n in configs
         )
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return model.ways(problem, machine)
+        return model.configs(problem, machine)
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

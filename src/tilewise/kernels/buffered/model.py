@@ -13,7 +13,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -103,7 +103,7 @@ TILES = (  # of 19 that were timed these: without the others random stacks take 
 
 
 @dataclass(frozen=True)
-class BufferedWay:
+class BufferedConfig:
     """A tile, and how many blocks of a cluster share all of k."""
 
     tile: BufferedTile
@@ -126,15 +126,15 @@ def refusal(problem: Problem) -> str | None:
         return f"kernel={KERNEL!r} multiplies on plain cores, which have no tf32"
     if p.m * p.k * p.n > LARGEST:
         return f"kernel={KERNEL!r} is for middling products, up to {LARGEST:,} steps, and this is {p.shape}"
-    if lines_of(p.layout_m, p.m, p.k) is None or lines_of(p.layout_n, p.n, p.k, turned=True) is None:
+    if lines_of(p.layout_m, p.m, p.k) is None or lines_of(p.layout_n, p.n, p.k, transposed=True) is None:
         return f"kernel={KERNEL!r} takes rows or columns that lie side by side, less than {FARTHEST:,} elements apart"
     return None
 
 
-def lines_of(layout: Layout, lines: int, k: int, turned: bool = False) -> tuple[bool, int] | None:
+def lines_of(layout: Layout, lines: int, k: int, transposed: bool = False) -> tuple[bool, int] | None:
     """Whether elements side by side are neighbours along k, and how far apart lines, or k, are; None where no
     neighbours lie side by side."""
-    of_line, of_k = (layout.col, layout.row) if turned else (layout.row, layout.col)
+    of_line, of_k = (layout.col, layout.row) if transposed else (layout.row, layout.col)
     along, across = of_k == 1 or k == 1, of_line == 1 or lines == 1
     lead_along, lead_across = of_line if lines > 1 else 0, of_k if k > 1 else 0
     if along and not (across and abs(of_k) > abs(of_line)) and abs(lead_along) < FARTHEST:
@@ -150,18 +150,18 @@ ROOMS = 10  # where they begin in a row
 
 
 @lru_cache(maxsize=64)
-def _table(algebra: Algebra, machine: Machine, slower: float) -> tuple[tuple[BufferedWay, ...], Rows]:
+def _table(algebra: Algebra, machine: Machine, slower: float) -> tuple[tuple[BufferedConfig, ...], Rows]:
     """Every way, with what its seconds are reckoned from: sides and depth of a strip; seconds until that is there where
     a block has a unit to itself; of each k on the cores of a unit that has many, and on its way into shared memory; of
     a block beside its strips, and of its stores; of a launch; blocks of a cluster."""
-    rows, ways = list[tuple[float, ...]](), list[BufferedWay]()
+    rows, configs = list[tuple[float, ...]](), list[BufferedConfig]()
     for tile, strip, share, other in zip(TILES, FIGURES.strip, FIGURES.shares, OTHER_SHARES, strict=True):
         held = min(machine.resident_threads // tile.threads, tile.resident, UNIT_SHARED // (tile.shared_bytes + 1024))
         rate = rate_of(algebra, machine) / slower / machine.units * share * (other if slower > 1 else 1.0)
         cells = tile.rows * tile.cols
         for cluster in clusters_of(machine):
             meeting = FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0
-            ways.append(BufferedWay(tile, cluster))
+            configs.append(BufferedConfig(tile, cluster))
             times = (
                 strip + FIGURES.of_k * tile.deep,
                 cells / rate,
@@ -172,7 +172,7 @@ def _table(algebra: Algebra, machine: Machine, slower: float) -> tuple[tuple[Buf
             )
             room = rooms(machine.units, cluster, max(1, min(held, MOST)))
             rows.append((tile.rows, tile.cols, tile.deep, *times, cluster, *padded(room)))
-    return tuple(ways), Rows(rows)
+    return tuple(configs), Rows(rows)
 
 
 @Formula
@@ -207,14 +207,14 @@ def _given(p: Problem, machine: Machine) -> Row:
     return p.m, p.k, p.n, p.members, machine.units, FIGURES.crowd, memory**4, from_l2, storing
 
 
-def ways(problem: Problem, machine: Machine) -> list[BufferedWay]:
+def configs(problem: Problem, machine: Machine) -> list[BufferedConfig]:
     """Those whose blocks have more than a strip of k each."""
     every, _ = _table(problem.algebra, machine, _slower(problem))
-    return [way for way in every if way.cluster == 1 or problem.k > way.tile.deep * way.cluster]
+    return [config for config in every if config.cluster == 1 or problem.k > config.tile.deep * config.cluster]
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[BufferedWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[BufferedConfig, float]:
     """The way with the least expected seconds."""
     every, table = _table(problem.algebra, machine, _slower(problem))
     number, least = _seconds.least(table, _given(problem, machine), problem.largest)
@@ -246,17 +246,17 @@ def tiles_of(problem: Problem, tile: BufferedTile) -> tuple[int, int]:
     return math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
 
 
-def piece(problem: Problem, way: BufferedWay) -> int:
+def piece(problem: Problem, config: BufferedConfig) -> int:
     """How much of k one block of a cluster takes."""
-    return math.ceil(problem.k / way.cluster)
+    return math.ceil(problem.k / config.cluster)
 
 
-def seconds(way: BufferedWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: BufferedConfig, problem: Problem, machine: Machine) -> float:
     """What the model expects of one way."""
     every, table = _table(problem.algebra, machine, _slower(problem))
-    return _seconds(table.rows[every.index(way)], _given(problem, machine))
+    return _seconds(table.rows[every.index(config)], _given(problem, machine))
 
 
-def geometry(way: BufferedWay) -> Geometry:
-    tile = way.tile
+def geometry(config: BufferedConfig) -> Geometry:
+    tile = config.tile
     return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.deep, tile.shared_bytes)

@@ -13,14 +13,14 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bulk_lines import model, search
 from tilewise.kernels.bulk_lines.recipe import launches
 from tilewise.kernels.bulk_lines.text import render_bulk_lines
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.family import limits_of, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 
 FEW = 256  # rows or columns of single products: of more, lines are realigned in little time
 
 
-class BulkLines(ByWays):
+class BulkLines(ByConfigs):
     name = "bulk_lines"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     precisions = ("tf32",)
@@ -28,14 +28,14 @@ class BulkLines(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkWay]:
-        return search.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkConfig]:
+        return search.best_config(problem, machine)
 
     def least(self, problem: Problem, machine: Machine) -> float:
         return search.least(problem, machine)[0]
 
-    def geometry(self, problem: Problem, way: model.BulkWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.BulkConfig) -> Geometry:
+        return model.geometry(problem, config)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
@@ -44,8 +44,8 @@ class BulkLines(ByWays):
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name
         return limits_of(problem.steps / machine.tensor_rate(kind), problem, machine)
 
-    def tiles(self, problem: Problem, way: model.BulkWay) -> str:
-        return f"{way.tile.rows}x{way.tile.cols}, {way.resident} a multiprocessor"
+    def tiles(self, problem: Problem, config: model.BulkConfig) -> str:
+        return f"{config.tile.rows}x{config.tile.cols}, {config.resident} a multiprocessor"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1 or (min(problem.m, problem.n) <= FEW and not model.on_boundaries(problem))
@@ -60,8 +60,8 @@ class BulkLines(ByWays):
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
             yield render_bulk_lines.named(problem.dtype, tile, (m_along_k, n_along_k))
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.BulkWay]:
-        return search.ways(problem)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.BulkConfig]:
+        return search.configs(problem)
 
-    def seconds(self, way: model.BulkWay, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: model.BulkConfig, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

@@ -54,7 +54,7 @@ TILES = (
 )
 
 
-class BulkWay(NamedTuple):
+class BulkConfig(NamedTuple):
     """`depth` of k a stage, as many stages as fit beside those of `resident` blocks; k over the blocks of a cluster."""
 
     tile: BulkTile
@@ -200,14 +200,14 @@ def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
     return fixed, SHARED_BYTES // resident - 1024 * (resident > 1) - fixed, staged
 
 
-def memory_of(g: Given, way: BulkWay, stage: Stage | None = None) -> Memory | None:
+def memory_of(g: Given, config: BulkConfig, stage: Stage | None = None) -> Memory | None:
     """None where not even two stages fit."""
-    tile = way.tile
-    stage = stage or stage_of(g, tile, way.depth)
-    fixed, room, staged = room_of(tile, way.resident, g.cores.size)
-    needed = max(2, -(-g.k // way.depth) * 4)  # of few tiles a block has no more
+    tile = config.tile
+    stage = stage or stage_of(g, tile, config.depth)
+    fixed, room, staged = room_of(tile, config.resident, g.cores.size)
+    needed = max(2, -(-g.k // config.depth) * 4)  # of few tiles a block has no more
     stages = min(MOST_STAGES, needed, room // stage.bytes)
-    held = tile.rows * (tile.cols + 4) * 4 if way.cluster > 1 else 0  # sums, where the stages were
+    held = tile.rows * (tile.cols + 4) * 4 if config.cluster > 1 else 0  # sums, where the stages were
     if stages < 2 or held > room:
         return None
     return Memory(*stage, staged, stages, fixed + max(held, stages * stage.bytes))
@@ -228,10 +228,10 @@ def _rounded(x: int, to: int) -> int:
     return -(-x // to) * to
 
 
-def geometry(p: Problem, way: BulkWay) -> Geometry:
-    memory = memory_of(cut_over(given_of(p), way.cluster), way)
+def geometry(p: Problem, config: BulkConfig) -> Geometry:
+    memory = memory_of(cut_over(given_of(p), config.cluster), config)
     assert memory is not None
-    return Geometry((way.tile.threads, 1), way.tile.rows, way.tile.cols, min(way.depth, p.k), memory.total)
+    return Geometry((config.tile.threads, 1), config.tile.rows, config.tile.cols, min(config.depth, p.k), memory.total)
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -284,13 +284,13 @@ def row_of_tile(tile: BulkTile) -> Row:
     return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
 
 
-def seconds(way: BulkWay, p: Problem, machine: Machine) -> float:
+def seconds(config: BulkConfig, p: Problem, machine: Machine) -> float:
     given = given_of(p)
-    part = cut_over(given, way.cluster)
-    stage = stage_of(part, way.tile, way.depth)
+    part = cut_over(given, config.cluster)
+    stage = stage_of(part, config.tile, config.depth)
     told = row_of_given(given, figures_of(p), machine.units, 0)
     lying = stage.pitch_m, stage.pitch_n
-    return expected(row_of_tile(way.tile), told, part.k, way.depth, way.resident, way.cluster, *lying)
+    return expected(row_of_tile(config.tile), told, part.k, config.depth, config.resident, config.cluster, *lying)
 
 
 def figures_of(p: Problem) -> Figures:

@@ -8,7 +8,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.bulk_lines.model import (
     KERNEL,
-    BulkWay,
+    BulkConfig,
     cut_over,
     given_of,
     memory_of,
@@ -38,21 +38,24 @@ class Product(ctypes.Structure):
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have lines of elements side by side, P rows; all of them start anywhere."""
-    p, way, M, N, P, made = plan.problem, plan.way, given.M, given.N, given.P, list[Launch]()
-    assert isinstance(way, BulkWay)
+    p, config, M, N, P, made = plan.problem, plan.config, given.M, given.N, given.P, list[Launch]()
+    assert isinstance(config, BulkConfig)
     shared, size = given_of(p), p.dtype.itemsize
-    memory, (lead_p, pitch_p) = memory_of(cut_over(shared, way.cluster), way), rows_of_p(shared, way.tile, P.lead)
+    memory, (lead_p, pitch_p) = (
+        memory_of(cut_over(shared, config.cluster), config),
+        rows_of_p(shared, config.tile, P.lead),
+    )
     assert memory is not None
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    source = render_bulk_lines.named(p.dtype, way.tile, lying)
-    down, across = tiles_of(shared, way.tile)
+    source = render_bulk_lines.named(p.dtype, config.tile, lying)
+    down, across = tiles_of(shared, config.tile)
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_ITEMS // (down * across))
     for first, count in runs.starts():
         items = count * down * across
-        shapes = p.m, p.k, p.n, way.depth, memory.stages, memory.region_m, memory.stage, pitch_p
+        shapes = p.m, p.k, p.n, config.depth, memory.stages, memory.region_m, memory.stage, pitch_p
         product = structure(
             Product, *shapes, memory.staged, items, down * across, across, int(shared.cores.words),
-            share_of(p.k, way.cluster), way.cluster, *(step * size for step in runs.steps), lead_p,
+            share_of(p.k, config.cluster), config.cluster, *(step * size for step in runs.steps), lead_p,
         )  # fmt: skip
         arguments = (
             *(x.member(first) for x in (M, N, P)),
@@ -61,7 +64,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_longlong(lines_of(x)[2]) for x in (M, N)),
             *(ctypes.c_int(pitch) for pitch in (memory.pitch_m, memory.pitch_n)),
         )
-        blocks = items * way.cluster if way.cluster > 1 else min(items, plan.machine.units * way.resident)
-        block = (way.tile.threads,)
-        made.append(Launch.of(source, KERNEL, (blocks,), block, arguments, memory.total, True, way.cluster))
+        blocks = items * config.cluster if config.cluster > 1 else min(items, plan.machine.units * config.resident)
+        block = (config.tile.threads,)
+        made.append(Launch.of(source, KERNEL, (blocks,), block, arguments, memory.total, True, config.cluster))
     return made

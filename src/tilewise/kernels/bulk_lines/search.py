@@ -13,7 +13,7 @@ from tilewise.kernels.bulk_lines.model import (
     SLACK,
     TILES,
     WHOLE,
-    BulkWay,
+    BulkConfig,
     Given,
     cut_over,
     figures_of,
@@ -171,26 +171,26 @@ def least(p: Problem, machine: Machine) -> tuple[float, Row, Given, Row]:
     return seconds, table().rows[number], given, told
 
 
-def best_way(p: Problem, machine: Machine) -> tuple[float, BulkWay]:
+def best_config(p: Problem, machine: Machine) -> tuple[float, BulkConfig]:
     seconds, row, given, told = least(p, machine)
-    return seconds, _way(row, given, told)
+    return seconds, _config(row, given, told)
 
 
-def ways(p: Problem) -> list[BulkWay]:
+def configs(p: Problem) -> list[BulkConfig]:
     given = given_of(p)
     told = row_of_given(given, figures_of(p), UNITS, ALL_CUTS)
-    return [_way(row, given, told) for row in table().rows if soonest(row, told) < INFINITE]
+    return [_config(row, given, told) for row in table().rows if soonest(row, told) < INFINITE]
 
 
-def _way(row: Row, g: Given, told: Row) -> BulkWay:
+def _config(row: Row, g: Given, told: Row) -> BulkConfig:
     """What a row that can be had stands for."""
     tile, parts = TILES[int(row[NUMBER])], int(row[PARTS])
     items = g.members * -(-g.m // tile.rows) * -(-g.n // tile.cols)
     resident, part = resident_of(row, told, items, g.k), cut_over(g, parts)
     whole = -(-part.k // g.cores.step) * g.cores.step
     depths = [whole] * (whole <= MOST_WHOLE) + [depth for depth in _halves() if depth < whole]
-    made = (BulkWay(tile, depth, resident, parts) for depth in depths)
-    return next(way for way in made if memory_of(part, way) is not None)
+    made = (BulkConfig(tile, depth, resident, parts) for depth in depths)
+    return next(config for config in made if memory_of(part, config) is not None)
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,9 @@ class Cells(Family):
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         seconds = model.seconds(problem, machine)
         geometry = model.geometry(problem)
-        plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=None)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), config=None
+        )
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         return plan.but(why=f"{asked}; {model.threads(problem):,} threads of {model.cut(problem).width} cells each")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 
 KERNEL = "cells"
 IDEA = "a thread makes a few cells of P from the caches: small products, and stacks of thousands of them"

@@ -11,7 +11,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
 from tilewise.kernels.direct.text import render_direct
@@ -21,7 +21,7 @@ from tilewise.kernels.shared.placed import Operands
 STACKED_SIDE = 200  # of a member
 
 
-class Direct(ByWays):
+class Direct(ByConfigs):
     name = "direct"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -30,16 +30,16 @@ class Direct(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.DirectWay]:
-        way, seconds = model.best_way(problem, machine)
-        return seconds, way
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.DirectConfig]:
+        config, seconds = model.best_config(problem, machine)
+        return seconds, config
 
-    def geometry(self, problem: Problem, way: model.DirectWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.DirectConfig) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.DirectWay) -> str:
-        down, across = model.tiles_of(problem, way.tile)
-        return f"{down}x{across} tiles of {way.tile.rows}x{way.tile.cols}"
+    def tiles(self, problem: Problem, config: model.DirectConfig) -> str:
+        down, across = model.tiles_of(problem, config.tile)
+        return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
@@ -54,15 +54,15 @@ class Direct(ByWays):
         return launches(plan, given, scratch)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        every = model.every_way(problem.algebra.partial.itemsize, model.clusters_of(machine))
-        for way, accumulate in product(every, onto(problem, machine)):
-            yield render_direct.named(problem.algebra, way.tile, way.groups, accumulate)
+        every = model.every_config(problem.algebra.partial.itemsize, model.clusters_of(machine))
+        for config, accumulate in product(every, onto(problem, machine)):
+            yield render_direct.named(problem.algebra, config.tile, config.groups, accumulate)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return model.ways(problem, machine)
+        return model.configs(problem, machine)
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

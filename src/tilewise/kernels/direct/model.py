@@ -12,7 +12,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -98,7 +98,7 @@ TILES = (
 
 
 @dataclass(frozen=True)
-class DirectWay:
+class DirectConfig:
     """A tile, how many groups of threads share a strip's k, and how many blocks of a cluster share all of it."""
 
     tile: DirectTile
@@ -149,16 +149,16 @@ def clusters_of(machine: Machine) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay, ...]:
+def every_config(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectConfig, ...]:
     """All there are: one group for a short k, as many as fit for a longer one, by themselves and in clusters."""
     made = []
     for tile in TILES:
-        made.append(DirectWay(tile, 1, 1))
+        made.append(DirectConfig(tile, 1, 1))
         if tile.rows * tile.cols >= LARGE:
             continue
-        groups = next((g for g in GROUPS if DirectWay(tile, g, 1).fits(partial_bytes)), 1)
-        made += [DirectWay(tile, groups, cluster) for cluster in clusters if groups * cluster > 1]
-    return tuple(way for way in made if way.fits(partial_bytes))
+        groups = next((g for g in GROUPS if DirectConfig(tile, g, 1).fits(partial_bytes)), 1)
+        made += [DirectConfig(tile, groups, cluster) for cluster in clusters if groups * cluster > 1]
+    return tuple(config for config in made if config.fits(partial_bytes))
 
 
 def figures_of(algebra: Algebra) -> Figures:
@@ -175,16 +175,16 @@ ROOMS = 14  # where they begin in a row
 
 
 @lru_cache(maxsize=64)
-def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectWay, ...], Rows]:
+def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectConfig, ...], Rows]:
     """Every way, with what its seconds are reckoned from: k up to which its blocks would have too little; its sides and
     the depth of a strip; seconds until that is there, and of each k of it where a block has a unit to itself; of each k
     on the cores of a unit that has many, and on its way into shared memory; of a block beside its strips, and of its
     stores; of a launch; blocks of a cluster; from how many tiles on the next launch is late, and up to how many."""
     size, rows, figures = algebra.partial.itemsize, list[tuple[float, ...]](), figures_of(algebra)
-    ways = every_way(size, clusters_of(machine))
-    for way in ways:
-        tile, deep, threads, cluster = way.tile, way.depth(size), way.threads, way.cluster
-        registers, shared = RESIDENT_REGISTERS // threads, UNIT_SHARED // way.shared_bytes(size)
+    configs = every_config(size, clusters_of(machine))
+    for config in configs:
+        tile, deep, threads, cluster = config.tile, config.depth(size), config.threads, config.cluster
+        registers, shared = RESIDENT_REGISTERS // threads, UNIT_SHARED // config.shared_bytes(size)
         resident = max(1, min(machine.resident_threads // threads, registers, shared, MOST))
         rate = _rate(algebra, machine) / machine.units * figures.shares[TILES.index(tile)]
         cells, meeting = tile.rows * tile.cols, figures.meet + figures.met * cluster if cluster > 1 else 0.0
@@ -194,19 +194,19 @@ def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectWay, ...], R
                 tile.rows,
                 tile.cols,
                 deep,
-                figures.strip[way.groups],
-                figures.of_k[way.groups],
+                figures.strip[config.groups],
+                figures.of_k[config.groups],
                 cells / rate,
                 (tile.rows + tile.cols) * algebra.element.itemsize / figures.unit,
                 figures.block,
                 figures.cell * tile.rows * tile.cols,
                 figures.start + meeting,
                 cluster,
-                *(_late(algebra, machine) if way == every_way(size, (1,))[0] else (0, 0)),
+                *(_late(algebra, machine) if config == every_config(size, (1,))[0] else (0, 0)),
                 *padded(rooms(machine.units, cluster, resident)),
             )
         )
-    return ways, Rows(rows)
+    return configs, Rows(rows)
 
 
 def _late(algebra: Algebra, machine: Machine) -> tuple[int, int]:
@@ -250,14 +250,14 @@ def _given(p: Problem, machine: Machine) -> Row:
     return p.m, p.k, p.n, p.members, machine.units, figures.crowd, memory**4, from_l2, storing
 
 
-def ways(problem: Problem, machine: Machine) -> list[DirectWay]:
+def configs(problem: Problem, machine: Machine) -> list[DirectConfig]:
     """Those whose blocks have some of k each."""
     every, table = _table(problem.algebra, machine)
-    return [way for way, row in zip(every, table.rows, strict=True) if problem.k > row[0]]
+    return [config for config, row in zip(every, table.rows, strict=True) if problem.k > row[0]]
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[DirectWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[DirectConfig, float]:
     """The way with the least expected seconds."""
     every, table = _table(problem.algebra, machine)
     number, least = _seconds.least(table, _given(problem, machine), problem.largest)
@@ -295,17 +295,17 @@ def tiles_of(problem: Problem, tile: DirectTile) -> tuple[int, int]:
     return math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
 
 
-def piece(problem: Problem, way: DirectWay) -> int:
+def piece(problem: Problem, config: DirectConfig) -> int:
     """How much of k one block of a cluster takes."""
-    return math.ceil(problem.k / way.cluster)
+    return math.ceil(problem.k / config.cluster)
 
 
-def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: DirectConfig, problem: Problem, machine: Machine) -> float:
     """What the model expects of one way."""
     every, table = _table(problem.algebra, machine)
-    return _seconds(table.rows[every.index(way)], _given(problem, machine))
+    return _seconds(table.rows[every.index(config)], _given(problem, machine))
 
 
-def geometry(problem: Problem, way: DirectWay) -> Geometry:
-    tile, size = way.tile, problem.algebra.partial.itemsize
-    return Geometry((way.threads, 1), tile.rows, tile.cols, way.depth(size), way.shared_bytes(size))
+def geometry(problem: Problem, config: DirectConfig) -> Geometry:
+    tile, size = config.tile, problem.algebra.partial.itemsize
+    return Geometry((config.threads, 1), tile.rows, tile.cols, config.depth(size), config.shared_bytes(size))

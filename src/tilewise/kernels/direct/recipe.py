@@ -14,10 +14,10 @@ from tilewise.kernels.shared.stacked import Runs
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
-    p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
-    source = render_direct.named(p.algebra, way.tile, way.groups, p.accumulate)
+    p, config, matrices, made = plan.problem, plan.config, (given.M, given.N, given.P), []
+    source = render_direct.named(p.algebra, config.tile, config.groups, p.accumulate)
     m, n, P = (x.layout for x in matrices)
-    down, across = tiles_of(p, way.tile)
+    down, across = tiles_of(p, config.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
         arguments = (
@@ -28,9 +28,9 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             ctypes.c_int(abs(n.row) < abs(n.col)),
             ctypes.c_int(abs(P.row) < abs(P.col)),
             ctypes.c_int(across),
-            ctypes.c_int(piece(p, way)),
+            ctypes.c_int(piece(p, config)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, block = (down * across * way.cluster, count), (way.threads,)
-        made.append(Launch.of(source, KERNEL, grid, block, arguments, cluster=way.cluster))
+        grid, block = (down * across * config.cluster, count), (config.threads,)
+        made.append(Launch.of(source, KERNEL, grid, block, arguments, cluster=config.cluster))
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
-from tilewise.kernels.direct.model import DirectTile, DirectWay
+from tilewise.kernels.direct.model import DirectConfig, DirectTile
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
 
@@ -17,7 +17,7 @@ def render_direct(algebra: Algebra, tile: DirectTile, groups: int, accumulate: b
         "TN": tile.cols,
         "RM": tile.tm,
         "RN": tile.tn,
-        "KC": DirectWay(tile, groups, 1).depth(algebra.partial.itemsize),
+        "KC": DirectConfig(tile, groups, 1).depth(algebra.partial.itemsize),
         "GROUPS": groups,
     }
     files = map(kernel_text, ("shared/cluster.cuh", "plain/in_turn.cuh", "direct/direct.cu"))

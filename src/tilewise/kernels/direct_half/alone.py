@@ -60,12 +60,12 @@ ROOMS = 5  # where they begin in a row
 
 @lru_cache(maxsize=16)
 def table(units: int) -> tuple[tuple[HalfTile, ...], Rows]:
-    ways = [replace(tile, cluster=parts) for tile, parts in product(TILES, range(1, MOST_BLOCKS + 1))]
+    configs = [replace(tile, cluster=parts) for tile, parts in product(TILES, range(1, MOST_BLOCKS + 1))]
     rows = [
         (t.rows, t.cols, t.threads, t.cluster, t.takes_cluster, *padded(rooms(units, t.cluster, t.resident)))
-        for t in ways
+        for t in configs
     ]
-    return tuple(ways), Rows(rows)
+    return tuple(configs), Rows(rows)
 
 
 def given_of(p: Problem, machine: Machine) -> Row:
@@ -80,19 +80,19 @@ def given_of(p: Problem, machine: Machine) -> Row:
 
 def least(p: Problem, machine: Machine) -> tuple[HalfTile, float]:
     """The way with the least expected seconds."""
-    ways, rows = table(machine.units)
+    configs, rows = table(machine.units)
     number, seconds = expected.least(rows, given_of(p, machine), p.largest)
-    return ways[number], seconds
+    return configs[number], seconds
 
 
 def every(p: Problem, machine: Machine) -> list[HalfTile]:
-    given, (ways, rows) = given_of(p, machine), table(machine.units)
-    return [way for way, row in zip(ways, rows.rows, strict=True) if expected(row, given) < INFINITE]
+    given, (configs, rows) = given_of(p, machine), table(machine.units)
+    return [config for config, row in zip(configs, rows.rows, strict=True) if expected(row, given) < INFINITE]
 
 
-def seconds(way: HalfTile, p: Problem, machine: Machine) -> float:
-    ways, rows = table(machine.units)
-    return expected(rows.rows[ways.index(way)], given_of(p, machine))
+def seconds(config: HalfTile, p: Problem, machine: Machine) -> float:
+    configs, rows = table(machine.units)
+    return expected(rows.rows[configs.index(config)], given_of(p, machine))
 
 
 def least_seconds(p: Problem, machine: Machine) -> float:

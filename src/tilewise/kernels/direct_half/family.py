@@ -10,7 +10,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
+from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
 from tilewise.kernels.direct_half import alone, model
 from tilewise.kernels.direct_half.recipe import launches
 from tilewise.kernels.direct_half.text import render_direct_half
@@ -19,7 +19,7 @@ from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
 
 
-class DirectHalf(ByWays):
+class DirectHalf(ByConfigs):
     name = "direct_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
@@ -30,22 +30,22 @@ class DirectHalf(ByWays):
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.HalfTile]:
         if not _is_single(problem):
-            way, seconds = model.best_tile(problem, machine)
-            return seconds, way
-        way, seconds = alone.least(problem, machine)
-        return alone.ONE_LAUNCH * seconds, way
+            config, seconds = model.best_tile(problem, machine)
+            return seconds, config
+        config, seconds = alone.least(problem, machine)
+        return alone.ONE_LAUNCH * seconds, config
 
-    def geometry(self, problem: Problem, way: model.HalfTile) -> Geometry:
-        return way.geometry
+    def geometry(self, problem: Problem, config: model.HalfTile) -> Geometry:
+        return config.geometry
 
-    def notes(self, problem: Problem, way: model.HalfTile) -> list[str]:
-        return fused_notes(problem) + cut_over_a_cluster(way)
+    def notes(self, problem: Problem, config: model.HalfTile) -> list[str]:
+        return fused_notes(problem) + cut_over_a_cluster(config)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
 
-    def tiles(self, problem: Problem, way: model.HalfTile) -> str:
-        return f"{way.rows}x{way.cols}, {way.resident} a multiprocessor"
+    def tiles(self, problem: Problem, config: model.HalfTile) -> str:
+        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Single products and groups that the copy engine takes as they are go to wgmma_half."""
@@ -75,8 +75,8 @@ class DirectHalf(ByWays):
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
         return alone.every(problem, machine) if _is_single(problem) else model.TILES
 
-    def seconds(self, way: model.HalfTile, problem: Problem, machine: Machine) -> float:
-        return (alone.seconds if _is_single(problem) else model.seconds)(way, problem, machine)
+    def seconds(self, config: model.HalfTile, problem: Problem, machine: Machine) -> float:
+        return (alone.seconds if _is_single(problem) else model.seconds)(config, problem, machine)
 
 
 def _is_single(problem: Problem) -> bool:

@@ -29,7 +29,7 @@ class Reach(ctypes.Structure):
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have lines of elements side by side, P rows; all of them start anywhere."""
-    p, tile, M, N = plan.problem, plan.way, given.M, given.N
+    p, tile, M, N = plan.problem, plan.config, given.M, given.N
     assert isinstance(tile, HalfTile)
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
     one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
@@ -39,7 +39,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
 
 def launches_of(plan: Plan, given: Operands, scratch: Scratch, kernel: str, source: str) -> list[Launch]:
     """The same of any kernel with these arguments, a block of which makes a tile of P."""
-    p, tile, made = plan.problem, plan.way, list[Launch]()
+    p, tile, made = plan.problem, plan.config, list[Launch]()
     assert isinstance(tile, Tile)
     M, N, P = given.M, given.N, given.P
     down, across = tiles_of(p, tile)
@@ -70,7 +70,7 @@ def _arguments(
     tiles: tuple[int, Address | None],
 ) -> tuple[Any, ...]:
     """`tiles`: how many there are across P, and where those of groups stand."""
-    p, (across, walk), down = plan.problem, tiles, tiles_of(plan.problem, plan.way)[0]
+    p, (across, walk), down = plan.problem, tiles, tiles_of(plan.problem, plan.config)[0]
     return (
         *places,
         epilogue_argument(p.epilogue, "float32", given.bias),

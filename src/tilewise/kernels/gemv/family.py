@@ -71,11 +71,11 @@ class Gemv(Family):
             limits,
             (),
             packs=(),
-            way=chosen,
+            config=chosen,
             passes=int(pieces > 1),
         )
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
-        return plan.but(why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+        return plan.but(why=f"{asked}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         reading = problem.least_bytes / (machine.bandwidth * max(model.READING.values()))
@@ -90,9 +90,9 @@ class Gemv(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         yield from every_few(problem.algebra, machine, model.dots_held(problem, machine))
-        way = model.few_way(problem.algebra, machine, False)
+        config = model.few_config(problem.algebra, machine, False)
         for accumulate, share in product(onto(problem, machine), (1, 8)):
-            yield render_combine.named(problem.algebra, way, accumulate, share)
+            yield render_combine.named(problem.algebra, config, accumulate, share)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -15,7 +15,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import Way, binary, step_slots
+from tilewise.kernels.plain.configs import Config, binary, step_slots
 from tilewise.kernels.shared.halves import halves_on_hopper
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
 
@@ -38,7 +38,7 @@ class FewTile:
     """`few` rows in registers; `vector` elements a load; `lines` of the long operand a warp (few_dots)."""
 
     kernel: str
-    way: Way
+    config: Config
     few: int
     vector: int
     lines: int
@@ -59,27 +59,27 @@ class FewTile:
     def stage(self) -> int:
         """Of k, held in shared memory at a time: whole chunks."""
         of_k, nbytes = STAGES[self.kernel]
-        room = min(of_k, nbytes // (self.few * self.way.word_bytes))
+        room = min(of_k, nbytes // (self.few * self.config.word_bytes))
         return max(1, room // self.chunk) * self.chunk
 
     @property
     def resident(self) -> int:
         """Blocks a multiprocessor is asked to hold: two where the registers are known to suffice."""
-        small = self.way.word_bytes == 4 or (self.way.word_bytes == 8 and self.few * self.vector <= 16)
-        return 2 if self.kernel == FEW_ROWS and self.way.name == "each" and small else 1
+        small = self.config.word_bytes == 4 or (self.config.word_bytes == 8 and self.few * self.vector <= 16)
+        return 2 if self.kernel == FEW_ROWS and self.config.name == "each" and small else 1
 
     @property
     def geometry(self) -> Geometry:
         rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
-        return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.way.word_bytes)
+        return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.config.word_bytes)
 
 
 @lru_cache(maxsize=256)
-def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
+def few_config(algebra: Algebra, machine: Machine, return_arg: bool) -> Config:
     """Elements as they lie, one by one: the memory sets the time, not the steps."""
     name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
     words = max(1, algebra.partial.itemsize // 4) * (2 if name == "online" else 1) + (name == "where")
-    return Way(name, algebra.element.itemsize, 1, words, step_slots(algebra, machine) + 3 * return_arg)
+    return Config(name, algebra.element.itemsize, 1, words, step_slots(algebra, machine) + 3 * return_arg)
 
 
 def _is_logaddexp(algebra: Algebra) -> bool:
@@ -100,40 +100,48 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     if lines is None or not 1 <= few <= FEW:
         return None
     along_k = lines[0] != swapped
-    way = few_way(p.algebra, machine, p.return_arg)
+    config = few_config(p.algebra, machine, p.return_arg)
     size = p.dtype.itemsize
     held = 1 << (few - 1).bit_length()
     vector = max(1, math.gcd(16, alignment) // size)
     if along_k:
-        return dots_tile(way, held, vector, size, swapped, dots_lines(way, held, p.m if swapped else p.n, machine))
-    vector = math.gcd(min(vector, room_for(way, held), 8), p.m if swapped else p.n)  # lines are read in whole vectors
-    return rows_tile(way, held, vector, size, swapped)
+        return dots_tile(
+            config, held, vector, size, swapped, dots_lines(config, held, p.m if swapped else p.n, machine)
+        )
+    vector = math.gcd(
+        min(vector, room_for(config, held), 8), p.m if swapped else p.n
+    )  # lines are read in whole vectors
+    return rows_tile(config, held, vector, size, swapped)
 
 
-def room_for(way: Way, held: int) -> int:
+def room_for(config: Config, held: int) -> int:
     """Sums of a row that registers have room for."""
-    return max(1, SUM_WORDS // (held * way.sum_words))
+    return max(1, SUM_WORDS // (held * config.sum_words))
 
 
-def dots_lines(way: Way, held: int, length: int, machine: Machine) -> int:
+def dots_lines(config: Config, held: int, length: int, machine: Machine) -> int:
     """Lines of a warp: several share what they read of the few rows. One or two rows have little to share, and a warp
     for each line spares a k in pieces where several would leave multiprocessors idle."""
-    several = min(4, room_for(way, held))
+    several = min(4, room_for(config, held))
     return several if held > 2 or math.ceil(length / (WARPS * several)) >= 2 * machine.units else 1
 
 
-def dots_tile(way: Way, held: int, vector: int, size: int, swapped: bool, lines: int) -> FewTile:
+def dots_tile(config: Config, held: int, vector: int, size: int, swapped: bool, lines: int) -> FewTile:
     """For lines along k: `vector` elements of `size` bytes a load."""
     unroll = 2 if vector * size >= 8 else 4
-    return FewTile(FEW_DOTS, way, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
+    return FewTile(FEW_DOTS, config, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
 
 
-def rows_tile(way: Way, held: int, vector: int, size: int, swapped: bool) -> FewTile:
+def rows_tile(config: Config, held: int, vector: int, size: int, swapped: bool) -> FewTile:
     """For lines across k."""
-    crowded = way.name == "online" or (held * vector > 32 and (size < 4 or way.slots > 1))  # much else in the registers
-    most = 32 if way.slots <= 1 else 16 if way.slots <= 8 else 8  # sums beside 8 loads: long steps take registers too
+    crowded = config.name == "online" or (
+        held * vector > 32 and (size < 4 or config.slots > 1)
+    )  # much else in the registers
+    most = (
+        32 if config.slots <= 1 else 16 if config.slots <= 8 else 8
+    )  # sums beside 8 loads: long steps take registers too
     loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4
-    return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
+    return FewTile(FEW_ROWS, config, held, vector, 1, loads, swapped)
 
 
 def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
@@ -151,7 +159,7 @@ def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
     length = p.m if tile.swapped else p.n
     pieces = few_pieces(tile, length, p.k, machine, p.members)
     held = tile.few / max(1, p.n if tile.swapped else p.m)
-    steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
+    steps = p.steps * held * tile.config.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
     memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
     reading = max(steps, memory) if tile.kernel == FEW_ROWS else steps + memory
     return reading + (START_SECONDS if pieces == 1 else (START_SECONDS + COMBINE_SECONDS) * p.members)

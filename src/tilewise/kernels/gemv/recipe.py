@@ -21,8 +21,8 @@ from tilewise.kernels.shared.stacked import Runs
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """The whole product; P (and `given.arg`) has rows side by side."""
-    assert isinstance(plan.way, FewTile)
-    job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.way.swapped)
+    assert isinstance(plan.config, FewTile)
+    job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     if planes is None:
         return in_runs(job)
@@ -159,7 +159,7 @@ def _pointers(targets: list[Target]) -> tuple[Value, ...]:
 def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
     p = job.problem
     share = combine_share(pieces)
-    source_text = render_combine.named(p.algebra, tile.way, p.accumulate, share)
+    source_text = render_combine.named(p.algebra, tile.config, p.accumulate, share)
     places: list[Value] = []
     for source, target in zip(made[1:], targets[1:], strict=True):
         places += [source[0], target[0]]

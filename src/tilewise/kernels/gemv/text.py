@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
-from tilewise.kernels.gemv.model import HELD, FewTile, dots_tile, few_way, room_for, rows_tile
+from tilewise.kernels.gemv.model import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
 from tilewise.kernels.keys import Written
+from tilewise.kernels.plain.configs import binary
 from tilewise.kernels.plain.text import step_text
-from tilewise.kernels.plain.ways import binary
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
 
@@ -30,13 +30,13 @@ def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
         "SWAPPED": int(swapped),
         "RESIDENT": tile.resident,
-        "ARG": int(tile.way.name == "where"),
+        "ARG": int(tile.config.name == "where"),
     }  # fmt: skip
     if tile.kernel == "few_dots":
         defines["LINES"] = tile.lines
     return "\n".join(
         (
-            step_text(algebra, tile.way, accumulate, False),
+            step_text(algebra, tile.config, accumulate, False),
             *defined(defines),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "gemv/few.cuh", f"gemv/{tile.kernel}.cu")),
@@ -51,17 +51,17 @@ def _either_way(algebra: Algebra) -> bool:
 
 def every_few(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
     """Every text that few rows or columns of a dtype may name; `dots`: rows of those with lines along k."""
-    way, size = few_way(algebra, machine, False), algebra.element.itemsize
+    config, size = few_config(algebra, machine, False), algebra.element.itemsize
     for held in HELD:
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
                 continue
-            several = min(4, room_for(way, held))
+            several = min(4, room_for(config, held))
             tiles = [
-                dots_tile(way, held, vector, size, False, lines)
+                dots_tile(config, held, vector, size, False, lines)
                 for lines in ({several, 1 if held <= 2 else several} if held in dots else ())
             ]
-            if vector <= room_for(way, held):
-                tiles.append(rows_tile(way, held, vector, size, False))
+            if vector <= room_for(config, held):
+                tiles.append(rows_tile(config, held, vector, size, False))
             for tile in tiles:
                 yield few_text(algebra, tile, False, ("A", "B", "P"))

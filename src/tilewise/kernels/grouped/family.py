@@ -34,7 +34,7 @@ class Grouped(Family):
         packs = tuple(name for name, dtype in dtypes if dtype != problem.dtype)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, model.geometry(problem), model.seconds(problem, machine),
-            limits, (), packs=packs, way=None,
+            limits, (), packs=packs, config=None,
         )  # fmt: skip
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         return replace(plan, why=f"{asked}; {problem.groups.count if problem.groups else 0:,} groups")

@@ -7,7 +7,7 @@ import math
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.groups import expected_tiles
 
 KERNEL = "grouped"

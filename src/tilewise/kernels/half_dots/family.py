@@ -9,17 +9,17 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
+from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
 from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.half_dots import model
+from tilewise.kernels.half_dots.configs import MOST_FEW, TILES, DotsConfig
 from tilewise.kernels.half_dots.recipe import launches
 from tilewise.kernels.half_dots.text import render_half_dots
-from tilewise.kernels.half_dots.ways import MOST_FEW, TILES, DotsWay
 from tilewise.kernels.shared.layouts import line_alignment
 from tilewise.kernels.shared.placed import Operands
 
 
-class HalfDots(ByWays):
+class HalfDots(ByConfigs):
     name = "half_dots"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
@@ -28,21 +28,21 @@ class HalfDots(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, DotsWay]:
-        way, seconds = model.best_way(problem, machine)
-        return seconds, way
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, DotsConfig]:
+        config, seconds = model.best_config(problem, machine)
+        return seconds, config
 
-    def geometry(self, problem: Problem, way: DotsWay) -> Geometry:
-        return way.geometry
+    def geometry(self, problem: Problem, config: DotsConfig) -> Geometry:
+        return config.geometry
 
-    def notes(self, problem: Problem, way: DotsWay) -> list[str]:
-        return fused_notes(problem) + cut_over_a_cluster(way)
+    def notes(self, problem: Problem, config: DotsConfig) -> list[str]:
+        return fused_notes(problem) + cut_over_a_cluster(config)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
 
-    def tiles(self, problem: Problem, way: DotsWay) -> str:
-        return f"{way.geometry.rows}x{way.geometry.cols}"
+    def tiles(self, problem: Problem, config: DotsConfig) -> str:
+        return f"{config.geometry.rows}x{config.geometry.cols}"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return min(problem.m, problem.n) <= MOST_FEW and super().takes(problem, machine)
@@ -62,8 +62,8 @@ class HalfDots(ByWays):
         for tile in TILES:
             yield render_half_dots.named(problem.dtype, tile, epilogue=problem.epilogue)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[DotsWay]:
-        return model.ways(problem, machine)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[DotsConfig]:
+        return model.configs(problem, machine)
 
-    def seconds(self, way: DotsWay, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: DotsConfig, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

@@ -11,8 +11,8 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
 from tilewise.kernels.half_dots import seconds as figures
+from tilewise.kernels.half_dots.configs import CLUSTERS, MOST_FEW, SLICES, TILES, DotsConfig, DotsTile, steps_of
 from tilewise.kernels.half_dots.seconds import expected
-from tilewise.kernels.half_dots.ways import CLUSTERS, MOST_FEW, SLICES, TILES, DotsTile, DotsWay, steps_of
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import rooms
 from tilewise.system.machine_code import INFINITE, Row, Rows
@@ -65,22 +65,22 @@ def sides(p: Problem) -> list[Side]:
 
 
 @lru_cache(maxsize=64)
-def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsWay, ...], Rows]:
+def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsConfig, ...], Rows]:
     """The ways, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster and of a
     multiprocessor; clusters that the card holds, and with one block of each multiprocessor; seconds of a step alone,
     and of the sums of a block."""
-    ways, rows = [], []
+    configs, rows = [], []
     for slices, cluster in product(SLICES, CLUSTERS):
-        way, room = DotsWay(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
-        cells = tile.width * way.height
+        config, room = DotsConfig(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
+        cells = tile.width * config.height
         sums = figures.CELL_SECONDS * cells / cluster + (figures.SLICE_SECONDS * cells * slices if slices > 1 else 0.0)
         step = figures.STEP_SECONDS + figures.STEP_LINE_SECONDS * tile.width
-        ways.append(way)
-        rows.append((way.height, slices, cluster, tile.resident, room[-1], room[0], step, sums))
-    return tuple(ways), Rows(rows)
+        configs.append(config)
+        rows.append((config.height, slices, cluster, tile.resident, room[-1], room[0], step, sums))
+    return tuple(configs), Rows(rows)
 
 
-def _ways(side: Side, machine: Machine) -> tuple[tuple[DotsWay, ...], Rows]:
+def _configs(side: Side, machine: Machine) -> tuple[tuple[DotsConfig, ...], Rows]:
     tile = next(tile for tile in TILES if tile.width >= side.few)
     return _table(tile, side.classes, side.swapped, machine.units)
 
@@ -92,18 +92,18 @@ def _given(p: Problem, side: Side, machine: Machine) -> Row:
     return side.length, p.k, steps_of(p.k), side.classes, brought, passing**4
 
 
-def ways(p: Problem, machine: Machine) -> list[DotsWay]:
+def configs(p: Problem, machine: Machine) -> list[DotsConfig]:
     made = []
     for side in sides(p):
-        given, (every, rows) = _given(p, side, machine), _ways(side, machine)
-        made += [way for way, row in zip(every, rows.rows, strict=True) if expected(row, given) < INFINITE]
+        given, (every, rows) = _given(p, side, machine), _configs(side, machine)
+        made += [config for config, row in zip(every, rows.rows, strict=True) if expected(row, given) < INFINITE]
     return made
 
 
-def seconds(way: DotsWay, problem: Problem, machine: Machine) -> float:
-    side = next(side for side in sides(problem) if side.swapped == way.swapped)
-    every, rows = _ways(side, machine)
-    return figures.ONE_LAUNCH * expected(rows.rows[every.index(way)], _given(problem, side, machine))
+def seconds(config: DotsConfig, problem: Problem, machine: Machine) -> float:
+    side = next(side for side in sides(problem) if side.swapped == config.swapped)
+    every, rows = _configs(side, machine)
+    return figures.ONE_LAUNCH * expected(rows.rows[every.index(config)], _given(problem, side, machine))
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
@@ -112,11 +112,11 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     return figures.ONE_LAUNCH * (figures.START_SECONDS + max(figures.TILE_SECONDS, passing))
 
 
-def best_way(problem: Problem, machine: Machine) -> tuple[DotsWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[DotsConfig, float]:
     found = []
     for side in sides(problem):
-        every, rows = _ways(side, machine)
+        every, rows = _configs(side, machine)
         number, soonest = expected.least(rows, _given(problem, side, machine), problem.largest)
         found.append((figures.ONE_LAUNCH * soonest, every[number]))
-    soonest, way = min(found, key=lambda one: one[0])
-    return way, soonest
+    soonest, config = min(found, key=lambda one: one[0])
+    return config, soonest

@@ -6,9 +6,9 @@ import ctypes
 
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch, structure
+from tilewise.kernels.half_dots.configs import WARPS, DotsConfig
 from tilewise.kernels.half_dots.model import KERNEL
 from tilewise.kernels.half_dots.text import render_half_dots
-from tilewise.kernels.half_dots.ways import WARPS, DotsWay
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.split_k import epilogue_argument
@@ -28,19 +28,20 @@ class _Lines(ctypes.Structure):
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    p, way = plan.problem, plan.way
-    assert isinstance(way, DotsWay)
-    few, long = (given.N, given.M) if way.swapped else (given.M, given.N)
-    count, length = (p.n, p.m) if way.swapped else (p.m, p.n)
+    p, config = plan.problem, plan.config
+    assert isinstance(config, DotsConfig)
+    few, long = (given.N, given.M) if config.swapped else (given.M, given.N)
+    count, length = (p.n, p.m) if config.swapped else (p.m, p.n)
     lines = structure(
-        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, way.swapped), lines_of(long)[2],
-        *_strides(given.P, way.swapped), count, p.k, length, way.classes, way.slices, way.stage(p.k), way.swapped,
+        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, config.swapped), lines_of(long)[2],
+        *_strides(given.P, config.swapped), count, p.k, length, config.classes, config.slices, config.stage(p.k),
+        config.swapped,
         _log_lanes(count),
     )  # fmt: skip
-    source = render_half_dots.named(p.dtype, way.tile, p.accumulate, p.epilogue)
+    source = render_half_dots.named(p.dtype, config.tile, p.accumulate, p.epilogue)
     arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
-    grid, shared = (way.blocks(length),), way.shared_bytes(p.k)
-    return [Launch.of(source, KERNEL, grid, (32 * WARPS,), arguments, shared, cluster=way.cluster)]
+    grid, shared = (config.blocks(length),), config.shared_bytes(p.k)
+    return [Launch.of(source, KERNEL, grid, (32 * WARPS,), arguments, shared, cluster=config.cluster)]
 
 
 def _strides(x: Placed, swapped: bool) -> tuple[int, int]:

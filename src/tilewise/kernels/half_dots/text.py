@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.core.epilogue import PLAIN, Epilogue
-from tilewise.kernels.half_dots.ways import WARPS, DotsTile
+from tilewise.kernels.half_dots.configs import WARPS, DotsTile
 from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.epilogue import render_epilogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.core.recipe import Address, TensorMap
-from tilewise.kernels.k_major.model import KMajorWay, lines_apart
+from tilewise.kernels.k_major.model import KMajorConfig, lines_apart
 from tilewise.kernels.k_major.seconds import CLASSES
 from tilewise.kernels.shared.placed import Placed
 
@@ -19,17 +19,17 @@ def classes_of(x: Placed, member: tuple[int, ...], classes: int) -> list[tuple[A
     made, size, lead = [], x.dtype.itemsize, x.layout.row
     for at in range(classes):
         address = x.member(member) + size * at * lead
-        skew = address % BOX_BYTES // size
+        misalignment = address % BOX_BYTES // size
         rows = (x.rows - at + classes - 1) // classes
-        made.append((address - address % BOX_BYTES, rows, x.cols + skew, size * classes * lead, skew))
+        made.append((address - address % BOX_BYTES, rows, x.cols + misalignment, size * classes * lead, misalignment))
     return made
 
 
 def maps_of_n(
-    N: Placed, way: KMajorWay, member: tuple[int, ...], tensor_map: Callable[..., TensorMap]
+    N: Placed, config: KMajorConfig, member: tuple[int, ...], tensor_map: Callable[..., TensorMap]
 ) -> tuple[list[TensorMap], list[int]]:
     """Descriptors of N's lines, and how many elements before them each begins."""
-    scattered, tile = lines_apart(N.layout), way.tile
+    scattered, tile = lines_apart(N.layout), config.tile
     lines = DEPTH // CLASSES if scattered else DEPTH // (1 if tile.beside else tile.cluster)
     width = tile.cols + SPARE[scattered]
     parts = classes_of(N, member, CLASSES if scattered else 1)

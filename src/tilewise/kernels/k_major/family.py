@@ -28,8 +28,8 @@ class KMajor(Family):
         return True  # what it refuses is of another kind
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        way, predicted = model.best_way(problem, machine)
-        geometry = way.tile.geometry(problem.dtype_m.itemsize)
+        config, predicted = model.best_config(problem, machine)
+        geometry = config.tile.geometry(problem.dtype_m.itemsize)
         plan = own_tiles(
             self,
             problem,
@@ -39,22 +39,22 @@ class KMajor(Family):
             geometry,
             predicted,
             self._limits(problem, machine),
-            way.words(),
+            config.words(),
             packs=(),
-            way=way,
-            passes=passes(way.routes, way.splits),
+            config=config,
+            passes=passes(config.routes, config.splits),
         )
-        waves = way.waves(problem.m, problem.n, machine.units)
-        tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+        waves = config.waves(problem.m, problem.n, machine.units)
+        tiles = f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
         return tensor_reason(plan, kernel, tiles)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, seconds = model.best_way(problem, machine)
+        config, seconds = model.best_config(problem, machine)
         floor, _ = self._limits(problem, machine)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.splits))
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(config.routes, config.splits))
 
     def _limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = model.kind_of(problem)

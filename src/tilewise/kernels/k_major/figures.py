@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-AS_IT_IS, TURNED = "as it is", "turned"
+AS_IT_IS, TRANSPOSED = "as it is", "turned"
 ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 EVEN_SHARE = (
@@ -39,10 +39,10 @@ FIGURES = {
     4: Figures(
         0.74, 7.6e+10, 0.555, {True: (7.04e-07, 6.5e-09), False: (1.18e-06, 1.22e-08)}, 2.35e-06, 4.1e-07,
         0.519, 1.45e-06, 3.98e+12, 2.39e-06, 1.11e+13, 5.59e-11,
-        {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.1}, (2e-06, 0.0), 2.71e-06,
+        {AS_IT_IS: 1.04, TRANSPOSED: 1.04, BY_CLASSES: 1.1}, (2e-06, 0.0), 2.71e-06,
     ),
     1: Figures(
         0.74, 76e9, 0.0, {True: (0.6e-6, 0.0), False: (4.5e-6, 0.0)}, 4.2e-6, 1.8e-6, 0.87, 4e-6, 1.6e12, 4e-6, 3e12,
-        2e-11, {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.1}, (0.0, 0.0), 0.0,
+        2e-11, {AS_IT_IS: 1.04, TRANSPOSED: 1.04, BY_CLASSES: 1.1}, (0.0, 0.0), 0.0,
     ),
 }  # fmt: skip

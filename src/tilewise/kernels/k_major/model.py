@@ -24,7 +24,7 @@ from tilewise.kernels.k_major.figures import (
     FEWEST,
     FIGURES,
     SHARPNESS,
-    TURNED,
+    TRANSPOSED,
 )
 from tilewise.kernels.k_major.seconds import (
     CLASSES,
@@ -150,7 +150,7 @@ ACROSS_TILES = (
 
 
 @dataclass(frozen=True)
-class KMajorWay:
+class KMajorConfig:
     """How such a product is taken."""
 
     tile: KMajorTile
@@ -159,8 +159,8 @@ class KMajorWay:
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
-        turned = [name for name, how in zip("MN", self.routes, strict=True) if how == TURNED]
-        words = [f"{name} is turned first, so that its k lies side by side" for name in turned]
+        transposed = [name for name, how in zip("MN", self.routes, strict=True) if how == TRANSPOSED]
+        words = [f"{name} is turned first, so that its k lies side by side" for name in transposed]
         if BY_CLASSES in self.routes:
             words.append("tiles take rows of M that start equally far from a 16-byte boundary")
         if ACROSS in self.routes:
@@ -222,7 +222,7 @@ def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, s
     """How an operand reaches the kernel: its lines are the rows of M, or the columns of N."""
     side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
     whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
-    return AS_IT_IS if side_by_side and whole else TURNED
+    return AS_IT_IS if side_by_side and whole else TRANSPOSED
 
 
 def routes(problem: Problem) -> tuple[str, str]:
@@ -230,7 +230,7 @@ def routes(problem: Problem) -> tuple[str, str]:
     m, n = p.layout_m, p.layout_n
     made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
     odd = [math.gcd(*layout.stack) * size % 16 for layout in (m, n)]  # of the steps from member to member
-    return TURNED if odd[0] else made[0], TURNED if odd[1] else made[1]
+    return TRANSPOSED if odd[0] else made[0], TRANSPOSED if odd[1] else made[1]
 
 
 def from_registers(problem: Problem) -> bool:
@@ -264,18 +264,18 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[KMajorConfig, float]:
     """The way with the least expected seconds."""
     how = routes(problem)
     given = _given(problem, machine, how)
     number, seconds = expected.least(_table(_kind(problem), machine), given, problem.largest)
-    return _way(number, how, given), problem.members * seconds
+    return _config(number, how, given), problem.members * seconds
 
 
-def ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
+def configs(problem: Problem, machine: Machine) -> list[KMajorConfig]:
     how, table = routes(problem), _table(_kind(problem), machine)
     given = _given(problem, machine, how)
-    return [_way(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
+    return [_config(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
 
 
 def _kind(problem: Problem) -> Kind:
@@ -315,9 +315,9 @@ def _table(kind: Kind, machine: Machine) -> Rows:
 def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     """What all rows share."""
     m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
-    f, over = FIGURES[size], how[1] == TURNED and from_registers(p)
-    in_classes = over and how[0] == TURNED and by_classes(p)
-    lines = -(-(k if how[0] == TURNED else p.layout_m.row) * size // LINE_BYTES)
+    f, over = FIGURES[size], how[1] == TRANSPOSED and from_registers(p)
+    in_classes = over and how[0] == TRANSPOSED and by_classes(p)
+    lines = -(-(k if how[0] == TRANSPOSED else p.layout_m.row) * size // LINE_BYTES)
     return (
         m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
         _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
@@ -327,14 +327,14 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     )  # fmt: skip
 
 
-def _way(number: int, how: tuple[str, str], given: Row) -> KMajorWay:
+def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
     """What a row stands for."""
     tile, form, turns = FORMS[number]
     if form == CUT:
         m, n, stages, units = map(int, given[:4])
-        tiles = KMajorWay(tile, how).tiles(m, n)
-        return KMajorWay(tile, how, parts_of(tiles * tile.cluster, units, stages, turns))
-    return KMajorWay(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
+        tiles = KMajorConfig(tile, how).tiles(m, n)
+        return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages, turns))
+    return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
@@ -358,7 +358,7 @@ def _alone(kind: Kind, machine: Machine) -> Both:
 
 def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
     """Seconds to turn operands first."""
-    cells = (m * k if how[0] == TURNED else 0) + (k * n if how[1] == TURNED else 0)
+    cells = (m * k if how[0] == TRANSPOSED else 0) + (k * n if how[1] == TRANSPOSED else 0)
     return FIGURES[size].turn + 2 * size * cells / FIGURES[size].turning if cells else 0.0
 
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.k_major import across
-from tilewise.kernels.k_major.figures import BY_CLASSES, TURNED
+from tilewise.kernels.k_major.figures import BY_CLASSES, TRANSPOSED
 from tilewise.kernels.k_major.model import (
     KERNEL,
     LINE_BYTES,
     AcrossTile,
-    KMajorWay,
+    KMajorConfig,
     boxed,
     lines_apart,
     paired,
 )
 from tilewise.kernels.k_major.text import render_k_across, render_k_major
+from tilewise.kernels.plain.configs import config_of
 from tilewise.kernels.plain.text import combine_share, render_combine
-from tilewise.kernels.plain.ways import way_of
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
 from tilewise.kernels.shared.turn import Lines, turning
@@ -62,17 +62,17 @@ class Side(Lines):
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P has rows side by side."""
-    p, way = plan.problem, plan.way
-    assert isinstance(way, KMajorWay)
+    p, config = plan.problem, plan.config
+    assert isinstance(config, KMajorConfig)
     operands = {"M": Side(given.M, True), "N": Side(given.N, False)}
-    needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
-    if way.splits > 1:
-        needs["partials"] = 4 * way.splits * p.m * p.n
+    needs = {side: operands[side].bytes for side, how in zip("MN", config.routes, strict=True) if how == TRANSPOSED}
+    if config.splits > 1:
+        needs["partials"] = 4 * config.splits * p.m * p.n
     held = scratch.take_all(needs)
     return [
         launch
         for member in members(p.stack)
-        for launch in _Product(plan, way, operands, given.P, member, held, _scales(given.scales)).launches()
+        for launch in _Product(plan, config, operands, given.P, member, held, _scales(given.scales)).launches()
     ]
 
 
@@ -99,7 +99,7 @@ class _Product:
     """One member of the stack."""
 
     plan: Plan
-    way: KMajorWay
+    config: KMajorConfig
     operands: dict[str, Side]
     P: Placed
     member: tuple[int, ...]
@@ -107,23 +107,23 @@ class _Product:
     scales: Argument
 
     def launches(self) -> list[Launch]:
-        p, way, held = self.plan.problem, self.way, self.held
+        p, config, held = self.plan.problem, self.config, self.held
         made = self._transposing()
-        cut, target, P = way.splits > 1, self.P.member(self.member), self.P
+        cut, target, P = config.splits > 1, self.P.member(self.member), self.P
         by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target.alignment, P.dtype.itemsize)
         into = _Into(held["partials"] if cut else target, p.n if cut else P.lead, by_boxes, P)
-        blocks, block = way.blocks(p.m, p.n, self.plan.machine.units), (self.plan.geometry.block[0],)
-        of_rows = isinstance(way.tile, AcrossTile)
+        blocks, block = config.blocks(p.m, p.n, self.plan.machine.units), (self.plan.geometry.block[0],)
+        of_rows = isinstance(config.tile, AcrossTile)
         source, name, arguments = self._across(into) if of_rows else self._side_by_side(into)
-        made.append(Launch.of(source, name, (blocks,), block, arguments, way.tile.shared_bytes, True))
+        made.append(Launch.of(source, name, (blocks,), block, arguments, config.tile.shared_bytes, True))
         if cut:
             adding = (
                 held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),
-                ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(way.splits),
+                ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(config.splits),
                 None, ctypes.c_uint(0),
             )  # fmt: skip
-            share = combine_share(way.splits)
-            text = render_combine.named(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate, share)
+            share = combine_share(config.splits)
+            text = render_combine.named(p.algebra, config_of(p.algebra, self.plan.machine), p.accumulate, share)
             made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
         return made
 
@@ -135,54 +135,56 @@ class _Product:
 
     def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where both operands have k side by side: its text, name and arguments."""
-        p, way, P, operands, held = self.plan.problem, self.way, into.P, self.operands, self.held
+        p, config, P, operands, held = self.plan.problem, self.config, into.P, self.operands, self.held
         aligned = into.pointer.alignment
         words = paired(P.layout, P.rows, P.cols, aligned, P.dtype.itemsize) and not p.accumulate
         source = render_k_major.named(
             (p.dtype_m.name, p.dtype_n.name),
-            way.tile,
+            config.tile,
             boxed=into.by_boxes,
             result=p.result.name,
             paired=words,
             scaled=p.scaled,
         )
-        lines_m, lines_n = way.tile.fetched
+        lines_m, lines_n = config.tile.fetched
         arguments = (
             operands["M"].map(self.member, held.get("M"), lines_m),
             operands["N"].map(self.member, held.get("N"), lines_n),
             into.map(BOX_ROWS),
             into.pointer,
-            Size(p.m, p.k, p.n, way.splits),
+            Size(p.m, p.k, p.n, config.splits),
             ctypes.c_longlong(into.lead),
-            ctypes.c_int(p.accumulate and way.splits == 1),
+            ctypes.c_int(p.accumulate and config.splits == 1),
             self.scales,
         )
         return source, KERNEL, arguments
 
     def _across(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where N's k lies across its lines: its text, name and arguments."""
-        p, way, tile = self.plan.problem, self.way, self.way.tile
+        p, config, tile = self.plan.problem, self.config, self.config.tile
         assert isinstance(tile, AcrossTile)
         box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
-        if way.routes[0] == BY_CLASSES:
-            parts = across.classes_of(M.x, self.member, way.classes)
+        if config.routes[0] == BY_CLASSES:
+            parts = across.classes_of(M.x, self.member, config.classes)
             maps_m = [
                 tensor_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts
             ]
-            skews_m = [skew for *_, skew in parts]
+            skews_m = [misalignment for *_, misalignment in parts]
         else:
             maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
-        maps_n, skews_n = across.maps_of_n(N, way, self.member, tensor_map)
-        into = replace(into, by_boxes=into.by_boxes and way.classes == 1)
+        maps_n, skews_n = across.maps_of_n(N, config, self.member, tensor_map)
+        into = replace(into, by_boxes=into.by_boxes and config.classes == 1)
         apart_n = lines_apart(N.layout)
-        source = render_k_across.named(tile, apart=apart_n, classes=way.classes, boxed=into.by_boxes, onto=p.accumulate)
+        source = render_k_across.named(
+            tile, apart=apart_n, classes=config.classes, boxed=into.by_boxes, onto=p.accumulate
+        )
         skews = skews_m + skews_n
         arguments = (
             array(maps_m),
             array(maps_n),
             into.map(across.STAGED_ROWS),
             into.pointer,
-            Size(p.m, p.k, p.n, way.splits),
+            Size(p.m, p.k, p.n, config.splits),
             (ctypes.c_int * len(skews))(*skews),
             ctypes.c_longlong(into.lead),
         )

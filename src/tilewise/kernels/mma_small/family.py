@@ -9,7 +9,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.mma_small import model
 from tilewise.kernels.mma_small.recipe import launches
 from tilewise.kernels.mma_small.text import render_small
@@ -17,7 +17,7 @@ from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 
 
-class MmaSmall(ByWays):
+class MmaSmall(ByConfigs):
     name = "mma_small"
     kernels: ClassVar = model.IDEAS
     stores_anywhere = True
@@ -26,15 +26,15 @@ class MmaSmall(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine, kernel)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SmallWay]:
-        return model.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SmallConfig]:
+        return model.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.SmallWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.SmallConfig) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.SmallWay) -> str:
-        down, across = model.tiles_of(problem, way.tile)
-        return f"{down}x{across} tiles of {way.tile.rows}x{way.tile.cols}"
+    def tiles(self, problem: Problem, config: model.SmallConfig) -> str:
+        down, across = model.tiles_of(problem, config.tile)
+        return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
 
     def kernel_for(self, problem: Problem) -> str:
         return model.kernel_for(problem)
@@ -57,7 +57,7 @@ class MmaSmall(ByWays):
         return (render_small.named(problem.dtype, kernel, tile, arch) for tile in model.tiles_for(problem))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem, machine))
+        return tuple(model.configs(problem, machine))
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

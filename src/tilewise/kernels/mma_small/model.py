@@ -117,7 +117,7 @@ PLAIN_TILES = (
 
 
 @dataclass(frozen=True)
-class SmallWay:
+class SmallConfig:
     tile: SmallTile
     cluster: int
 
@@ -160,10 +160,10 @@ def tiles_of(problem: Problem, tile: SmallTile) -> tuple[int, int]:
     return math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
 
 
-def piece(problem: Problem, way: SmallWay) -> int:
+def piece(problem: Problem, config: SmallConfig) -> int:
     """How much of k one block of a cluster takes: whole phases."""
-    deep = way.tile.depth(problem.dtype.itemsize)
-    return max(1, math.ceil(math.ceil(problem.k / deep) / way.cluster)) * deep
+    deep = config.tile.depth(problem.dtype.itemsize)
+    return max(1, math.ceil(math.ceil(problem.k / deep) / config.cluster)) * deep
 
 
 def copied(layout: Layout, k_stride: int, line_stride: int, size: int) -> int:
@@ -189,9 +189,9 @@ ROOMS = 9  # where they begin in a row
 
 
 @lru_cache(maxsize=256)
-def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tuple[tuple[SmallWay, ...], Rows]:
+def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows]:
     """Every way, with what its seconds are reckoned from. `rate`: steps a second of the whole card."""
-    ways, rows, figures, units = list[SmallWay](), list[tuple[float, ...]](), FIGURES[kind], machine.units
+    configs, rows, figures, units = list[SmallConfig](), list[tuple[float, ...]](), FIGURES[kind], machine.units
     clusters, size = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), 8 if kind == "float64" else 4
     rate /= units
     for tile, share in zip(PLAIN_TILES if kind == "float32" else TILES, figures.tiles, strict=True):
@@ -206,9 +206,9 @@ def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tup
             held = min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, min(blocks, 2)) + 1024))
             after = figures.block if blocks == 1 else figures.block + met + figures.met_block * blocks
             times = alone, cores, of_m + of_n, after, figures.cell * cells
-            ways.append(SmallWay(tile, blocks))
+            configs.append(SmallConfig(tile, blocks))
             rows.append((tile.rows, tile.cols, deep, *times, blocks, *padded(rooms(units, blocks, max(1, held)))))
-    return tuple(ways), Rows(rows)
+    return tuple(configs), Rows(rows)
 
 
 @Formula
@@ -240,14 +240,14 @@ def expected(row: Row, given: Row) -> float:
     return given[5] + sqrt(sqrt(work**4 + reading))
 
 
-def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallWay, ...], Rows, Row]:
+def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows, Row]:
     """The ways, their rows, and what all of these share."""
     p, kind = problem, kind_of(problem)
     figures = FIGURES[kind]
-    ways, rows = paces(kind, copies_of(p), step_rate(p, machine), machine)
+    configs, rows = paces(kind, copies_of(p), step_rate(p, machine), machine)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
     from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
-    return ways, rows, (
+    return configs, rows, (
         p.m, p.k, p.n, p.members, machine.units, figures.start, memory, from_l2, figures.empty, figures.crowd,
     )  # fmt: skip
 
@@ -273,25 +273,25 @@ def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]
     ]
 
 
-def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:
+def configs(problem: Problem, machine: Machine) -> Iterator[SmallConfig]:
     """Those whose blocks all have some of k, with no more of them than a card holds at once."""
     every, rows, shared = _rows(problem, machine)
-    return (way for way, row in zip(every, rows.rows, strict=True) if expected(row, shared) < INFINITE)
+    return (config for config, row in zip(every, rows.rows, strict=True) if expected(row, shared) < INFINITE)
 
 
-def seconds(way: SmallWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: SmallConfig, problem: Problem, machine: Machine) -> float:
     """What is expected of one of them."""
     every, rows, shared = _rows(problem, machine)
-    return expected(rows.rows[every.index(way)], shared)
+    return expected(rows.rows[every.index(config)], shared)
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, SmallWay]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, SmallConfig]:
     every, rows, shared = _rows(problem, machine)
     number, least = expected.least(rows, shared, problem.largest)
     return least, every[number]
 
 
-def geometry(problem: Problem, way: SmallWay) -> Geometry:
-    tile, size = way.tile, problem.dtype.itemsize
-    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size, way.cluster))
+def geometry(problem: Problem, config: SmallConfig) -> Geometry:
+    tile, size = config.tile, problem.dtype.itemsize
+    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size, config.cluster))

@@ -7,7 +7,7 @@ import ctypes
 from tilewise.core.machine import arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.mma_small.model import SmallWay, copies_of, piece, tiles_of
+from tilewise.kernels.mma_small.model import SmallConfig, copies_of, piece, tiles_of
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
@@ -15,10 +15,10 @@ from tilewise.kernels.shared.stacked import Runs
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
-    p, way, arch, matrices, made = plan.problem, plan.way, plan.machine.arch, (given.M, given.N, given.P), []
-    assert isinstance(way, SmallWay)
-    source = render_small.named(p.dtype, plan.kernel, way.tile, min(90, arch_number(arch)))
-    down, across = tiles_of(p, way.tile)
+    p, config, arch, matrices, made = plan.problem, plan.config, plan.machine.arch, (given.M, given.N, given.P), []
+    assert isinstance(config, SmallConfig)
+    source = render_small.named(p.dtype, plan.kernel, config.tile, min(90, arch_number(arch)))
+    down, across = tiles_of(p, config.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
         arguments = (
@@ -28,9 +28,14 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_int(how) for how in copies_of(p)),
             ctypes.c_int(p.accumulate),
             ctypes.c_int(across),
-            ctypes.c_int(piece(p, way)),
+            ctypes.c_int(piece(p, config)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, shared = (down * across * way.cluster, count), way.tile.shared_bytes(p.dtype.itemsize, way.cluster)
-        made.append(Launch.of(source, plan.kernel, grid, (way.tile.threads,), arguments, shared, cluster=way.cluster))
+        grid, shared = (
+            (down * across * config.cluster, count),
+            config.tile.shared_bytes(p.dtype.itemsize, config.cluster),
+        )
+        made.append(
+            Launch.of(source, plan.kernel, grid, (config.tile.threads,), arguments, shared, cluster=config.cluster)
+        )
     return made

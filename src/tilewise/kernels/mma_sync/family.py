@@ -35,18 +35,18 @@ class MmaSync(Family):
         return model.worthwhile(problem, machine) and not (whole and k_major.refusal(problem, machine) is None)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine, kernel is not None))
+        return self._plan(problem, machine, kernel, tile, *model.best_config(problem, machine, kernel is not None))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, seconds = model.best_way(problem, machine, False)
+        config, seconds = model.best_config(problem, machine, False)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.parts))
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(config.routes, config.parts))
 
-    def pinned(self, problem: Problem, machine: Machine, way: model.MmaWay) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, way, 0.0)
+    def pinned(self, problem: Problem, machine: Machine, config: model.MmaConfig) -> Plan:
+        return self._plan(problem, machine, model.KERNEL, None, config, 0.0)
 
     def _plan(
         self,
@@ -54,18 +54,18 @@ class MmaSync(Family):
         machine: Machine,
         kernel: str | None,
         tile: int | None,
-        way: model.MmaWay,
+        config: model.MmaConfig,
         predicted: float,
     ) -> Plan:
-        geometry = way.tile.geometry(machine.arch, problem.dtype.itemsize)
+        geometry = config.tile.geometry(machine.arch, problem.dtype.itemsize)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        notes = way.words() + fused_notes(problem)
+        notes = config.words() + fused_notes(problem)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.parts),
+            packs=packed_operands(config.routes), config=config, passes=passes(config.routes, config.parts),
         )  # fmt: skip
-        chosen_by = "tuned" if way.tuned else "by the model"
-        tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"
+        chosen_by = "tuned" if config.tuned else "by the model"
+        tiles = f"{config.tile.rows}x{config.tile.cols}, {config.tile.resident} a multiprocessor ({chosen_by})"
         return tensor_reason(plan, kernel, tiles)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
@@ -74,11 +74,11 @@ class MmaSync(Family):
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.MmaWay]:
-        return model.ways(problem, machine)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.MmaConfig]:
+        return model.configs(problem, machine)
 
-    def seconds(self, way: model.MmaWay, problem: Problem, machine: Machine) -> float:
-        return model.expected(way, problem, machine)
+    def seconds(self, config: model.MmaConfig, problem: Problem, machine: Machine) -> float:
+        return model.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return model.tuning_class(problem)

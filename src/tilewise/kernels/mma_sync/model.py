@@ -120,7 +120,7 @@ TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBL
 
 
 @dataclass(frozen=True)
-class MmaWay:
+class MmaConfig:
     """How the mma.sync kernel takes a product."""
 
     tile: MmaTile
@@ -193,7 +193,7 @@ def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
 def _start(layout: Layout, lines: tuple[int, int, int], size: int) -> int:
     count, _, lead = lines
     step = math.gcd(0 if count <= 1 else lead, *layout.stack)
-    return math.gcd(16, layout.skew, step * size)
+    return math.gcd(16, layout.misalignment, step * size)
 
 
 def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> list[tuple[str, int]]:
@@ -218,7 +218,7 @@ def in_the_set(size: int, machine: Machine, asked: bool = False) -> tuple[tuple[
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine, asked: bool = False) -> tuple[MmaWay, float]:
+def best_config(problem: Problem, machine: Machine, asked: bool = False) -> tuple[MmaConfig, float]:
     """The way with the least expected seconds; `asked`: for this kernel by its name, so that every tile counts."""
     table = machine.tuned
     sizes = problem.m, problem.k, problem.n
@@ -227,8 +227,10 @@ def best_way(problem: Problem, machine: Machine, asked: bool = False) -> tuple[M
     if table is None or key not in table.entries:
         pairs, given = _given(problem, machine, asked)
         number, seconds = in_seconds.least(_table(problem, machine, asked)[1], given, problem.largest)
-        return _way(number, pairs, problem, machine, asked), seconds
-    every = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
+        return _config(number, pairs, problem, machine, asked), seconds
+    every = [
+        (expected(config, problem, machine), number, config) for number, config in enumerate(configs(problem, machine))
+    ]
     seconds, best, tuned = preferred(every, key, table)
     return replace(best, tuned=tuned), seconds
 
@@ -238,7 +240,7 @@ def tuning_class(problem: Problem) -> str:
     p, size = problem, problem.dtype.itemsize
     columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     starts = line_bytes(p.layout_m, p.m, p.k, size), line_bytes(p.layout_n, p.k, p.n, size)
-    layouts = "".join("NT"[turned] for turned in columns)
+    layouts = "".join("NT"[transposed] for transposed in columns)
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, starts == (16, 16))
 
 
@@ -302,15 +304,15 @@ def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
     return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
 
-def _way(number: int, pairs: list[Pair], p: Problem, machine: Machine, asked: bool = True) -> MmaWay:
+def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, asked: bool = True) -> MmaConfig:
     """What a row stands for."""
     tile = _table(p, machine, asked)[0][number // (FORMS * PAIRS)]
     (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
     if form == EDGED:
         may = zip(_may_have_edges(p, machine), (p.m, p.n), (tile.rows, tile.cols), strict=True)
         edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
-        return MmaWay(tile, routes, (vector, vector), 1, edges[0], edges[1])
-    return MmaWay(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))
+        return MmaConfig(tile, routes, (vector, vector), 1, edges[0], edges[1])
+    return MmaConfig(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))
 
 
 def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
@@ -319,22 +321,22 @@ def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 
 
-def ways(problem: Problem, machine: Machine) -> list[MmaWay]:
+def configs(problem: Problem, machine: Machine) -> list[MmaConfig]:
     pairs, given = _given(problem, machine)
     rows = _table(problem, machine)[1].rows
     fitting = [number for number, row in enumerate(rows) if in_seconds(row, given) < INFINITE]
-    return [_way(number, pairs, problem, machine) for number in fitting]
+    return [_config(number, pairs, problem, machine) for number in fitting]
 
 
-def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
+def expected(config: MmaConfig, problem: Problem, machine: Machine) -> float:
     """Seconds of one way; both operands are copied by one width."""
     pairs, given = _given(problem, machine)
     tiles, rows = _table(problem, machine)
-    form = EDGED if way.edge_rows or way.edge_cols else WHOLE
-    if way.parts > 1:
-        form = CUT if way.parts == _parts(problem, way.tile, machine, CUT) else CUT_TWICE
-    pair = pairs.index((way.routes, way.vectors[0]))
-    return in_seconds(rows.rows[tiles.index(way.tile) * FORMS * PAIRS + FORMS * pair + form], given)
+    form = EDGED if config.edge_rows or config.edge_cols else WHOLE
+    if config.parts > 1:
+        form = CUT if config.parts == _parts(problem, config.tile, machine, CUT) else CUT_TWICE
+    pair = pairs.index((config.routes, config.vectors[0]))
+    return in_seconds(rows.rows[tiles.index(config.tile) * FORMS * PAIRS + FORMS * pair + form], given)
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:

@@ -13,7 +13,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.mma_sync.forms import form_of
-from tilewise.kernels.mma_sync.model import KERNEL, MmaWay
+from tilewise.kernels.mma_sync.model import KERNEL, MmaConfig
 from tilewise.kernels.mma_sync.text import render_mma_sync
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
@@ -25,15 +25,15 @@ from tilewise.kernels.shared.sums import sum_of
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have lines of elements side by side, P rows."""
-    p, way = plan.problem, plan.way
-    assert isinstance(way, MmaWay)
+    p, config = plan.problem, plan.config
+    assert isinstance(config, MmaConfig)
     ready, moved = [given.M, given.N], []
-    for at, how in enumerate(way.routes):
+    for at, how in enumerate(config.routes):
         if how == REALIGNED:
             moved.append(Realigned(ready[at], p.stack, scratch.take(scratch_bytes(ready[at], p.stack))))
             ready[at] = moved[-1].placed
-    apart = way.parts > 1 or _added_apart(plan)
-    sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
+    apart = config.parts > 1 or _added_apart(plan)
+    sums = scratch.take(config.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
     product = _Product(plan, ready[0], ready[1], given, sums)
     made = realign_launches(moved)
     if sums is None:
@@ -41,7 +41,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     else:
         for member in members(p.stack):
             made += [product.launch(member), product.add_parts(member, sums)]
-    for edge in _edges(plan, given, way):
+    for edge in _edges(plan, given, config):
         made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
     return made
 
@@ -52,15 +52,15 @@ def _added_apart(plan: Plan) -> bool:
     return p.accumulate and p.members == 1
 
 
-def _edges(plan: Plan, given: Operands, way: MmaWay) -> list[FewJob]:
+def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[FewJob]:
     """The last rows of P, and what is left of its last columns."""
     p, M, N, P, edges = plan.problem, given.M, given.N, given.P, []
-    m, n = p.m - way.edge_rows, p.n - way.edge_cols
-    if way.edge_rows:
-        last = M.part(m, way.edge_rows, 0, p.k), N, P.part(m, way.edge_rows, 0, p.n)
+    m, n = p.m - config.edge_rows, p.n - config.edge_cols
+    if config.edge_rows:
+        last = M.part(m, config.edge_rows, 0, p.k), N, P.part(m, config.edge_rows, 0, p.n)
         edges.append(FewJob(p, plan.machine, *last, None, False))
-    if way.edge_cols:
-        last = M.part(0, m, 0, p.k), N.part(0, p.k, n, way.edge_cols), P.part(0, m, n, way.edge_cols)
+    if config.edge_cols:
+        last = M.part(0, m, 0, p.k), N.part(0, p.k, n, config.edge_cols), P.part(0, m, n, config.edge_cols)
         edges.append(FewJob(p, plan.machine, *last, None, True))
     return edges
 
@@ -69,15 +69,15 @@ class _Product:
     """The product of operands that are where the kernel wants them."""
 
     def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands, sums: Address | None) -> None:
-        p, way = plan.problem, plan.way
-        assert isinstance(way, MmaWay)
-        self._plan, self._way, self._lead = plan, way, given.P.lead
-        self._m, self._n = p.m - way.edge_rows, p.n - way.edge_cols
+        p, config = plan.problem, plan.config
+        assert isinstance(config, MmaConfig)
+        self._plan, self._config, self._lead = plan, config, given.P.lead
+        self._m, self._n = p.m - config.edge_rows, p.n - config.edge_cols
         self._M, self._N, self._P, self._sums = M, N, given.P, sums
         self._source = source_of(plan, M, N, given.P)
         self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, given.bias)
         size = p.dtype.itemsize
-        self._each = way.phases_each(p.k, size)
+        self._each = config.phases_each(p.k, size)
         self._parts = max(1, math.ceil(math.ceil(p.k * size / 128) / self._each))
 
     def in_runs(self) -> list[Launch]:
@@ -87,7 +87,7 @@ class _Product:
 
     def launch(self, member: tuple[int, ...], count: int = 1, steps: Sequence[int] = ()) -> Launch:
         """`count` members of the stack from this one on, `steps` elements apart."""
-        p, way = self._plan.problem, self._way
+        p, config = self._plan.problem, self._config
         target, lead = self._P.member(member), self._lead
         if self._sums is not None:
             target, lead = self._sums, _whole(p.n)
@@ -101,9 +101,9 @@ class _Product:
             ctypes.c_int(self._each),
             *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
         )
-        tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
-        shared = way.tile.shared_bytes(self._plan.machine.arch)
-        return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
+        tiles = math.ceil(self._m / config.tile.rows) * math.ceil(self._n / config.tile.cols)
+        shared = config.tile.shared_bytes(self._plan.machine.arch)
+        return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (config.tile.threads,), arguments, shared)
 
     def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
         p = self._plan.problem
@@ -112,23 +112,23 @@ class _Product:
 
 def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     """The text for operands that lie so."""
-    p, way, arch = plan.problem, plan.way, plan.machine.arch
-    assert isinstance(way, MmaWay)
+    p, config, arch = plan.problem, plan.config, plan.machine.arch
+    assert isinstance(config, MmaConfig)
     store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
-    apart = way.parts > 1 or _added_apart(plan)
+    apart = config.parts > 1 or _added_apart(plan)
     form = form_of(
         p.dtype,
         p.result,
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
-        min(_vector(M), _vector(N), *way.vectors),
+        min(_vector(M), _vector(N), *config.vectors),
         store,
         p.accumulate and not apart,
         apart,
     )
-    stages, number = way.tile.stages(arch), min(90, arch_number(arch))
+    stages, number = config.tile.stages(arch), min(90, arch_number(arch))
     epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
-    text = render_mma_sync.named(p.dtype, p.result, way.tile, stages, form, epilogue, number)
+    text = render_mma_sync.named(p.dtype, p.result, config.tile, stages, form, epilogue, number)
     return stacked.named(text, ("M", "N", "P"))
 
 

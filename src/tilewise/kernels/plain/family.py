@@ -34,12 +34,12 @@ class Plain(Family):
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, chosen.geometry, chosen.predicted, limits, notes,
-            packs=converted, way=chosen, passes=_passes(chosen, problem),
+            packs=converted, config=chosen, passes=_passes(chosen, problem),
         )  # fmt: skip
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
         found = ", where no element is found below 0" if chosen.otherwise else ""
-        why = f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
+        why = f"{asked}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, shared_limit
+from tilewise.kernels.plain.configs import Config, config_of
 from tilewise.kernels.plain.text import (
     Form,
     pack_text,
@@ -14,7 +15,6 @@ from tilewise.kernels.plain.text import (
     render_plain,
 )
 from tilewise.kernels.plain.tiles import GUARD_TILE, PlainTile, tiles_of
-from tilewise.kernels.plain.ways import Way, way_of
 from tilewise.kernels.shared.stacked import in_turns, stacked
 
 POINTERS = ("M", "N", "P")
@@ -27,11 +27,11 @@ def alike(m_along_k: bool, n_along_k: bool, vector_m: int, vector_n: int) -> tup
     return (vector_m, vector_n) if m_along_k or n_along_k else (both, both)
 
 
-def lies(way: Way) -> list[tuple[bool, bool, int, int]]:
+def lies(config: Config) -> list[tuple[bool, bool, int, int]]:
     """(k along M's lines, along N's, words of a copy of each) that a product may have."""
-    full = 16 // way.word_bytes
+    full = 16 // config.word_bytes
     vectors = (full, 1) if full > 1 else (full,)
-    if way.converts:
+    if config.converts:
         return [(False, False, full, full)]  # packed first
     return [
         (True, True, 1, 1),
@@ -53,37 +53,39 @@ def of_members(text: str) -> str:
 
 def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
     """What is queued behind another kernel's stacks: their parts of k added up, the product where theirs is none."""
-    way = way_of(algebra, machine)
-    yield from (of_members(render_combine.named(algebra, way, False, share)) for share in (1, 8))
-    for lie in lies(way):
+    config = config_of(algebra, machine)
+    yield from (of_members(render_combine.named(algebra, config, False, share)) for share in (1, 8))
+    for lie in lies(config):
         if lie[2:] == (1, 1):
-            yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(way, *lie, False, False)))
+            yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(config, *lie, False, False)))
 
 
 def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...] = (False, True)) -> Iterator[str]:
     """Where P is added onto, sums go to planes first, so no kernel but `combine` knows of it."""
-    way = way_of(algebra, machine)
+    config = config_of(algebra, machine)
     for share in (1, 8):
         for accumulate in onto:
-            yield render_combine.named(algebra, way, accumulate, share)
+            yield render_combine.named(algebra, config, accumulate, share)
     for side in "MN":
         for along_k in (False, True):
-            yield pack_text(algebra, way, side, along_k)
-    for tile in tiles_of(way):
-        if tile.shared_bytes(way.word_bytes) <= shared_limit(machine.arch):
-            yield from _of_tile(algebra, way, tile)
+            yield pack_text(algebra, config, side, along_k)
+    for tile in tiles_of(config):
+        if tile.shared_bytes(config.word_bytes) <= shared_limit(machine.arch):
+            yield from _of_tile(algebra, config, tile)
 
 
-def _of_tile(algebra: Algebra, way: Way, tile: PlainTile) -> Iterator[str]:
+def _of_tile(algebra: Algebra, config: Config, tile: PlainTile) -> Iterator[str]:
     rounded = algebra.partial != algebra.result
-    for lie in lies(way):
+    for lie in lies(config):
         for aligned in (False, True):
-            yield stacked.named(render_plain.named(algebra, tile, Form(way, *lie, aligned, False)), POINTERS)
+            yield stacked.named(render_plain.named(algebra, tile, Form(config, *lie, aligned, False)), POINTERS)
             if tile.resident == 1 and not rounded:  # the last tiles may come in pieces of k
                 yield stacked.named(
-                    render_plain.named(algebra, tile, Form(way, *lie, aligned, False, tail=True)), POINTERS
+                    render_plain.named(algebra, tile, Form(config, *lie, aligned, False, tail=True)), POINTERS
                 )
         if rounded:
-            yield stacked.named(render_plain.named(algebra, tile, Form(way, *lie, True, False, split=True)), POINTERS)
+            yield stacked.named(
+                render_plain.named(algebra, tile, Form(config, *lie, True, False, split=True)), POINTERS
+            )
     if tile.resident == 1 and not rounded:
-        yield render_join.named(algebra, way, tile)
+        yield render_join.named(algebra, config, tile)

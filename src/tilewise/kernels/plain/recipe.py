@@ -15,6 +15,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
+from tilewise.kernels.plain.configs import Config
 from tilewise.kernels.plain.forms import alike, by_turns
 from tilewise.kernels.plain.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.plain.text import (
@@ -28,7 +29,6 @@ from tilewise.kernels.plain.text import (
     render_plain,
 )
 from tilewise.kernels.plain.tiles import PlainTile
-from tilewise.kernels.plain.ways import Way
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
@@ -70,7 +70,7 @@ class Job:
     @property
     def words(self) -> int:
         """Of k."""
-        return math.ceil(self.plan.problem.k / self.choice.way.per_word)
+        return math.ceil(self.plan.problem.k / self.choice.config.per_word)
 
     @property
     def pieces(self) -> int:
@@ -106,7 +106,7 @@ class Job:
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
     """P (and `given.arg`, for the k that won) has rows side by side."""
-    choice = plan.way
+    choice = plan.config
     assert isinstance(choice, Choice)
     job = Job(plan, choice, given.M, given.N, given.P, given.arg)
     made: list[Step] = []
@@ -158,12 +158,12 @@ def _few_jobs(job: Job) -> list[FewJob]:
 
 def _needs(job: Job) -> dict[str, int]:
     """Scratch memory by its role: packed words, and planes of sums where k comes in pieces."""
-    p, way, made = job.plan.problem, job.choice.way, {}
+    p, config, made = job.plan.problem, job.choice.config, {}
     for side, x in (("M", job.M), ("N", job.N)):
         if side in job.choice.packs:
             lines = x.rows if side == "M" else x.cols
             made[f"words {side}"] = (
-                math.prod(own_stack(x, p.stack)) * job.words * _packed_lead(lines, way) * way.word_bytes
+                math.prod(own_stack(x, p.stack)) * job.words * _packed_lead(lines, config) * config.word_bytes
             )
     if job.in_planes:
         cells = job.pieces * job.choice.rows * job.plane_lead
@@ -177,34 +177,36 @@ def _needs(job: Job) -> dict[str, int]:
     return made
 
 
-def _packed_lead(lines: int, way: Way) -> int:
+def _packed_lead(lines: int, config: Config) -> int:
     """Whole lines of the cache: a copy that straddles two of them costs both."""
-    words = 128 // way.word_bytes
+    words = 128 // config.word_bytes
     return -(-lines // words) * words
 
 
-def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
+def _as_they_lie(x: Placed, side: str, config: Config, extent: int) -> Words:
     """`extent` words of it across k are read; a copy must not reach beyond them."""
     lines = long_lines(x.layout, x.rows, x.cols)
     assert lines is not None
     columns, lead = lines
-    starts = (x.pointer.alignment, *(s * way.word_bytes for s in (extent, lead, *x.layout.stack)))
+    starts = (x.pointer.alignment, *(s * config.word_bytes for s in (extent, lead, *x.layout.stack)))
     along_k = columns if side == "N" else not columns
     whole = math.gcd(*starts, 16) == 16
-    vector = 16 // way.word_bytes if whole and not along_k else 1
-    return Words(x.pointer, lead, along_k, vector, way.word_bytes, x.layout.stack)
+    vector = 16 // config.word_bytes if whole and not along_k else 1
+    return Words(x.pointer, lead, along_k, vector, config.word_bytes, x.layout.stack)
 
 
 def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> tuple[Words, list[Launch]]:
     """Words of the way, k by k, each line of them on a boundary of 128 bytes; `first`: nothing is queued before."""
-    p, way = job.plan.problem, job.choice.way
+    p, config = job.plan.problem, job.choice.config
     lines, own = x.rows if side == "M" else x.cols, own_stack(x, p.stack)
-    lead, strides = _packed_lead(lines, way), []
+    lead, strides = _packed_lead(lines, config), []
     step = job.words * lead
     for extent in reversed(own):
         strides.append(step if extent > 1 else 0)
         step *= extent
-    made = Words(held[f"words {side}"], lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
+    made = Words(
+        held[f"words {side}"], lead, False, 16 // config.word_bytes, config.word_bytes, tuple(reversed(strides))
+    )
     launches: list[Launch] = []
     runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
     if runs is None:
@@ -241,7 +243,7 @@ def _pack(
     choice = job.choice
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
     across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
-    text = pack_text(job.plan.problem.algebra, choice.way, side, abs(along) < abs(across), choice.limit)
+    text = pack_text(job.plan.problem.algebra, choice.config, side, abs(along) < abs(across), choice.limit)
     arguments = (
         source, target, *((held["found"],) if choice.limit else ()), ctypes.c_int(lines), ctypes.c_int(k),
         *(ctypes.c_longlong(s) for s in (across, along, lead)),
@@ -259,7 +261,7 @@ def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
 def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Launch]]:
     """The packing, then one launch a member, two where k comes in pieces; and what comes after all of them, where only
     the last tiles do. All but the first may start while the one before ends, and wait for it by themselves."""
-    p, choice, tile, way = job.plan.problem, job.choice, job.tile, job.choice.way
+    p, choice, tile, config = job.plan.problem, job.choice, job.tile, job.choice.config
     m, n, split = choice.rows, choice.cols, job.in_planes
     launches: list[Launch] = []
     operands = []
@@ -268,7 +270,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             words, packing = _packed(job, x, side, held, not launches)
             launches += packing
         else:
-            words = _as_they_lie(x, side, way, m if side == "M" else n)
+            words = _as_they_lie(x, side, config, m if side == "M" else n)
             if choice.limit:
                 launches += _looked_through(job, x, side, held, not launches)
         operands.append(words)
@@ -278,14 +280,14 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     target, where = _planes(job, held) if split else (job.P, job.where)
     ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
-    quad = 16 // way.word_bytes * target.dtype.itemsize
+    quad = 16 // config.word_bytes * target.dtype.itemsize
     starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
     aligned = all(start % quad == 0 for start in starts) and not job.guards_a_stack
     tail = choice.tail
     vectors = alike(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
     lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None)
-    shared = tile.shared_bytes(way.word_bytes)
+    shared = tile.shared_bytes(config.word_bytes)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
     pointers = [M.strides, N.strides, target.layout.stack, *(() if where is None else (where.layout.stack,))]
@@ -326,15 +328,15 @@ def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:
     return Placed(held["planes"], p.algebra.partial, m, n, layout), where
 
 
-def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Way, PlainTile]]:
+def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Config, PlainTile]]:
     """The way that steps are taken, and by which tile; or two predicated launches, of which a flag on the card picks
     one. The usual one comes last: what is queued behind may start while it runs."""
     choice = job.choice
     if choice.otherwise is None:
-        return [(job, choice.way, job.tile)]
+        return [(job, choice.config, job.tile)]
     return [
         (replace(job, guard=(held["found"], 1)), *choice.otherwise),
-        (replace(job, guard=(held["found"], 0)), choice.way, job.tile),
+        (replace(job, guard=(held["found"], 0)), choice.config, job.tile),
     ]
 
 
@@ -348,14 +350,14 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
         ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(ldp), ctypes.c_int(tail.pieces),
     )  # fmt: skip
     grid = (tail.tiles * tile.rows * tile.cols // JOINED,)
-    text = render_join.named(p.algebra, job.choice.way, tile)
+    text = render_join.named(p.algebra, job.choice.config, tile)
     return Launch.of(text, "join", grid, (256,), arguments, overlap=job.starts_early)
 
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
     share = combine_share(pieces)
-    source = render_combine.named(p.algebra, job.choice.way, p.accumulate, share)
+    source = render_combine.named(p.algebra, job.choice.config, p.accumulate, share)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     places: tuple[Value, ...] = ()

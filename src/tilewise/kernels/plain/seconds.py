@@ -27,20 +27,20 @@ class Cuts(NamedTuple):
     the first of a tail), and its row. `ONE_WAVE` pieces are as many as fill the card once."""
 
     tiles: tuple[PlainTile, ...]
-    ways: tuple[tuple[int, int, int, int], ...]
+    configs: tuple[tuple[int, int, int, int], ...]
     rows: Rows
 
 
 @lru_cache(maxsize=64)
 def cuts(tiles: tuple[PlainTile, ...]) -> Cuts:
-    ways, rows = list[tuple[int, int, int, int]](), list[tuple[float, ...]]()
+    configs, rows = list[tuple[int, int, int, int]](), list[tuple[float, ...]]()
     for number, tile in enumerate(tiles):
         for packing in range(PACKINGS):
             tails = range(1, TAIL_PIECES) if tile.resident == 1 else ()
             for doublings, others in ((0, 0), *((0, n) for n in tails), *((d, 0) for d in range(1, ONE_WAVE + 1))):
-                ways.append((number, packing, doublings, others))
+                configs.append((number, packing, doublings, others))
                 rows.append((tile.rows, tile.cols, tile.depth, tile.resident, tile.share, packing, doublings, others))
-    return Cuts(tiles, tuple(ways), Rows(rows))
+    return Cuts(tiles, tuple(configs), Rows(rows))
 
 
 def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:

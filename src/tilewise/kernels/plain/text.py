@@ -15,8 +15,8 @@ from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.keys import Written
+from tilewise.kernels.plain.configs import BIT_OPERATIONS, Config, binary
 from tilewise.kernels.plain.tiles import PlainTile
-from tilewise.kernels.plain.ways import BIT_OPERATIONS, Way, binary
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
 
@@ -28,7 +28,7 @@ PACK_LINES = 64  # of an operand, packed by one block
 class Form:
     """Everything a text depends on beside the algebra."""
 
-    way: Way
+    config: Config
     m_along_k: bool
     n_along_k: bool
     vector_m: int  # words of one copy
@@ -42,7 +42,7 @@ class Form:
 @Written
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
-    way = form.way
+    config = form.config
     bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # turning takes registers of its own
     defines: dict[str, object] = {
         **_blocks(tile), "TAIL": int(form.tail),
@@ -50,14 +50,14 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
         "RESIDENT": tile.resident, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
-        "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
+        "ACCUMULATE": int(form.accumulate), "PAIRS": int(config.name == "three"), "ARG": int(config.name == "where"),
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
         "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     return "\n".join(
         (
-            step_text(algebra, way, form.accumulate, form.split),
+            step_text(algebra, config, form.accumulate, form.split),
             *defined(defines),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "plain/walk.cuh", "plain/plain.cu")),
@@ -76,12 +76,12 @@ def combine_share(pieces: int) -> int:
 
 
 @Written
-def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8) -> str:
+def render_combine(algebra: Algebra, config: Config, accumulate: bool, share: int = 8) -> str:
     """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
     return "\n".join(
         (
-            step_text(algebra, way, accumulate, False),
-            *defined({"ARG": int(way.name == "where"), "SHARE": share}),
+            step_text(algebra, config, accumulate, False),
+            *defined({"ARG": int(config.name == "where"), "SHARE": share}),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "plain/combine.cu")),
         )
@@ -92,11 +92,11 @@ JOINED = 2048  # cells of a tile that a block of `join` makes
 
 
 @Written
-def render_join(algebra: Algebra, way: Way, tile: PlainTile) -> str:
+def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
     """Pieces of k of P's last tiles into P."""
     return "\n".join(
         (
-            step_text(algebra, way, False, False),
+            step_text(algebra, config, False, False),
             *defined(_blocks(tile)),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "plain/walk.cuh", "plain/join.cu")),
@@ -104,25 +104,25 @@ def render_join(algebra: Algebra, way: Way, tile: PlainTile) -> str:
     )
 
 
-def pack_text(algebra: Algebra, way: Way, side: str, along_k: bool, limit: int = 0) -> str:
+def pack_text(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
     """The name of what packs an operand; where both are filled up with the same, one text packs both."""
     side = "M" if algebra.pad_m == algebra.pad_n else side
-    return stacked.named(render_pack_words.named(algebra, way, side, along_k, limit), ("operand", "words"), "z")
+    return stacked.named(render_pack_words.named(algebra, config, side, along_k, limit), ("operand", "words"), "z")
 
 
 @Written
-def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limit: int = 0) -> str:
+def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
     """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
     defines: dict[str, object] = {
-        "PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
+        "PER_WORD": config.per_word, "BITS": int(config.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
         "SEEKS": int(limit > 0), "LIMIT": f"{limit:#x}u",
         "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
     }  # fmt: skip
     text = "\n".join(
         (
             prelude(algebra),
-            f"typedef {word_type(algebra, way)} Word;",
-            _as_words(algebra, way),
+            f"typedef {word_type(algebra, config)} Word;",
+            _as_words(algebra, config),
             *defined(defines),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "plain/pack_words.cu")),
@@ -132,42 +132,42 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limi
 
 
 @Written
-def render_limit(algebra: Algebra, way: Way, rows: int = 8, cols: int = 8) -> str:
+def render_limit(algebra: Algebra, config: Config, rows: int = 8, cols: int = 8) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
-    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(way.name == "three")}
-    return "\n".join((step_text(algebra, way, False, False), *defined(defines), "", kernel_text("plain/limit.cu")))
+    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(config.name == "three")}
+    return "\n".join((step_text(algebra, config, False, False), *defined(defines), "", kernel_text("plain/limit.cu")))
 
 
-def word_type(algebra: Algebra, way: Way) -> str:
+def word_type(algebra: Algebra, config: Config) -> str:
     """How a word of M or N is spelled."""
-    if way.per_word > 1:
+    if config.per_word > 1:
         return "unsigned"
-    if way.converts:
+    if config.converts:
         kind = algebra.partial.kind
         return {"f": "float", "i": "int"}.get(kind, "unsigned")
     return c_name(algebra.element)
 
 
-def _as_words(algebra: Algebra, way: Way) -> str:
+def _as_words(algebra: Algebra, config: Config) -> str:
     """ONE(x): an element as a word of its own; or AS_BITS(value): what many put into a word, SHIFT bits each."""
-    if way.name == "bits":
+    if config.name == "bits":
         return "#define AS_BITS(value) (Word)(value)\n#define SHIFT 1"
-    if way.name in ("pairs", "shorts"):
+    if config.name in ("pairs", "shorts"):
         bits = {"float16": "float_to_half(value)", "bfloat16": "float_to_bfloat(value)"}.get(
             algebra.element.name, "(unsigned short)(value)"
         )
         return f"#define AS_BITS(value) (Word){bits}\n#define SHIFT 16"
-    return f"#define ONE(x) {'(Word)widen(x)' if way.packs else 'x'}"
+    return f"#define ONE(x) {'(Word)widen(x)' if config.packs else 'x'}"
 
 
-def step_text(algebra: Algebra, way: Way, accumulate: bool, split: bool) -> str:
+def step_text(algebra: Algebra, config: Config, accumulate: bool, split: bool) -> str:
     """Above the kernel: the algebra, then Word, Sum, start, step and finish of the way. A split product stores what
     it adds up in; P's own dtype and what was in P come in when the planes are combined."""
     text = prelude(algebra, index="long long", accumulate=accumulate and not split)
     if split:
         text = _as_partial(text, algebra)
-    text += f"typedef {word_type(algebra, way)} Word;  // {way.per_word} of k in each\n"
-    return with_half_conversions(text + STEPS[way.name](algebra, way))
+    text += f"typedef {word_type(algebra, config)} Word;  // {config.per_word} of k in each\n"
+    return with_half_conversions(text + STEPS[config.name](algebra, config))
 
 
 def _as_partial(text: str, algebra: Algebra) -> str:
@@ -182,9 +182,9 @@ def _as_partial(text: str, algebra: Algebra) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _values(way: Way) -> str:
+def _values(config: Config) -> str:
     """A word as the value it holds."""
-    body = "(Partial)x" if way.packs else "widen(x)"
+    body = "(Partial)x" if config.packs else "widen(x)"
     return f"{FUNCTION} Partial value_of(Word x) {{ return {body}; }}\n"
 
 
@@ -197,7 +197,7 @@ def _sum(kind: str, start: str, step: str, finish: str) -> str:
 """
 
 
-def _each(algebra: Algebra, way: Way) -> str:
+def _each(algebra: Algebra, config: Config) -> str:
     add, mul, t = binary(algebra.semiring.add), binary(algebra.semiring.mul), algebra.partial
     step = "sum = add(sum, mul(value_of(x), value_of(y)));"
     if t.kind == "c" and (add, mul) == ("add", "mul"):
@@ -208,16 +208,16 @@ def _each(algebra: Algebra, way: Way) -> str:
         )
     if t.name == "float64" and add in ("min", "max"):  # a running min holds no NaN, so one comparison skips it
         step = f"Partial z = mul(value_of(x), value_of(y)); sum = z {better(algebra)} sum ? z : sum;"
-    return _values(way) + _sum("Partial", "ZERO", step, "sum")
+    return _values(config) + _sum("Partial", "ZERO", step, "sum")
 
 
-def _fused(algebra: Algebra, way: Way) -> str:
+def _fused(algebra: Algebra, config: Config) -> str:
     """DPX: add and min (or max) in one instruction."""
     which = f"__viadd{binary(algebra.semiring.add)}_{'s32' if algebra.element.kind == 'i' else 'u32'}"
     return _sum("Partial", "ZERO", f"sum = {which}(x, y, sum);", "sum")
 
 
-def _three(algebra: Algebra, way: Way) -> str:
+def _three(algebra: Algebra, config: Config) -> str:
     """Floats from 0 up are ordered as their bits are as integers, and integers have a min and a max of three. Every NaN
     an operation makes is above ∞ so, and min skips it."""
     which = binary(algebra.semiring.add)
@@ -231,7 +231,7 @@ def _three(algebra: Algebra, way: Way) -> str:
     )
 
 
-def _pairs(algebra: Algebra, way: Way) -> str:
+def _pairs(algebra: Algebra, config: Config) -> str:
     """Two elements of k a word: a sum holds the best of the even and of the odd ones, and they meet at the end."""
     add, mul, element = binary(algebra.semiring.add), binary(algebra.semiring.mul), algebra.element
     start = f"0x{_bits(algebra.zero, element):04x}{_bits(algebra.zero, element):04x}u"
@@ -270,7 +270,7 @@ def _bits(value: Number, dtype: DType) -> int:
     return int(np.asarray(value).astype(dtype.numpy).view(np.uint16))
 
 
-def _bit_words(algebra: Algebra, way: Way) -> str:
+def _bit_words(algebra: Algebra, config: Config) -> str:
     add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
     assert add is not None
     assert mul is not None
@@ -291,13 +291,13 @@ EXP2 = f"""{FUNCTION} float exp2_of(float x) {{
 """
 
 
-def _online(algebra: Algebra, way: Way) -> str:
+def _online(algebra: Algebra, config: Config) -> str:
     """log Σ exp without overflow and with one exp a step."""
     t = algebra.partial
     f = "f" if t.itemsize == 4 else ""
     exp = "exp2_of(-fabsf(above) * 1.44269504f)" if t.itemsize == 4 else "exp(-fabs(above))"
     return (
-        _values(way)
+        _values(config)
         + (EXP2 if t.itemsize == 4 else "")
         + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which
 // is between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a
@@ -319,11 +319,11 @@ def better(algebra: Algebra) -> str:
     return "<" if binary(algebra.semiring.add) == "min" else ">"
 
 
-def _where(algebra: Algebra, way: Way) -> str:
+def _where(algebra: Algebra, config: Config) -> str:
     sign, edges = better(algebra), no_edge_of(algebra)
     nothing = "ZERO" if edges is None else literal(edges.last + (1 if sign == "<" else -1), algebra.partial)
     return (
-        _values(way)
+        _values(config)
         + f"""typedef long long Where;
 // the best product so far and its k: the lowest on a tie, -1 where none beat ZERO, or what is no edge
 struct Sum {{ Partial value; int where; }};

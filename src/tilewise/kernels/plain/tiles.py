@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewise.core.plan import Geometry
-from tilewise.kernels.plain.ways import Way
+from tilewise.kernels.plain.configs import Config
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class PlainTile:
         """As the kernel's STAGE has it, both operands turned."""
         return self.stages * self.depth * ((self.rows + self.cols) * word_bytes + 32)
 
-    def geometry(self, way: Way) -> Geometry:
-        shared = self.shared_bytes(way.word_bytes)
-        return Geometry((self.threads, 1), self.rows, self.cols, self.depth * way.per_word, shared)
+    def geometry(self, config: Config) -> Geometry:
+        shared = self.shared_bytes(config.word_bytes)
+        return Geometry((self.threads, 1), self.rows, self.cols, self.depth * config.per_word, shared)
 
 
 # by 4-byte registers of one sum (1, 2 or 4), the widest first; none of them spills
@@ -91,15 +91,15 @@ SHORT_TILES = (
 )
 
 
-def tiles_of(way: Way) -> tuple[PlainTile, ...]:
+def tiles_of(config: Config) -> tuple[PlainTile, ...]:
     """The tiles for a way; which are the fastest inside a large product was measured on an H200."""
-    special = {"shorts": SHORT_TILES, "three": THREE_TILES}.get(way.name)
+    special = {"shorts": SHORT_TILES, "three": THREE_TILES}.get(config.name)
     if special:
         return special
-    if way.name == "online" and way.sum_words == 4:
+    if config.name == "online" and config.sum_words == 4:
         return TILES[4][1:]  # exp in float64 wants registers of its own
-    if way.name == "each" and way.converts:
+    if config.name == "each" and config.converts:
         return TILES[1][1:]  # small integers wrap at every step, which takes registers too
-    if way.name == "each" and way.sum_words == way.word_bytes // 4 == 1 and way.slots <= 2:
-        return FMA_TILES if way.slots <= 1 else TWO_SLOT_TILES
-    return TILES[1 << (max(way.sum_words, way.word_bytes // 4) - 1).bit_length()]
+    if config.name == "each" and config.sum_words == config.word_bytes // 4 == 1 and config.slots <= 2:
+        return FMA_TILES if config.slots <= 1 else TWO_SLOT_TILES
+    return TILES[1 << (max(config.sum_words, config.word_bytes // 4) - 1).bit_length()]

@@ -9,14 +9,14 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.rank_k import model
 from tilewise.kernels.rank_k.recipe import launches
 from tilewise.kernels.rank_k.text import render_rank_k
 from tilewise.kernels.shared.placed import Operands
 
 
-class RankK(ByWays):
+class RankK(ByConfigs):
     name = "rank_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -26,13 +26,13 @@ class RankK(ByWays):
         return model.refusal(problem)
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.RankKWay]:
-        return model.best_way(problem, machine)
+        return model.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.RankKWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.RankKWay) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.RankKWay) -> str:
-        return f"blocks of {way.rows} rows, {way.columns} columns a thread"
+    def tiles(self, problem: Problem, config: model.RankKWay) -> str:
+        return f"blocks of {config.rows} rows, {config.columns} columns a thread"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1  # one product alone has kernels of its own for every size
@@ -52,7 +52,7 @@ class RankK(ByWays):
         return launches(plan, given, scratch)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem))
+        return tuple(model.configs(problem))
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 
 KERNEL = "rank_k"
 IDEA = "a short k: a thread keeps columns of N in registers and makes row after row of P"
@@ -69,24 +69,24 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def across(problem: Problem, way: RankKWay) -> tuple[int, int]:
+def across(problem: Problem, config: RankKWay) -> tuple[int, int]:
     """(strips of columns, threads side by side in one of them)."""
-    strips = math.ceil(problem.n / (THREADS * way.columns))
-    wide = math.ceil(math.ceil(problem.n / strips) / way.columns)
+    strips = math.ceil(problem.n / (THREADS * config.columns))
+    wide = math.ceil(math.ceil(problem.n / strips) / config.columns)
     return strips, wide if wide < 128 else min(THREADS, math.ceil(wide / 32) * 32)
 
 
-def threads(problem: Problem, way: RankKWay) -> int:
+def threads(problem: Problem, config: RankKWay) -> int:
     """Of a block: whole rows of its strip, whole warps."""
-    wide = across(problem, way)[1]
+    wide = across(problem, config)[1]
     return math.ceil(THREADS // wide * wide / 32) * 32
 
 
-def shared_bytes(way: RankKWay) -> int:
-    return way.rows * (way.deep + 4) * SIZE
+def shared_bytes(config: RankKWay) -> int:
+    return config.rows * (config.deep + 4) * SIZE
 
 
-def ways(problem: Problem) -> Iterator[RankKWay]:
+def configs(problem: Problem) -> Iterator[RankKWay]:
     deep = next(d for d in DEPTHS if problem.k <= d)
     highest = next((rows for rows in ROWS if rows >= problem.m), ROWS[-1])
     for columns in COLUMNS:
@@ -94,19 +94,19 @@ def ways(problem: Problem) -> Iterator[RankKWay]:
             yield from (RankKWay(deep, columns, rows) for rows in ROWS if rows <= highest)
 
 
-def seconds(way: RankKWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: RankKWay, problem: Problem, machine: Machine) -> float:
     """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue what
     they do; or the bytes; and what a launch takes anyway."""
-    p, f, many = problem, FIGURES, threads(problem, way)
-    strips, wide = across(p, way)
-    height, at_once = min(way.rows, p.m), max(1, many // wide)
-    blocks = p.members * strips * math.ceil(p.m / way.rows)
-    registers = 65536 // (many * (32 + way.deep * way.columns))
-    held = max(1, min(machine.resident_threads // many, registers, UNIT_SHARED // (shared_bytes(way) + 1024)))
+    p, f, many = problem, FIGURES, threads(problem, config)
+    strips, wide = across(p, config)
+    height, at_once = min(config.rows, p.m), max(1, many // wide)
+    blocks = p.members * strips * math.ceil(p.m / config.rows)
+    registers = 65536 // (many * (32 + config.deep * config.columns))
+    held = max(1, min(machine.resident_threads // many, registers, UNIT_SHARED // (shared_bytes(config) + 1024)))
     passes = math.ceil(height / at_once)
     slots = max(1.0, step_slots(p.algebra, machine) / 2)
-    each = passes * (way.columns * (way.deep * slots + f.cell) + way.deep / 4 + 4)
-    each += f.load * (way.deep * way.columns / 2 + height * p.k / many)
+    each = passes * (config.columns * (config.deep * slots + f.cell) + config.deep / 4 + 4)
+    each += f.load * (config.deep * config.columns / 2 + height * p.k / many)
     issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
     busiest = math.ceil(blocks / machine.units)
     alone = math.ceil(blocks / (machine.units * held)) * (f.block + f.pass_ * passes)
@@ -114,11 +114,11 @@ def seconds(way: RankKWay, problem: Problem, machine: Machine) -> float:
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, RankKWay]:
-    timed = ((seconds(way, problem, machine), way) for way in ways(problem))
+def best_config(problem: Problem, machine: Machine) -> tuple[float, RankKWay]:
+    timed = ((seconds(config, problem, machine), config) for config in configs(problem))
     return min(timed, key=itemgetter(0))
 
 
-def geometry(problem: Problem, way: RankKWay) -> Geometry:
-    cols = across(problem, way)[1] * way.columns
-    return Geometry((threads(problem, way), 1), way.rows, min(problem.n, cols), way.deep, shared_bytes(way))
+def geometry(problem: Problem, config: RankKWay) -> Geometry:
+    cols = across(problem, config)[1] * config.columns
+    return Geometry((threads(problem, config), 1), config.rows, min(problem.n, cols), config.deep, shared_bytes(config))

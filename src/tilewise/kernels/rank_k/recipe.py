@@ -15,21 +15,21 @@ from tilewise.kernels.shared.stacked import Runs
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P too as long as its columns are closer than its rows."""
-    p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
-    assert isinstance(way, RankKWay)
-    source = render_rank_k.named(p.algebra, way.deep, way.columns, p.accumulate)
-    strips, wide = across(p, way)
+    p, config, matrices, made = plan.problem, plan.config, (given.M, given.N, given.P), []
+    assert isinstance(config, RankKWay)
+    source = render_rank_k.named(p.algebra, config.deep, config.columns, p.accumulate)
+    strips, wide = across(p, config)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
         arguments = (
             *(x.member(first) for x in matrices),
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
             *(ctypes.c_longlong(s) for x in matrices for s in (x.layout.row, x.layout.col)),
-            *(ctypes.c_int(x) for x in (way.rows, wide, strips)),
+            *(ctypes.c_int(x) for x in (config.rows, wide, strips)),
             ctypes.c_uint(-(-(2**32) // p.k) % 2**32),
             ctypes.c_int(abs(given.M.layout.col) <= abs(given.M.layout.row)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, block = (math.ceil(p.m / way.rows) * strips, count), (threads(p, way),)
-        made.append(Launch.of(source, KERNEL, grid, block, arguments, shared_bytes(way)))
+        grid, block = (math.ceil(p.m / config.rows) * strips, count), (threads(p, config),)
+        made.append(Launch.of(source, KERNEL, grid, block, arguments, shared_bytes(config)))
     return made

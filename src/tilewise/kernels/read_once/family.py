@@ -10,7 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.family import Offer, limits_of, tensor_reason
 from tilewise.kernels.read_once import model
 from tilewise.kernels.read_once.recipe import launches
@@ -20,29 +20,29 @@ from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.kernels.shared.turn import render_turn
 
 
-class ReadOnce(ByWays):
+class ReadOnce(ByConfigs):
     name = "read_once"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.OnceWay]:
-        way, seconds = model.best_way(problem, machine)
-        return seconds, way
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.OnceConfig]:
+        config, seconds = model.best_config(problem, machine)
+        return seconds, config
 
-    def geometry(self, problem: Problem, way: model.OnceWay) -> Geometry:
-        return way.geometry
+    def geometry(self, problem: Problem, config: model.OnceConfig) -> Geometry:
+        return config.geometry
 
-    def notes(self, problem: Problem, way: model.OnceWay) -> list[str]:
-        return way.words()
+    def notes(self, problem: Problem, config: model.OnceConfig) -> list[str]:
+        return config.words()
 
-    def passes(self, problem: Problem, way: model.OnceWay) -> int:
-        return model.passes(problem, way)
+    def passes(self, problem: Problem, config: model.OnceConfig) -> int:
+        return model.passes(problem, config)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, _ = model.best_way(problem, machine)
-        return super().offer(problem, machine, tile)._replace(passes=self.passes(problem, way))
+        config, _ = model.best_config(problem, machine)
+        return super().offer(problem, machine, tile)._replace(passes=self.passes(problem, config))
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
@@ -51,8 +51,8 @@ class ReadOnce(ByWays):
         kind, products = model.products_of(problem)
         return limits_of(products * problem.steps / machine.tensor_rate(kind), problem, machine)
 
-    def tiles(self, problem: Problem, way: model.OnceWay) -> str:
-        return f"{way.geometry.rows}x{way.geometry.cols}"
+    def tiles(self, problem: Problem, config: model.OnceConfig) -> str:
+        return f"{config.geometry.rows}x{config.geometry.cols}"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return min(problem.m, problem.n) <= model.MOST_FEW and super().takes(problem, machine)
@@ -71,8 +71,8 @@ class ReadOnce(ByWays):
         for tile, lies in product(model.TILES["tf32" if tf32 else "high"], model.LONG_BYTES):
             yield render_read_once.named(tile, lies)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.OnceWay]:
-        return model.ways(problem, machine)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.OnceConfig]:
+        return model.configs(problem, machine)
 
-    def seconds(self, way: model.OnceWay, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: model.OnceConfig, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

@@ -91,22 +91,22 @@ TILES = {
 
 
 @dataclass(frozen=True)
-class OnceWay:
+class OnceConfig:
     """`turned`: P has few rows. k is cut over `blocks` of a cluster, and over `clusters` of a tile."""
 
     tile: OnceTile
-    turned: bool
+    transposed: bool
     blocks: int = 1
     clusters: int = 1
 
     def spec(self) -> str:
-        side = "few rows" if self.turned else "few columns"
+        side = "few rows" if self.transposed else "few columns"
         gathered = " gathered" if self.tile.gathered else ""
         return f"{LONG}x{self.tile.width}{gathered} {side} k/{self.blocks}x{self.clusters}"
 
     @property
     def geometry(self) -> Geometry:
-        sides = (self.tile.width, LONG) if self.turned else (LONG, self.tile.width)
+        sides = (self.tile.width, LONG) if self.transposed else (LONG, self.tile.width)
         return Geometry((self.tile.threads, 1), *sides, DEPTH, self.tile.shared_bytes)
 
     @property
@@ -115,7 +115,7 @@ class OnceWay:
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
-        words = [f"{'N' if self.turned else 'M'} is read once, as it lies"]
+        words = [f"{'N' if self.transposed else 'M'} is read once, as it lies"]
         if self.tile.planes > 1:
             words.append(
                 "operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"
@@ -130,7 +130,7 @@ class OnceWay:
 class Side(NamedTuple):
     """The few lines and the long operand of a product taken so."""
 
-    turned: bool
+    transposed: bool
     few: int
     length: int
     lies: str  # the lines of the long operand
@@ -171,7 +171,7 @@ def _sides(m: int, k: int, n: int, layout_m: Layout, layout_n: Layout, tf32: boo
     of_m = m, k, layout_m, "M", layout_m.row, layout_m.col
     of_n = k, n, layout_n, "N", layout_n.col, layout_n.row
     made = []
-    for turned, few, length, (rows, cols, layout, name, *_), other in (
+    for transposed, few, length, (rows, cols, layout, name, *_), other in (
         (True, m, n, of_n, of_m),
         (False, n, m, of_m, of_n),
     ):
@@ -186,12 +186,12 @@ def _sides(m: int, k: int, n: int, layout_m: Layout, layout_n: Layout, tf32: boo
         if not tf32 and contiguous_lines(other[2], other[0], other[1]) is None:  # the plain kernel behind reads it, too
             continue
         in_place = tf32 and route(line_stride, k_stride, few, k, other[2].alignment, 4) == "as it is"
-        made.append(Side(turned, few, length, lies, lead, in_place))
+        made.append(Side(transposed, few, length, lies, lead, in_place))
     return tuple(made)
 
 
-def side_of(p: Problem, way: OnceWay) -> Side:
-    return next(side for side in sides(p) if side.turned == way.turned)
+def side_of(p: Problem, config: OnceConfig) -> Side:
+    return next(side for side in sides(p) if side.transposed == config.transposed)
 
 
 @lru_cache(maxsize=4096)
@@ -252,38 +252,38 @@ def _precision(p: Problem) -> str:
     return "tf32" if p.precision == "tf32" else "high"
 
 
-def _ways(p: Problem, side: Side, machine: Machine) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
+def _configs(p: Problem, side: Side, machine: Machine) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
     return _table(worthwhile(side.few, _precision(p), side.in_place), _precision(p), machine)
 
 
-def _way(number: int, p: Problem, side: Side, machine: Machine) -> OnceWay:
+def _config(number: int, p: Problem, side: Side, machine: Machine) -> OnceConfig:
     """What a row stands for."""
-    tile, blocks, halves = _ways(p, side, machine)[0][number]
+    tile, blocks, halves = _configs(p, side, machine)[0][number]
     given = _given(p, side, machine)
     tiles = tiles_of(side.few, side.length, tile.width)
     at_once = rooms(machine.units, blocks, tile.resident)[-1] * blocks
     parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), halves, blocks)
-    return OnceWay(tile, side.turned, blocks, parts // blocks)
+    return OnceConfig(tile, side.transposed, blocks, parts // blocks)
 
 
-def timed(p: Problem, machine: Machine) -> list[tuple[float, OnceWay]]:
+def timed(p: Problem, machine: Machine) -> list[tuple[float, OnceConfig]]:
     """Every way with its expected seconds; the same one may come more than once."""
     made = []
     for side in sides(p):
-        given, rows = _given(p, side, machine), _ways(p, side, machine)[1].rows
+        given, rows = _given(p, side, machine), _configs(p, side, machine)[1].rows
         every = ((expected(row, given), number) for number, row in enumerate(rows))
-        made += [(seconds, _way(number, p, side, machine)) for seconds, number in every if seconds < INFINITE]
+        made += [(seconds, _config(number, p, side, machine)) for seconds, number in every if seconds < INFINITE]
     return made
 
 
-def ways(p: Problem, machine: Machine) -> list[OnceWay]:
-    return list(dict.fromkeys(way for _, way in timed(p, machine)))
+def configs(p: Problem, machine: Machine) -> list[OnceConfig]:
+    return list(dict.fromkeys(config for _, config in timed(p, machine)))
 
 
-def seconds(way: OnceWay, problem: Problem, machine: Machine) -> float:
-    places, rows = _table((way.tile,), _precision(problem), machine)
-    row = rows.rows[next(at for at, place in enumerate(places) if place[1] == way.blocks)]
-    return seconds_of(row, _given(problem, side_of(problem, way), machine), way.parts)
+def seconds(config: OnceConfig, problem: Problem, machine: Machine) -> float:
+    places, rows = _table((config.tile,), _precision(problem), machine)
+    row = rows.rows[next(at for at, place in enumerate(places) if place[1] == config.blocks)]
+    return seconds_of(row, _given(problem, side_of(problem, config), machine), config.parts)
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
@@ -296,19 +296,19 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     return 0.999 * (f.start + max(passing, cores, alone))
 
 
-def passes(problem: Problem, way: OnceWay) -> int:
+def passes(problem: Problem, config: OnceConfig) -> int:
     """Launches beside the product's own: few lines split or turned, parts added up, the plain kernel behind splits."""
-    before = not way.tile.gathered and (way.tile.planes > 1 or not side_of(problem, way).in_place)
-    return before + (way.clusters > 1) + (not way.tile.gathered and way.tile.planes > 1)
+    before = not config.tile.gathered and (config.tile.planes > 1 or not side_of(problem, config).in_place)
+    return before + (config.clusters > 1) + (not config.tile.gathered and config.tile.planes > 1)
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[OnceWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[OnceConfig, float]:
     """The way with the least expected seconds."""
     best = []
     for number, side in enumerate(sides(problem)):
-        rows = _ways(problem, side, machine)[1]
+        rows = _configs(problem, side, machine)[1]
         row, seconds = expected.least(rows, _given(problem, side, machine), problem.largest)
         best.append((seconds, number, row, side))
     seconds, _, row, side = min(best)
-    return _way(row, problem, side, machine), seconds
+    return _config(row, problem, side, machine), seconds

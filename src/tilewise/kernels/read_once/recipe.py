@@ -21,7 +21,7 @@ from tilewise.kernels.read_once.model import (
     APART,
     CLASSES,
     KERNEL,
-    OnceWay,
+    OnceConfig,
     side_of,
 )
 from tilewise.kernels.read_once.seconds import DEPTH, LONG
@@ -50,50 +50,55 @@ class _Product(ctypes.Structure):
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """P has rows side by side."""
-    way = plan.way
-    assert isinstance(way, OnceWay)
-    kind = _Gathered if way.tile.gathered else _Split if way.tile.planes > 1 else _Rounded
-    return kind(plan, way, given).launches(scratch)
+    config = plan.config
+    assert isinstance(config, OnceConfig)
+    kind = _Gathered if config.tile.gathered else _Split if config.tile.planes > 1 else _Rounded
+    return kind(plan, config, given).launches(scratch)
 
 
 class _Gathered:
     """The product whose few lines are rounded or split inside the launch."""
 
-    def __init__(self, plan: Plan, way: OnceWay, given: Operands) -> None:
-        self.plan, self.way, self.given, self.side = plan, way, given, side_of(plan.problem, way)
-        self.few, self.long = (given.M, given.N) if way.turned else (given.N, given.M)
+    def __init__(self, plan: Plan, config: OnceConfig, given: Operands) -> None:
+        self.plan, self.config, self.given, self.side = plan, config, given, side_of(plan.problem, config)
+        self.few, self.long = (given.M, given.N) if config.transposed else (given.N, given.M)
 
     def launches(self, scratch: Scratch) -> list[Launch]:
         return self.multiplied(NO_MAP, {}, scratch.take_all(self.needs()))
 
     def needs(self) -> dict[str, int]:
         p = self.plan.problem
-        return {"parts of k": 4 * self.way.clusters * p.m * p.n} if self.way.clusters > 1 else {}
+        return {"parts of k": 4 * self.config.clusters * p.m * p.n} if self.config.clusters > 1 else {}
 
     def multiplied(self, few: Value, split: dict[str, Value], held: dict[str, Address]) -> list[Launch]:
         """The product's own launch, and the one that adds up what clusters made."""
-        p, way, side, P = self.plan.problem, self.way, self.side, self.given.P
+        p, config, side, P = self.plan.problem, self.config, self.side, self.given.P
         parts, maps, skews = held.get("parts of k"), *self._maps()
         product = structure(
             _Product, parts or P.pointer, split.get("planes"), split.get("largest"), split.get("verdict"),
-            p.n if parts else P.lead, p.m * p.n, side.few, p.k, side.length, way.turned,
+            p.n if parts else P.lead, p.m * p.n, side.few, p.k, side.length, config.transposed,
             p.accumulate and parts is None, split.get("met", 0), max(p.k - 1, 0).bit_length(), *skews,
             *self._as_they_lie(),
         )  # fmt: skip
-        tiles = -(-side.length // LONG), -(-side.few // way.tile.width)
-        grid, text = (tiles[0] * way.blocks, way.clusters, tiles[1]), render_read_once.named(way.tile, side.lies)
-        arguments = few, array(maps), product, ctypes.c_int(way.blocks)
-        shared = way.tile.shared_bytes
-        made = [Launch.of(text, KERNEL, grid, (way.tile.threads,), arguments, shared, True, way.blocks)]
+        tiles = -(-side.length // LONG), -(-side.few // config.tile.width)
+        grid, text = (
+            (tiles[0] * config.blocks, config.clusters, tiles[1]),
+            render_read_once.named(config.tile, side.lies),
+        )
+        arguments = few, array(maps), product, ctypes.c_int(config.blocks)
+        shared = config.tile.shared_bytes
+        made = [Launch.of(text, KERNEL, grid, (config.tile.threads,), arguments, shared, True, config.blocks)]
         if parts:
             bare = epilogue_argument(PLAIN, "float32", None)
-            made.append(add_parts(p, parts, p.n, P.pointer, P.lead, way.clusters, bare))
+            made.append(add_parts(p, parts, p.n, P.pointer, P.lead, config.clusters, bare))
         return made
 
     def _as_they_lie(self) -> tuple[Value, ...]:
         """The operands' first elements, and from line to line and along k of each."""
         few, long = self.few.layout, self.long.layout
-        strides = (few.row, few.col, long.col, long.row) if self.way.turned else (few.col, few.row, long.row, long.col)
+        strides = (
+            (few.row, few.col, long.col, long.row) if self.config.transposed else (few.col, few.row, long.row, long.col)
+        )
         return self.few.pointer, self.long.pointer, *strides
 
     def _maps(self) -> tuple[list[TensorMap], list[int]]:
@@ -105,7 +110,7 @@ class _Gathered:
             x = Placed(x.pointer, x.dtype, x.rows, x.cols, Layout(self.side.lead, 1))
         parts = classes_of(x, (), 1 if self.side.lies == ALIKE else CLASSES)
         skews = [part[4] for part in parts]
-        kept = self.way.tile.planes > 1  # rounded to tf32 else
+        kept = self.config.tile.planes > 1  # rounded to tf32 else
         maps = [tensor_map(*part[:4], 4, width, lines, sums=kept, swizzled=False) for part in parts]
         return maps, skews + [0] * (CLASSES - len(skews))
 
@@ -114,12 +119,12 @@ class _Rounded(_Gathered):
     """The product in tf32, its few lines as they are or turned first."""
 
     def launches(self, scratch: Scratch) -> list[Launch]:
-        lines, needs = Side(self.few, self.way.turned), self.needs()
+        lines, needs = Side(self.few, self.config.transposed), self.needs()
         if not self.side.in_place:
             needs["few"] = lines.bytes
         held = scratch.take_all(needs)
         made = [] if self.side.in_place else [turning([(lines, held["few"])], ())]
-        return [*made, *self.multiplied(lines.map((), held.get("few"), self.way.tile.width), {}, held)]
+        return [*made, *self.multiplied(lines.map((), held.get("few"), self.config.tile.width), {}, held)]
 
 
 class _Split(_Gathered):
@@ -143,7 +148,7 @@ class _Split(_Gathered):
 
     def _split(self, planes: Address, largest: Address) -> Launch:
         x, k, layout = self.few, self.plan.problem.k, self.few.layout
-        strides = (layout.row, layout.col) if self.way.turned else (layout.col, layout.row)
+        strides = (layout.row, layout.col) if self.config.transposed else (layout.col, layout.row)
         one: Argument = operand(x, planes, self.side.few, *strides, 0, k)
         none = operand(x, None, 0, 0, 0, 0, 0)
         return Launch.of(render_split_in_turns.named(), "split", (self._blocks,), (32 * WARPS,), (one, none, largest))

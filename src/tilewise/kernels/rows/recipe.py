@@ -21,7 +21,7 @@ def take_recipe(
     """Lines `lead` apart, of the lines that the index names."""
     cell = itemsize
     if layout.col == 1 or length <= 1:  # lines side by side travel in the widest words that fit all of them
-        cell = math.gcd(16, layout.skew or 16, *(x * itemsize for x in (layout.row, lead, length)))
+        cell = math.gcd(16, layout.misalignment or 16, *(x * itemsize for x in (layout.row, lead, length)))
     each, col = cell // itemsize, 1 if cell > itemsize else layout.col
     arguments = (
         Address("M"),
@@ -57,7 +57,7 @@ def _elements_of_a_word(algebra: Algebra, length: int, layout: Layout, lead: int
     size = algebra.element.itemsize
     if layout.col != 1 or algebra.result.itemsize != size:
         return 1
-    return max(1, math.gcd(16, layout.skew or 16, *(x * size for x in (layout.row, length, lead))) // size)
+    return max(1, math.gcd(16, layout.misalignment or 16, *(x * size for x in (layout.row, length, lead))) // size)
 
 
 @lru_cache(maxsize=1024)
@@ -68,7 +68,7 @@ def add_recipe(
     scratch = Scratch()
     heads, following = scratch.take(4 * count), scratch.take(4 * lines)
     link, sizes = render_link.named(wide), (ctypes.c_int(lines), ctypes.c_int(count))
-    each = _elements_of_a_word(algebra, n, layout, to.row) if to.col == 1 and not to.skew else 1
+    each = _elements_of_a_word(algebra, n, layout, to.row) if to.col == 1 and not to.misalignment else 1
     steps = [
         Launch.of(link, "no_rows", (math.ceil(count / 256),), (256,), (heads, sizes[1])),
         Launch.of(link, "link_rows", (math.ceil(lines / 256),), (256,), (OFFSETS, heads, following, *sizes)),

@@ -9,7 +9,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shallow import model
 from tilewise.kernels.shallow.recipe import launches
@@ -17,7 +17,7 @@ from tilewise.kernels.shallow.text import render_shallow
 from tilewise.kernels.shared.placed import Operands
 
 
-class Shallow(ByWays):
+class Shallow(ByConfigs):
     name = "shallow"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     precisions = ("ieee", "tf32")
@@ -25,15 +25,15 @@ class Shallow(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShallowWay]:
-        return model.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShallowConfig]:
+        return model.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.ShallowWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.ShallowConfig) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.ShallowWay) -> str:
-        strips = model.strips_of(problem, way.cols)
-        return f"{strips} strips of {way.cols} columns, {way.blocks} blocks to a strip"
+    def tiles(self, problem: Problem, config: model.ShallowConfig) -> str:
+        strips = model.strips_of(problem, config.cols)
+        return f"{strips} strips of {config.cols} columns, {config.blocks} blocks to a strip"
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         asked = "the kernel was asked for" if kernel else "k is short, and shallow has the least expected time"
@@ -59,7 +59,7 @@ class Shallow(ByWays):
         )
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem, machine))
+        return tuple(model.configs(problem, machine))
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

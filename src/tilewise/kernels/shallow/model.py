@@ -53,7 +53,7 @@ FIGURES = {
 
 
 @dataclass(frozen=True)
-class ShallowWay:
+class ShallowConfig:
     """Warps make `cols` of P; `blocks` of `warps` share a strip of so many columns."""
 
     cols: int
@@ -88,7 +88,7 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} writes P, and cannot add onto it"
     if any(abs(stride) * DEEPEST >= 2**31 for x in (p.layout_m, p.layout_n) for stride in (x.row, x.col)):
         return f"kernel={KERNEL!r} takes lines less than {2**31 // DEEPEST:,} elements apart"
-    if p.k > DEEPEST or not any(ways(p, machine)):
+    if p.k > DEEPEST or not any(configs(p, machine)):
         return f"kernel={KERNEL!r} is for a k of at most {DEEPEST}, and of fewer in float64; this is {p.shape}"
     return None
 
@@ -112,7 +112,7 @@ def strips_of(problem: Problem, cols: int) -> int:
     return math.ceil(problem.n / cols)
 
 
-def ways(problem: Problem, machine: Machine) -> Iterator[ShallowWay]:
+def configs(problem: Problem, machine: Machine) -> Iterator[ShallowConfig]:
     """Of the columns that fit, with as many warps as share them, for one wave of blocks or more."""
     p, groups = problem, max(1, math.ceil(problem.m / ROWS))
     for cols in COLUMNS[p.dtype.itemsize]:
@@ -126,13 +126,13 @@ def ways(problem: Problem, machine: Machine) -> Iterator[ShallowWay]:
             blocks = math.ceil(most / math.ceil(most / blocks))  # no fewer rows for some than for others
             if blocks not in made:
                 made.add(blocks)
-                yield ShallowWay(cols, warps, blocks)
+                yield ShallowConfig(cols, warps, blocks)
 
 
-def held(problem: Problem, way: ShallowWay) -> int:
+def held(problem: Problem, config: ShallowConfig) -> int:
     """Blocks that share a multiprocessor: as many as its registers and its shared memory have room for."""
-    shared = shared_bytes(problem, way.cols, way.warps) + OWN_SHARED
-    return max(1, min(RESIDENT * MOST_WARPS // way.warps, UNIT_SHARED // shared))
+    shared = shared_bytes(problem, config.cols, config.warps) + OWN_SHARED
+    return max(1, min(RESIDENT * MOST_WARPS // config.warps, UNIT_SHARED // shared))
 
 
 def figures_of(problem: Problem) -> Figures:
@@ -141,13 +141,13 @@ def figures_of(problem: Problem) -> Figures:
     return FIGURES["tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name]
 
 
-def seconds(way: ShallowWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: ShallowConfig, problem: Problem, machine: Machine) -> float:
     """A warp's rows one after the other, and the work of all warps of a multiprocessor; or the bytes."""
     p, figures, groups = problem, figures_of(problem), math.ceil(problem.m / ROWS)
-    strips = strips_of(p, way.cols) * max(1, p.members)
-    rounds = math.ceil(groups / (way.blocks * way.warps))
-    waves = math.ceil(strips * way.blocks / (held(p, way) * machine.units))
-    deep, wide = steps_of(p) * step_of(p.dtype) / 32, way.cols / 128
+    strips = strips_of(p, config.cols) * max(1, p.members)
+    rounds = math.ceil(groups / (config.blocks * config.warps))
+    waves = math.ceil(strips * config.blocks / (held(p, config) * machine.units))
+    deep, wide = steps_of(p) * step_of(p.dtype) / 32, config.cols / 128
     alone = waves * (figures.panel * deep * wide + figures.rows * rounds)
     each = figures.loads * deep + figures.products * deep * wide + figures.cells * wide
     work = math.ceil(strips * groups / machine.units) * each
@@ -155,11 +155,11 @@ def seconds(way: ShallowWay, problem: Problem, machine: Machine) -> float:
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, ShallowWay]:
-    timed = ((seconds(way, problem, machine), way) for way in ways(problem, machine))
+def best_config(problem: Problem, machine: Machine) -> tuple[float, ShallowConfig]:
+    timed = ((seconds(config, problem, machine), config) for config in configs(problem, machine))
     return min(timed, key=itemgetter(0))
 
 
-def geometry(problem: Problem, way: ShallowWay) -> Geometry:
-    shared = shared_bytes(problem, way.cols, way.warps)
-    return Geometry((32 * way.warps, 1), ROWS * way.warps, way.cols, pitch(problem), shared)
+def geometry(problem: Problem, config: ShallowConfig) -> Geometry:
+    shared = shared_bytes(problem, config.cols, config.warps)
+    return Geometry((32 * config.warps, 1), ROWS * config.warps, config.cols, pitch(problem), shared)

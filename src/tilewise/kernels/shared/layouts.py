@@ -43,4 +43,4 @@ def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     """What the first bytes of an operand's lines are all multiples of, up to 16."""
     lines = long_lines(layout, rows, cols)
     step = math.gcd(lines[1] if lines else 1, *layout.stack)
-    return math.gcd(layout.skew, step * itemsize, 16)
+    return math.gcd(layout.misalignment, step * itemsize, 16)

@@ -63,9 +63,9 @@ class Operands:
 
 def operands_of(p: Problem, scales: Scales | None = None) -> Operands:
     """The operands of a problem, where a call will say they are."""
-    M = Placed(Address("M", 0, p.layout_m.skew), p.dtype_m, p.m, p.k, p.layout_m)
-    N = Placed(Address("N", 0, p.layout_n.skew), p.dtype_n, p.k, p.n, p.layout_n)
-    P = Placed(Address("P", 0, p.layout_p.skew), p.result, p.m, p.n, p.layout_p)
+    M = Placed(Address("M", 0, p.layout_m.misalignment), p.dtype_m, p.m, p.k, p.layout_m)
+    N = Placed(Address("N", 0, p.layout_n.misalignment), p.dtype_n, p.k, p.n, p.layout_n)
+    P = Placed(Address("P", 0, p.layout_p.misalignment), p.result, p.m, p.n, p.layout_p)
     arg = None
     if p.return_arg:
         arg = Placed(Address("arg"), DTYPES["int64"], p.m, p.n, row_major(p.m, p.n, p.stack))

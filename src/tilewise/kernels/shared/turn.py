@@ -50,7 +50,7 @@ class Lines:
     def bytes(self) -> int:
         return self.lines * self.lead_to
 
-    def turned(self, member: tuple[int, ...], to: Address) -> Argument:
+    def transposed(self, member: tuple[int, ...], to: Address) -> Argument:
         along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
         source = self.x.member(member)
         strides = (self.stride, self.k_stride, self.lead_to // 4)
@@ -71,5 +71,5 @@ def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Laun
         max(math.ceil(x.lines / TURN_LINES) for x in lines),
         len(lines),
     )
-    given = [x.turned(member, to) for x, to in sides]
+    given = [x.transposed(member, to) for x, to in sides]
     return Launch.of(render_turn.named(lines[0].size), "turn", grid, (256,), (given[0], given[-1]))

@@ -10,7 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.direct_half.recipe import launches_of
 from tilewise.kernels.family import tensor_reason
 from tilewise.kernels.shared.groups import render_walk
@@ -20,7 +20,7 @@ from tilewise.kernels.shifted_half import model
 from tilewise.kernels.shifted_half.text import render_shifted_half
 
 
-class ShiftedHalf(ByWays):
+class ShiftedHalf(ByConfigs):
     name = "shifted_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     groups = True
@@ -31,17 +31,17 @@ class ShiftedHalf(ByWays):
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShiftedTile]:
         return model.best_tile(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.ShiftedTile) -> Geometry:
-        return way.geometry
+    def geometry(self, problem: Problem, config: model.ShiftedTile) -> Geometry:
+        return config.geometry
 
-    def notes(self, problem: Problem, way: model.ShiftedTile) -> list[str]:
+    def notes(self, problem: Problem, config: model.ShiftedTile) -> list[str]:
         return []
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
 
-    def tiles(self, problem: Problem, way: model.ShiftedTile) -> str:
-        return f"{way.rows}x{way.cols}, {way.resident} a multiprocessor"
+    def tiles(self, problem: Problem, config: model.ShiftedTile) -> str:
+        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Groups whose weights start on no 16 bytes. Stacks only where asked for: 602 random ones of halves
@@ -50,7 +50,7 @@ class ShiftedHalf(ByWays):
         return problem.groups is not None and bool(n.row % 8 and n.col % 8)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        M, N, tile = given.M, given.N, plan.way
+        M, N, tile = given.M, given.N, plan.config
         assert isinstance(tile, model.ShiftedTile)
         lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
         source = render_shifted_half.named(plan.problem.dtype, tile, lying, plan.problem.groups is not None)
@@ -66,5 +66,5 @@ class ShiftedHalf(ByWays):
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.ShiftedTile]:
         return model.TILES
 
-    def seconds(self, way: model.ShiftedTile, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: model.ShiftedTile, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

@@ -9,7 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.turn import render_turn
@@ -18,7 +18,7 @@ from tilewise.kernels.short_k.recipe import launches
 from tilewise.kernels.short_k.text import render_short_k
 
 
-class ShortK(ByWays):
+class ShortK(ByConfigs):
     name = "short_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     precisions = ("tf32",)
@@ -26,18 +26,20 @@ class ShortK(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShortWay]:
-        return seconds.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShortConfig]:
+        return seconds.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.ShortWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.ShortConfig) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.ShortWay) -> str:
-        across = model.across_of(problem.n, way.held.cols)
-        return f"{model.panels_of(problem, way.held)} panels of {across * way.held.cols} columns, {way.words()}"
+    def tiles(self, problem: Problem, config: model.ShortConfig) -> str:
+        across = model.across_of(problem.n, config.held.cols)
+        return (
+            f"{model.panels_of(problem, config.held)} panels of {across * config.held.cols} columns, {config.words()}"
+        )
 
-    def notes(self, problem: Problem, way: model.ShortWay) -> list[str]:
-        return [f"{side} is turned first, so that its k lies side by side" for side in way.turned]
+    def notes(self, problem: Problem, config: model.ShortConfig) -> list[str]:
+        return [f"{side} is turned first, so that its k lies side by side" for side in config.transposed]
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         asked = "the kernel was asked for" if kernel else "k is short, and short_k has the least expected time"
@@ -60,7 +62,7 @@ class ShortK(ByWays):
         return (render_turn.named(size), *(render_short_k.named(problem.dtype, held) for held in model.HELD[size]))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return model.ways(problem)
+        return model.configs(problem)
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return seconds.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return seconds.seconds(config, problem, machine)

@@ -16,7 +16,7 @@ IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, wha
 ROWS = 16  # of P, that a warp makes at a time
 WARPS = 4  # of a block
 SECTOR = 32  # bytes: what rows of P are cut at
-TURNED_BYTES = 32  # what turned lines start on
+TRANSPOSED_BYTES = 32  # what turned lines start on
 READ_BYTES = 8  # that a lane reads of a line at once, where it may
 WAVES = (0.5, 1.0)  # of blocks: half of a card's room leaves the next launch some
 
@@ -38,17 +38,17 @@ DEEPEST = {size: max(held.steps for held in every) * 32 // size for size, every 
 
 
 @dataclass(frozen=True)
-class ShortWay:
+class ShortConfig:
     """What a warp holds, and about how many waves of blocks there are. Operands that are `turned` first have their k
     side by side."""
 
     held: Held
     waves: float
-    turned: str = ""
+    transposed: str = ""
 
     def words(self) -> str:
-        turned = f" {' and '.join(self.turned)} turned" if self.turned else ""
-        return f"16x{self.held.cols} k{self.held.steps} v{self.waves:g}{turned}"
+        transposed = f" {' and '.join(self.transposed)} turned" if self.transposed else ""
+        return f"16x{self.held.cols} k{self.held.steps} v{self.waves:g}{transposed}"
 
     def spec(self) -> str:
         return self.words()
@@ -80,13 +80,13 @@ def panels_of(problem: Problem, held: Held) -> int:
     return -(-(problem.n + before) // (across_of(problem.n, held.cols) * held.cols))
 
 
-def row_warps(problem: Problem, way: ShortWay, units: int) -> int:
+def row_warps(problem: Problem, config: ShortConfig, units: int) -> int:
     """Warps that share the rows of a strip: as many of every class."""
-    p, held, classes = problem, way.held, classes_of(problem)
+    p, held, classes = problem, config.held, classes_of(problem)
     rows = -(-p.m // classes)  # of each class
     groups = -(-rows // ROWS)
     strips = panels_of(p, held) * across_of(p.n, held.cols)
-    each = min(groups, int(way.waves * held.resident * WARPS * units / (strips * classes)) + 1)
+    each = min(groups, int(config.waves * held.resident * WARPS * units / (strips * classes)) + 1)
     return classes * -(-groups // -(-groups // each))
 
 
@@ -100,7 +100,7 @@ def width_of(problem: Problem, side: str) -> int:
         return size
     for width in (8, 4):
         starts = all(x * size % width == 0 for x in (apart, p.k, *layout.stack))
-        if width >= size and layout.skew % width == 0 and starts:
+        if width >= size and layout.misalignment % width == 0 and starts:
             return width
     return size
 
@@ -130,16 +130,19 @@ def slow_sides(problem: Problem) -> str:
     return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])
 
 
-def ways(problem: Problem) -> list[ShortWay]:
+def configs(problem: Problem) -> list[ShortConfig]:
     """What holds all of k, as operands lie and with those turned that are slow to read."""
     p, slow = problem, slow_sides(problem)
     holding = [held for held in HELD[p.dtype.itemsize] if p.k <= held.steps * step_of(p.dtype)]
     return [
-        ShortWay(held, waves, turned) for turned in dict.fromkeys(("", slow)) for held in holding for waves in WAVES
+        ShortConfig(held, waves, transposed)
+        for transposed in dict.fromkeys(("", slow))
+        for held in holding
+        for waves in WAVES
     ]
 
 
-def geometry(problem: Problem, way: ShortWay) -> Geometry:
-    held, depth = way.held, way.held.steps * step_of(problem.dtype)
+def geometry(problem: Problem, config: ShortConfig) -> Geometry:
+    held, depth = config.held, config.held.steps * step_of(problem.dtype)
     across = across_of(problem.n, held.cols)
     return Geometry((32 * WARPS, 1), ROWS * WARPS // across, across * held.cols, depth, 0)

@@ -11,27 +11,31 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.turn import Lines, turning
 from tilewise.kernels.short_k import model
-from tilewise.kernels.short_k.model import KERNEL, ShortWay
+from tilewise.kernels.short_k.model import KERNEL, ShortConfig
 from tilewise.kernels.short_k.text import render_short_k
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P rows of elements side by side."""
-    p, way, size = plan.problem, plan.way, plan.problem.dtype.itemsize
-    assert isinstance(way, ShortWay)
+    p, config, size = plan.problem, plan.config, plan.problem.dtype.itemsize
+    assert isinstance(config, ShortConfig)
     sides, made = {"M": given.M, "N": given.N}, list[Launch]()
-    if way.turned:
-        lines = {side: Lines(sides[side], side == "M", model.TURNED_BYTES) for side in way.turned}
+    if config.transposed:
+        lines = {side: Lines(sides[side], side == "M", model.TRANSPOSED_BYTES) for side in config.transposed}
         held = scratch.take_all({side: x.bytes for side, x in lines.items()})
-        made.append(turning([(lines[side], held[side]) for side in way.turned], ()))
+        made.append(turning([(lines[side], held[side]) for side in config.transposed], ()))
         for side, x in lines.items():
             lead = x.lead_to // size
             layout = Layout(lead, 1) if side == "M" else Layout(1, lead)
             sides[side] = Placed(held[side], p.dtype, sides[side].rows, sides[side].cols, layout)
     M, N, P = sides["M"], sides["N"], given.P
-    widths = [8 if side in way.turned else model.width_of(p, side) for side in "MN"]
-    classes, panels, across = model.classes_of(p), model.panels_of(p, way.held), model.across_of(p.n, way.held.cols)
-    rows = model.row_warps(p, way, plan.machine.units)
+    widths = [8 if side in config.transposed else model.width_of(p, side) for side in "MN"]
+    classes, panels, across = (
+        model.classes_of(p),
+        model.panels_of(p, config.held),
+        model.across_of(p.n, config.held.cols),
+    )
+    rows = model.row_warps(p, config, plan.machine.units)
     blocks = panels * -(-rows // (model.WARPS // across))
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)])
     for first, count in runs.starts():
@@ -43,6 +47,6 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_int(x) for x in (*widths, classes, across, panels, rows)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        source = render_short_k.named(p.dtype, way.held)
+        source = render_short_k.named(p.dtype, config.held)
         made.append(Launch.of(source, KERNEL, (blocks, count), (32 * model.WARPS,), arguments))
     return made

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.short_k import model
-from tilewise.kernels.short_k.model import HELD, READ_BYTES, ROWS, SECTOR, WARPS, WAVES, ShortWay
+from tilewise.kernels.short_k.model import HELD, READ_BYTES, ROWS, SECTOR, WARPS, WAVES, ShortConfig
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 APART = 1.6  # times as long loads of M take where its rows lie side by side, and those of a class apart
@@ -34,7 +34,7 @@ class Figures(NamedTuple):
     in_l2: float  # writing P that L2 holds,
     beyond: float  # and that it does not
     turn: float  # turning an operand or both,
-    turned: float  # and each byte of them
+    transposed: float  # and each byte of them
 
 
 FIGURES = {  # by bytes of an element
@@ -81,17 +81,17 @@ def expected(row: Row, given: Row) -> float:
 
 @lru_cache(maxsize=8)
 def _table(size: int) -> tuple[tuple[tuple[model.Held, float, bool], ...], Rows]:
-    ways = tuple((held, waves, turned) for turned in (False, True) for held in HELD[size] for waves in WAVES)
+    configs = tuple((held, waves, transposed) for transposed in (False, True) for held in HELD[size] for waves in WAVES)
     f = FIGURES[size]
     rows = [
         (
-            *(held.cols, held.steps, held.resident, waves, float(turned), f.start, f.late),
+            *(held.cols, held.steps, held.resident, waves, float(transposed), f.start, f.late),
             *(f.column_load, f.row_load, f.rows, f.row_store, f.columns, f.loads, f.group, f.products, f.stores),
-            *(f.turn, f.turned),
+            *(f.turn, f.transposed),
         )
-        for held, waves, turned in ways
+        for held, waves, transposed in configs
     ]
-    return ways, Rows(rows)
+    return configs, Rows(rows)
 
 
 def _given(p: Problem, machine: Machine) -> Row:
@@ -99,28 +99,30 @@ def _given(p: Problem, machine: Machine) -> Row:
     f, slow, stored = FIGURES[size], model.slow_sides(p), p.m * p.n * size
     out = min(1.0, max(0.0, (stored - IN_L2) / (BEYOND_L2 - IN_L2)))
     writing = p.least_bytes / machine.bandwidth * (f.in_l2 * (1 - out) + f.beyond * out)
-    bytes_turned = sum([(p.m if side == "M" else p.n) * p.k * size for side in slow])
+    bytes_transposed = sum([(p.m if side == "M" else p.n) * p.k * size for side in slow])
     loads = [float(READ_BYTES // model.width_of(p, side)) for side in "MN"]
     if size == 2 and p.layout_m.col != 1 and model.classes_of(p) > 2:
         loads[0] *= APART
     return (
         p.m, p.n, -(-p.k // model.step_of(p.dtype)), machine.units, model.classes_of(p), SECTOR // size,
-        *loads, bytes_turned, writing**4,
+        *loads, bytes_transposed, writing**4,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, ShortWay]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, ShortConfig]:
     """The way with the least expected seconds."""
-    ways, rows = _table(problem.dtype.itemsize)
+    configs, rows = _table(problem.dtype.itemsize)
     number, least = expected.least(rows, _given(problem, machine), problem.largest)
-    held, waves, turned = ways[number]
-    return least, ShortWay(held, waves, model.slow_sides(problem) if turned else "")
+    held, waves, transposed = configs[number]
+    return least, ShortConfig(held, waves, model.slow_sides(problem) if transposed else "")
 
 
-def seconds(way: ShortWay, problem: Problem, machine: Machine) -> float:
-    ways, rows = _table(problem.dtype.itemsize)
-    return expected(rows.rows[ways.index((way.held, way.waves, bool(way.turned)))], _given(problem, machine))
+def seconds(config: ShortConfig, problem: Problem, machine: Machine) -> float:
+    configs, rows = _table(problem.dtype.itemsize)
+    return expected(
+        rows.rows[configs.index((config.held, config.waves, bool(config.transposed)))], _given(problem, machine)
+    )
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:

@@ -9,7 +9,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.sliced_k import model
@@ -17,7 +17,7 @@ from tilewise.kernels.sliced_k.recipe import launches
 from tilewise.kernels.sliced_k.text import render_sliced
 
 
-class SlicedK(ByWays):
+class SlicedK(ByConfigs):
     name = "sliced_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -26,20 +26,20 @@ class SlicedK(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SlicedWay]:
-        return model.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SlicedConfig]:
+        return model.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.SlicedWay) -> Geometry:
-        return model.geometry(problem, way)
+    def geometry(self, problem: Problem, config: model.SlicedConfig) -> Geometry:
+        return model.geometry(problem, config)
 
-    def tiles(self, problem: Problem, way: model.SlicedWay) -> str:
-        down, across = model.tiles_of(problem, way)
-        block = model.geometry(problem, way)
+    def tiles(self, problem: Problem, config: model.SlicedConfig) -> str:
+        down, across = model.tiles_of(problem, config)
+        block = model.geometry(problem, config)
         return f"{down * across} tiles of {block.rows}x{block.cols}"
 
-    def notes(self, problem: Problem, way: model.SlicedWay) -> list[str]:
-        sharing = [f"{way.slices} warps of a block"] * (way.slices > 1)
-        sharing += [f"{way.cluster} blocks of a cluster"] * (way.cluster > 1)
+    def notes(self, problem: Problem, config: model.SlicedConfig) -> list[str]:
+        sharing = [f"{config.slices} warps of a block"] * (config.slices > 1)
+        sharing += [f"{config.cluster} blocks of a cluster"] * (config.cluster > 1)
         return [f"k is cut over the {' and the '.join(sharing)}, which add up in order"] * bool(sharing)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
@@ -61,7 +61,7 @@ class SlicedK(ByWays):
         return (render_sliced.named(problem.dtype, tile, arch) for tile in model.TILES[problem.dtype.itemsize])
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem, machine))
+        return tuple(model.configs(problem, machine))
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

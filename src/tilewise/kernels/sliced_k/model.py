@@ -91,17 +91,17 @@ TILES = {
 
 
 @dataclass(frozen=True)
-class SlicedWay:
+class SlicedConfig:
     """`slices` of a block's `warps` share a tile, and `cluster` blocks; `turned`: P's columns are the tile's rows."""
 
     tile: SlicedTile
     warps: int
     slices: int
     cluster: int
-    turned: bool
+    transposed: bool
 
     def words(self) -> str:
-        sides = f"{self.tile.cols}x{self.tile.rows}" if self.turned else f"{self.tile.rows}x{self.tile.cols}"
+        sides = f"{self.tile.cols}x{self.tile.rows}" if self.transposed else f"{self.tile.rows}x{self.tile.cols}"
         return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
 
 
@@ -126,33 +126,33 @@ def reaches(problem: Problem) -> bool:
     return p.m * p.k * p.n <= LARGEST and max(map(abs, strides)) * size < MOST_STRIDE
 
 
-def tiles_of(problem: Problem, way: SlicedWay) -> tuple[int, int]:
+def tiles_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
     """Down and across the tile's own way."""
-    sides = (problem.n, problem.m) if way.turned else (problem.m, problem.n)
-    return math.ceil(sides[0] / way.tile.rows), math.ceil(sides[1] / way.tile.cols)
+    sides = (problem.n, problem.m) if config.transposed else (problem.m, problem.n)
+    return math.ceil(sides[0] / config.tile.rows), math.ceil(sides[1] / config.tile.cols)
 
 
-def teams_across(problem: Problem, way: SlicedWay) -> int:
+def teams_across(problem: Problem, config: SlicedConfig) -> int:
     """Tiles of a block that lie across: a square of them where P is wide enough, so that they share most lines."""
-    _, across = tiles_of(problem, way)
-    return min(_widest(way.warps // way.slices), 1 << (across - 1).bit_length())
+    _, across = tiles_of(problem, config)
+    return min(_widest(config.warps // config.slices), 1 << (across - 1).bit_length())
 
 
-def groups_of(problem: Problem, way: SlicedWay) -> tuple[int, int]:
+def groups_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
     """Blocks down and across, without the cluster's others."""
-    (down, across), wide = tiles_of(problem, way), teams_across(problem, way)
-    return math.ceil(down / (way.warps // way.slices // wide)), math.ceil(across / wide)
+    (down, across), wide = tiles_of(problem, config), teams_across(problem, config)
+    return math.ceil(down / (config.warps // config.slices // wide)), math.ceil(across / wide)
 
 
-def blocks_of(problem: Problem, way: SlicedWay) -> int:
+def blocks_of(problem: Problem, config: SlicedConfig) -> int:
     """Of one member, without the cluster's others."""
-    down, across = groups_of(problem, way)
+    down, across = groups_of(problem, config)
     return down * across
 
 
-def piece(problem: Problem, way: SlicedWay) -> int:
+def piece(problem: Problem, config: SlicedConfig) -> int:
     """How much of k one warp takes: whole steps."""
-    return max(1, math.ceil(math.ceil(problem.k / STEP) / (way.slices * way.cluster))) * STEP
+    return max(1, math.ceil(math.ceil(problem.k / STEP) / (config.slices * config.cluster))) * STEP
 
 
 def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
@@ -173,12 +173,12 @@ def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
 
 
 @lru_cache(maxsize=64)
-def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tuple[tuple[SlicedWay, ...], Rows]:
+def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tuple[tuple[SlicedConfig, ...], Rows]:
     """Every way, with what its seconds are reckoned from: its sides, turned or not; warps, slices, blocks of a cluster;
     tiles of a block, and how many of them lie across at most; blocks that a unit holds, and clusters with one block of
     each; of the cores for eight of k of a column; of a block's end, and of that for each block of a unit. `rate`: steps
     a second of a unit."""
-    figures, made, rows = FIGURES[size], list[SlicedWay](), list[tuple[float, ...]]()
+    figures, made, rows = FIGURES[size], list[SlicedConfig](), list[tuple[float, ...]]()
     for (tile, share), (warps, slices), cluster in product(
         zip(TILES[size], figures.shares, strict=True), TEAMS, clusters
     ):
@@ -189,9 +189,9 @@ def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tup
         each = figures.part * sums * warps * (slices > 1) + figures.store * sums * teams
         held = rooms(units, cluster, 1)[0]
         cores = tile.rows * STEP / rate / share
-        for turned in (False, True)[: 1 + (tile.rows != tile.cols)]:
-            made.append(SlicedWay(tile, warps, slices, cluster, turned))
-            sides = tile.rows, tile.cols, turned
+        for transposed in (False, True)[: 1 + (tile.rows != tile.cols)]:
+            made.append(SlicedConfig(tile, warps, slices, cluster, transposed))
+            sides = tile.rows, tile.cols, transposed
             rows.append(
                 (*sides, warps, slices, cluster, teams, _widest(teams), tile.warps // warps, held, cores, end, each)
             )
@@ -233,7 +233,7 @@ def _widest(teams: int) -> int:
     return 1 << teams.bit_length() // 2
 
 
-def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedWay, ...], Rows, Row]:
+def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedConfig, ...], Rows, Row]:
     """The ways, their rows, and what all of these share."""
     size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
     made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
@@ -244,23 +244,23 @@ def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedWay, ...], Rows, Ro
     )  # fmt: skip
 
 
-def ways(problem: Problem, machine: Machine) -> list[SlicedWay]:
+def configs(problem: Problem, machine: Machine) -> list[SlicedConfig]:
     """Those whose warps all have some of k."""
     made, rows, shared = _rows(problem, machine)
-    return [way for way, row in zip(made, rows.rows, strict=True) if _seconds(row, shared) < INFINITE]
+    return [config for config, row in zip(made, rows.rows, strict=True) if _seconds(row, shared) < INFINITE]
 
 
 def step_rate(problem: Problem, machine: Machine) -> float:
     return mma_rate(problem, machine) if problem.dtype.itemsize == 8 else machine.step_rate("float32")
 
 
-def seconds(way: SlicedWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: SlicedConfig, problem: Problem, machine: Machine) -> float:
     made, rows, shared = _rows(problem, machine)
-    return _seconds(rows.rows[made.index(way)], shared)
+    return _seconds(rows.rows[made.index(config)], shared)
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, SlicedWay]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, SlicedConfig]:
     made, rows, shared = _rows(problem, machine)
     number, least = _seconds.least(rows, shared, problem.largest)
     return least, made[number]
@@ -291,11 +291,11 @@ def clusters_of(machine: Machine) -> tuple[int, ...]:
     return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
 
 
-def shared_bytes(problem: Problem, way: SlicedWay) -> int:
-    return way.warps * way.tile.warp_bytes(problem.dtype.itemsize)
+def shared_bytes(problem: Problem, config: SlicedConfig) -> int:
+    return config.warps * config.tile.warp_bytes(problem.dtype.itemsize)
 
 
-def geometry(problem: Problem, way: SlicedWay) -> Geometry:
-    tile = way.tile
-    rows, cols = (tile.cols, tile.rows) if way.turned else (tile.rows, tile.cols)
-    return Geometry((32 * way.warps, 1), rows, cols, STEP, shared_bytes(problem, way))
+def geometry(problem: Problem, config: SlicedConfig) -> Geometry:
+    tile = config.tile
+    rows, cols = (tile.cols, tile.rows) if config.transposed else (tile.rows, tile.cols)
+    return Geometry((32 * config.warps, 1), rows, cols, STEP, shared_bytes(problem, config))

@@ -11,7 +11,7 @@ from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.sliced_k.model import (
     KERNEL,
-    SlicedWay,
+    SlicedConfig,
     blocks_of,
     groups_of,
     piece,
@@ -24,14 +24,14 @@ from tilewise.kernels.sliced_k.text import render_sliced
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides. A turned way multiplies the transposes: Pᵀ = Nᵀ Mᵀ."""
-    p, way, made, size = plan.problem, plan.way, [], plan.problem.dtype.itemsize
-    assert isinstance(way, SlicedWay)
-    source = render_sliced.named(p.dtype, way.tile, min(90, arch_number(plan.machine.arch)))
-    (how_m, how_n), (_, groups), wide = (how for how, _ in read(p)), groups_of(p, way), teams_across(p, way)
+    p, config, made, size = plan.problem, plan.config, [], plan.problem.dtype.itemsize
+    assert isinstance(config, SlicedConfig)
+    source = render_sliced.named(p.dtype, config.tile, min(90, arch_number(plan.machine.arch)))
+    (how_m, how_n), (_, groups), wide = (how for how, _ in read(p)), groups_of(p, config), teams_across(p, config)
     m, n, P = given.M.layout, given.N.layout, given.P.layout
     sides = [(given.M, p.m, m.row, m.col, how_m), (given.N, p.n, n.col, n.row, how_n)]
     steps_p = (P.row, P.col)
-    if way.turned:
+    if config.transposed:
         sides.reverse()
         steps_p = (P.col, P.row)
     (left, lines_left, *strides_left, how_left), (right, lines_right, *strides_right, how_right) = sides
@@ -46,10 +46,10 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_int(x) for x in (how_left, how_right, p.accumulate)),
             ctypes.c_int(groups),
             ctypes.c_uint((2**32 - 1) // groups),  # instead of a division on the card
-            *(ctypes.c_int(x.bit_length() - 1) for x in (way.slices, way.cluster, wide)),
-            ctypes.c_int(piece(p, way)),
+            *(ctypes.c_int(x.bit_length() - 1) for x in (config.slices, config.cluster, wide)),
+            ctypes.c_int(piece(p, config)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, shared = (blocks_of(p, way) * way.cluster, count), shared_bytes(p, way)
-        made.append(Launch.of(source, KERNEL, grid, (32 * way.warps,), arguments, shared, cluster=way.cluster))
+        grid, shared = (blocks_of(p, config) * config.cluster, count), shared_bytes(p, config)
+        made.append(Launch.of(source, KERNEL, grid, (32 * config.warps,), arguments, shared, cluster=config.cluster))
     return made

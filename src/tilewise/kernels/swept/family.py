@@ -9,14 +9,14 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.swept import model
 from tilewise.kernels.swept.recipe import launches
 from tilewise.kernels.swept.text import render_swept
 
 
-class Swept(ByWays):
+class Swept(ByConfigs):
     name = "swept"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -25,14 +25,14 @@ class Swept(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SweptWay]:
-        return model.best_way(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SweptConfig]:
+        return model.best_config(problem, machine)
 
-    def geometry(self, problem: Problem, way: model.SweptWay) -> Geometry:
-        return model.geometry(way)
+    def geometry(self, problem: Problem, config: model.SweptConfig) -> Geometry:
+        return model.geometry(config)
 
-    def tiles(self, problem: Problem, way: model.SweptWay) -> str:
-        return f"strips of {way.across} columns"
+    def tiles(self, problem: Problem, config: model.SweptConfig) -> str:
+        return f"strips of {config.across} columns"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1 and problem.k <= model.LONGEST  # one product alone has kernels of its own
@@ -49,7 +49,7 @@ class Swept(ByWays):
         return launches(plan, given, scratch)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem))
+        return tuple(model.configs(problem))
 
-    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(config, problem, machine)

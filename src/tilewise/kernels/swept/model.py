@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.plain.configs import step_slots
 
 KERNEL = "swept"
 IDEA = "few rows: a block sweeps once over lines of N as they lie, however short, and keeps all rows' sums"
@@ -42,7 +42,7 @@ FIGURES = Figures(0.063e-6, 2.3e-6, 0.051e-6, 0.841e-6, 0.324, 11.8, 1.34)
 
 
 @dataclass(frozen=True)
-class SweptWay:
+class SweptConfig:
     """Rows that registers hold, and columns of a block."""
 
     few: int
@@ -68,30 +68,30 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def ways(problem: Problem) -> Iterator[SweptWay]:
+def configs(problem: Problem) -> Iterator[SweptConfig]:
     few, last = next(h for h in HELD if problem.m <= h), 0
     for across in ACROSS:
         wide = min(across, problem.n)
         if wide > last:
             last = wide
-            yield SweptWay(few, wide)
+            yield SweptConfig(few, wide)
 
 
-def threads(way: SweptWay) -> int:
+def threads(config: SweptConfig) -> int:
     """Of a block: whole lines of its strip, whole warps."""
-    return math.ceil(THREADS // way.across * way.across / 32) * 32
+    return math.ceil(THREADS // config.across * config.across / 32) * 32
 
 
-def seconds(way: SweptWay, problem: Problem, machine: Machine) -> float:
+def seconds(config: SweptConfig, problem: Problem, machine: Machine) -> float:
     """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue what
     they do; or the bytes; and what a launch takes anyway."""
-    p, f, many = problem, FIGURES, threads(way)
-    strips, at_once = math.ceil(p.n / way.across), max(1, many // way.across)
+    p, f, many = problem, FIGURES, threads(config)
+    strips, at_once = math.ceil(p.n / config.across), max(1, many // config.across)
     blocks, resident = p.members * strips, machine.resident_threads // many
     loads = math.ceil(p.k / at_once)
     alone = f.block + f.stage * math.ceil(p.k / STAGE) + f.trip * math.ceil(loads / AT_ONCE)
     slots = max(1.0, step_slots(p.algebra, machine) / 2)
-    each = loads * (way.few * slots + f.load) + p.k / many * way.few * f.load
+    each = loads * (config.few * slots + f.load) + p.k / many * config.few * f.load
     issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
     work = math.ceil(blocks / machine.units) * many * each / issue + f.block
     memory = f.reading * p.least_bytes / machine.bandwidth
@@ -100,10 +100,10 @@ def seconds(way: SweptWay, problem: Problem, machine: Machine) -> float:
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[float, SweptWay]:
-    timed = ((seconds(way, problem, machine), way) for way in ways(problem))
+def best_config(problem: Problem, machine: Machine) -> tuple[float, SweptConfig]:
+    timed = ((seconds(config, problem, machine), config) for config in configs(problem))
     return min(timed, key=itemgetter(0))
 
 
-def geometry(way: SweptWay) -> Geometry:
-    return Geometry((threads(way), 1), way.few, way.across, STAGE, STAGE * way.few * SIZE)
+def geometry(config: SweptConfig) -> Geometry:
+    return Geometry((threads(config), 1), config.few, config.across, STAGE, STAGE * config.few * SIZE)

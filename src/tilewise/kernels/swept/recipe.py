@@ -9,24 +9,24 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.kernels.swept.model import KERNEL, SweptWay, threads
+from tilewise.kernels.swept.model import KERNEL, SweptConfig, threads
 from tilewise.kernels.swept.text import render_swept
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
-    p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
-    assert isinstance(way, SweptWay)
-    source = render_swept.named(p.algebra, way.few, p.accumulate)
+    p, config, matrices, made = plan.problem, plan.config, (given.M, given.N, given.P), []
+    assert isinstance(config, SweptConfig)
+    source = render_swept.named(p.algebra, config.few, p.accumulate)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
         arguments = (
             *(x.member(first) for x in matrices),
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
             *(ctypes.c_longlong(s) for x in matrices for s in (x.layout.row, x.layout.col)),
-            ctypes.c_int(way.across),
+            ctypes.c_int(config.across),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, block = (math.ceil(p.n / way.across), count), (threads(way),)
+        grid, block = (math.ceil(p.n / config.across), count), (threads(config),)
         made.append(Launch.of(source, KERNEL, grid, block, arguments))
     return made

@@ -24,11 +24,11 @@ SAME_SECONDS, FIRST_SECONDS = 1.81e-09, 2e-9  # L2's for each cluster that wants
 CROWD, FEWEST = 0.638, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
 PHASE_SECONDS = 4.65e-08  # barriers
 CLASSES_SLOW, CLASSES_SECONDS = 1.05, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
-BOXES, TURNED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
+BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
 STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
 BOXES_TILE, BOXES_COLUMN = 1.59e-07, 4.85e-09
-TURNED_TILE, TURNED_COLUMN = 5.01e-07, 3.35e-09
+TRANSPOSED_TILE, TRANSPOSED_COLUMN = 5.01e-07, 3.35e-09
 ROWS_TILE, ROWS_COLUMN = 1.49e-07, 1.8e-08
 CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
 PARTIAL_TILE, PARTIAL_COLUMN = 3.55e-06, 8.18e-10
@@ -44,7 +44,9 @@ EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
 
-WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TURNED = range(6)  # k in parts of one, two or three waves; but thin edges; Pᵀ
+WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TRANSPOSED = range(
+    6
+)  # k in parts of one, two or three waves; but thin edges; Pᵀ
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
@@ -70,7 +72,7 @@ def parts_of(tiles: int, at_once: int, phases: int, turns: int) -> int:
     return found
 
 
-def turned_columns(m: int) -> int:
+def transposed_columns(m: int) -> int:
     """A few hundred rows as a tile's columns, in steps of 16."""
     return -(-m // (-(-m // 256) * 16)) * 16
 
@@ -83,8 +85,8 @@ def held(units: int, together: int) -> int:
 def tile_seconds(store: int, cols: int) -> float:
     if store == BOXES:
         return BOXES_TILE + BOXES_COLUMN * cols
-    if store == TURNED_OUT:
-        return TURNED_TILE + TURNED_COLUMN * cols
+    if store == TRANSPOSED_OUT:
+        return TRANSPOSED_TILE + TRANSPOSED_COLUMN * cols
     if store == ROWS:
         return ROWS_TILE + ROWS_COLUMN * cols
     if store == CARRIED:
@@ -173,10 +175,10 @@ def expected(row: Row, given: Row) -> float:
     by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), held(units, cluster * beside), 1, 0, 0
     of_m, of_n = rows / beside, brought(cols, cluster, rows)
     lines = of_m * given[at] + of_n * given[at + 1]
-    if form == TURNED:
+    if form == TRANSPOSED:
         if given[5] == 0.0 or by_classes:
             return INFINITE
-        cols = turned_columns(m)
+        cols = transposed_columns(m)
         of_n = brought(cols, cluster, rows)
         lines = cols / cluster * given[at] + rows * given[at + 1]
         m, n = n, m
@@ -196,7 +198,7 @@ def expected(row: Row, given: Row) -> float:
     tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
     waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0
     phases = max(1, -(-phases // parts))
-    store = PARTIAL if parts > 1 else TURNED_OUT if form == TURNED else ROWS
+    store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
     if store == ROWS:
         store = store_of(by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
     kept = row[STORES_FROM + store + (STORES if by_classes else 0)] + given[11]
@@ -204,7 +206,7 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     blocks = tiles * cluster * beside * parts
     share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
-    swapped = 1 if form == TURNED else 0
+    swapped = 1 if form == TRANSPOSED else 0
     same = wanted(tiles, -(-n // (cols * beside)), at_once, cluster, given[at + swapped], given[at + 1 - swapped])
     phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)
     each = phases * (phase * (CLASSES_SLOW if by_classes else 1.0) + PHASE_SECONDS) + tile_seconds(store, cols)

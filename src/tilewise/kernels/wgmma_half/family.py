@@ -32,19 +32,19 @@ class WgmmaHalf(Family):
         return not (problem.groups or problem.unrounded) or super().takes(problem, machine)  # else the kind says all
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *search.best_way(problem, machine))
+        return self._plan(problem, machine, kernel, tile, *search.best_config(problem, machine))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return search.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, seconds = search.best_way(problem, machine)
+        config, seconds = search.best_config(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        passing = passes(way.routes, way.passes)
+        passing = passes(config.routes, config.passes)
         return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passing)
 
-    def pinned(self, problem: Problem, machine: Machine, way: model.TensorWay) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, way, 0.0)
+    def pinned(self, problem: Problem, machine: Machine, config: model.TensorConfig) -> Plan:
+        return self._plan(problem, machine, model.KERNEL, None, config, 0.0)
 
     def _plan(
         self,
@@ -52,18 +52,20 @@ class WgmmaHalf(Family):
         machine: Machine,
         kernel: str | None,
         tile: int | None,
-        way: model.TensorWay,
+        config: model.TensorConfig,
         predicted: float,
     ) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        notes = way.words() + fused_notes(problem)
+        notes = config.words() + fused_notes(problem)
         plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.passes),
+            self, problem, machine, model.KERNEL, tile, config.tile.geometry, predicted, limits, notes,
+            packs=packed_operands(config.routes), config=config, passes=passes(config.routes, config.passes),
         )  # fmt: skip
-        waves = waves_of(way, problem, machine.units)
-        chosen_by = "tuned" if way.tuned else "by the model"
-        tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
+        waves = waves_of(config, problem, machine.units)
+        chosen_by = "tuned" if config.tuned else "by the model"
+        tiles = (
+            f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
+        )
         return tensor_reason(plan, kernel, tiles)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
@@ -73,11 +75,11 @@ class WgmmaHalf(Family):
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.TensorWay]:
-        return model.ways(problem, machine)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.TensorConfig]:
+        return model.configs(problem, machine)
 
-    def seconds(self, way: model.TensorWay, problem: Problem, machine: Machine) -> float:
-        return model.expected(way, problem, machine)
+    def seconds(self, config: model.TensorConfig, problem: Problem, machine: Machine) -> float:
+        return model.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return model.tuning_class(problem)

@@ -25,8 +25,8 @@ from tilewise.kernels.wgmma_half.tiles import (
     SQUARE_INSIDE,
     STORES,
     TILES,
-    TURNED_CLUSTERS,
-    TURNED_ROWS,
+    TRANSPOSED_CLUSTERS,
+    TRANSPOSED_ROWS,
     TensorTile,
 )
 
@@ -55,8 +55,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
         if tile != SQUARE_INSIDE or store == "cut":
             yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
-    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
-        tile = TensorTile(TURNED_ROWS, cols, cluster)
+    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TRANSPOSED_CLUSTERS, (False, True)):
+        tile = TensorTile(TRANSPOSED_ROWS, cols, cluster)
         yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)
 
 

@@ -16,7 +16,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.kernels.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
-from tilewise.kernels.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorTile, TensorWay
+from tilewise.kernels.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them
@@ -45,11 +45,11 @@ def expected(row: Row, given: Row) -> float:
     comes before and after. `given` is what `alone.expected` is given, but for [9] and [10]: whether k lies across in M
     and in N."""
     m, n, phases = int(given[0]), int(given[1]), int(given[2])
-    rows, cols, parts, pair, turned = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    rows, cols, parts, pair, transposed = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
     at = PAIRS_FROM + EACH_PAIR * pair
     if pair >= given[4] or given[11] > 0.0 or parts * LEAST_PHASES > max(phases, LEAST_PHASES):
         return INFINITE
-    few, length = m if turned else n, n if turned else m
+    few, length = m if transposed else n, n if transposed else m
     across = -(-few // cols) if cols == SQUARE else 1
     if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
         return INFINITE
@@ -59,12 +59,12 @@ def expected(row: Row, given: Row) -> float:
     full, rest = tiles // held, tiles % held
     if full >= MOST_WAVES or (cols == SQUARE and tiles > held):
         return INFINITE
-    lines = rows * given[at + (1 if turned else 0)]
-    if given[9 if turned else 10] > 0.0 and cols < SQUARE:
+    lines = rows * given[at + (1 if transposed else 0)]
+    if given[9 if transposed else 10] > 0.0 and cols < SQUARE:
         lines += -(-few // 8) * STRIP_LINES
     else:
-        lines += cols * given[at + (0 if turned else 1)]
-    same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if turned else 1)]
+        lines += cols * given[at + (0 if transposed else 1)]
+    same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if transposed else 1)]
     each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
     work = 0.0
     if full:
@@ -89,15 +89,15 @@ def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Ro
     squares = product((SQUARE_INSIDE,), PARTS[1:], range(PAIRS), (False,))
     places = (*product(FEW_INSIDE, PARTS, range(PAIRS), (False, True)), *squares)
     made = []
-    for tile, parts, pair, turned in places:
+    for tile, parts, pair, transposed in places:
         room = padded(rooms(units, parts, tile.resident("cut")))
-        made.append((tile.rows, tile.cols, parts, pair, turned, *room))
+        made.append((tile.rows, tile.cols, parts, pair, transposed, *room))
     return places, Rows(made)
 
 
-def way_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]]) -> TensorWay:
-    tile, parts, pair, turned = place
-    return TensorWay(tile, pairs[pair], parts, inside=True, turned=turned)
+def config_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]]) -> TensorConfig:
+    tile, parts, pair, transposed = place
+    return TensorConfig(tile, pairs[pair], parts, inside=True, transposed=transposed)
 
 
 def takes(p: Problem) -> bool:
@@ -111,19 +111,19 @@ def _given(given: Row, p: Problem) -> Row:
     return (*given[:9], m_across, n_across, *given[11:])
 
 
-def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorWay | None, float]:
+def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorConfig | None, float]:
     """The way with the least expected seconds, if there is one."""
     if not takes(p):
         return None, INFINITE
     places, rows = table(int(given[3]))
     number, seconds = expected.least(rows, _given(given, p), p.largest)
-    return (way_of(places[number], pairs), seconds) if seconds < INFINITE else (None, INFINITE)
+    return (config_of(places[number], pairs), seconds) if seconds < INFINITE else (None, INFINITE)
 
 
-def every(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[tuple[TensorWay, float]]:
+def every(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[tuple[TensorConfig, float]]:
     """The ways that there are, each with its expected seconds."""
     if not takes(p):
         return []
     (places, rows), told = table(int(given[3])), _given(given, p)
     timed = [(place, expected(row, told)) for place, row in zip(places, rows.rows, strict=True)]
-    return [(way_of(place, pairs), seconds) for place, seconds in timed if seconds < INFINITE]
+    return [(config_of(place, pairs), seconds) for place, seconds in timed if seconds < INFINITE]

@@ -12,7 +12,7 @@ from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.tensor_map import half_map
 from tilewise.kernels.wgmma_half.text import render_deinterleave
-from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorTile, TensorWay
+from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
 
 # Of the tiles those that do not spill where sums move, and whose last columns are not many of all.
 LAGGED = tuple(tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192)
@@ -44,14 +44,16 @@ def takes(p: Problem) -> bool:
         return False
     lead = p.layout_n.row
     apart = math.gcd(lead, CLASSES)
-    begins = p.layout_n.skew % 2 == 0 and p.layout_n.skew // 2 % apart == 0  # one class starts on a boundary
+    begins = (
+        p.layout_n.misalignment % 2 == 0 and p.layout_n.misalignment // 2 % apart == 0
+    )  # one class starts on a boundary
     return lead % CLASSES != 0 and begins and all(step >= 0 == step % lead for step in p.layout_n.stack)
 
 
-def ways(p: Problem) -> list[TensorWay]:
+def configs(p: Problem) -> list[TensorConfig]:
     if not takes(p) or (p.accumulate and p.groups):
         return []
-    return [TensorWay(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (LAGGED if p.groups else IN_STACKS)]
+    return [TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (LAGGED if p.groups else IN_STACKS)]
 
 
 def classes_of(lead: int) -> int:

@@ -11,7 +11,7 @@ from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_half import lags, table
-from tilewise.kernels.wgmma_half.alone import turned_columns
+from tilewise.kernels.wgmma_half.alone import transposed_columns
 from tilewise.kernels.wgmma_half.routes import options, route
 from tilewise.kernels.wgmma_half.seconds import expected, store_of
 from tilewise.kernels.wgmma_half.tiles import (
@@ -20,10 +20,10 @@ from tilewise.kernels.wgmma_half.tiles import (
     FEW,
     STORES,
     TILES,
-    TURNED_CLUSTERS,
-    TURNED_ROWS,
+    TRANSPOSED_CLUSTERS,
+    TRANSPOSED_ROWS,
+    TensorConfig,
     TensorTile,
-    TensorWay,
     worthwhile,
 )
 
@@ -34,11 +34,11 @@ __all__ = [
     "IDEA",
     "KERNEL",
     "TILES",
+    "TensorConfig",
     "TensorTile",
-    "TensorWay",
+    "configs",
     "expected",
     "refusal",
-    "ways",
 ]
 
 KERNEL = "wgmma_half"
@@ -80,53 +80,61 @@ def tuning_class(problem: Problem) -> str:
     p = problem
     columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     routes = route(p.layout_m, p.m, p.k, p.dtype, p.dtype), route(p.layout_n, p.k, p.n, p.dtype, p.dtype)
-    layouts = "".join("NT"[turned] for turned in columns)
+    layouts = "".join("NT"[transposed] for transposed in columns)
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, routes == (AS_IT_IS, AS_IT_IS))
 
 
-def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None = None) -> list[TensorWay]:
+def configs(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None = None) -> list[TensorConfig]:
     """Every way; of a stack or of groups, or those with tiles `among` these."""
     everything = among is None
     if problem.groups:
-        return _grouped_ways(problem, TILES if among is None else among)
+        return _grouped_configs(problem, TILES if among is None else among)
     if problem.members == 1:
-        return [way for way, _ in table.every(problem, machine)]
+        return [config for config, _ in table.every(problem, machine)]
     for_m, for_n = options(problem)
     rounded = problem.accumulate and not problem.unrounded
     if among is None:
         among = [TILES[number] for number in worthwhile(problem.m, problem.n)]
     tiles = [tile for tile in among if tile.takes_accumulate or not rounded]
     made = [
-        TensorWay(tile, (how_m, how_n), parts)
+        TensorConfig(tile, (how_m, how_n), parts)
         for tile, how_m, how_n in product(tiles, for_m, for_n)
         for parts in _splits(problem, tile, machine)
     ]
-    made = [way for way in made if problem.unrounded or store_of(way, problem, machine.units) in STORES[way.tile][0]]
-    return made + turned_ways(problem) + lags.ways(problem) if everything else made
+    made = [
+        config
+        for config in made
+        if problem.unrounded or store_of(config, problem, machine.units) in STORES[config.tile][0]
+    ]
+    return made + transposed_configs(problem) + lags.configs(problem) if everything else made
 
 
-def turned_ways(problem: Problem) -> list[TensorWay]:
+def transposed_configs(problem: Problem) -> list[TensorConfig]:
     """A few hundred rows fill whole tiles badly; as a tile's columns they come in finer steps."""
-    if not table.may_be_turned(problem):
+    if not table.may_be_transposed(problem):
         return []
-    cols = turned_columns(problem.m)
+    cols = transposed_columns(problem.m)
     pairs = product(*options(problem))
-    return [TensorWay(TensorTile(TURNED_ROWS, cols, c), pair, turned=True) for pair in pairs for c in TURNED_CLUSTERS]
+    return [
+        TensorConfig(TensorTile(TRANSPOSED_ROWS, cols, c), pair, transposed=True)
+        for pair in pairs
+        for c in TRANSPOSED_CLUSTERS
+    ]
 
 
-def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
+def _grouped_configs(p: Problem, among: Sequence[TensorTile]) -> list[TensorConfig]:
     """Groups begin at any row, which the copy engine can do across lines, not along them."""
     for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
     if p.groups and p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k):
         for_m = PACKED
-    made = [TensorWay(tile, (for_m, for_n)) for tile in among if tile.together == 1]
-    return made + [way for way in lags.ways(p) if way.tile in among]
+    made = [TensorConfig(tile, (for_m, for_n)) for tile in among if tile.together == 1]
+    return made + [config for config in lags.configs(p) if config.tile in among]
 
 
 def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:
     """k of a stack is cut only where its tiles leave much of the card idle."""
     if not tile.takes_parts or problem.unrounded:
         return (1,)
-    tiles, phases = TensorWay(tile, ("", "")).tiles(problem.m, problem.n), -(-problem.k // DEPTH)
+    tiles, phases = TensorConfig(tile, ("", "")).tiles(problem.m, problem.n), -(-problem.k // DEPTH)
     most = min(machine.units // max(1, tiles * tile.cluster * problem.members), phases // 4)
     return (1, most) if most > 1 else (1,)

@@ -17,7 +17,7 @@ from tilewise.core.problem import Problem
 from tilewise.core.tuning import CLOSE, preferred
 from tilewise.kernels.shared.layouts import AS_IT_IS
 from tilewise.kernels.wgmma_half import alone, inside, lags, table
-from tilewise.kernels.wgmma_half.model import KERNEL, expected, tuning_class, turned_ways, ways
+from tilewise.kernels.wgmma_half.model import KERNEL, configs, expected, transposed_configs, tuning_class
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
@@ -40,8 +40,8 @@ from tilewise.kernels.wgmma_half.tiles import (
     CARRIED_WAVES,
     DEPTH,
     TILES,
+    TensorConfig,
     TensorTile,
-    TensorWay,
     takes_boxes,
     worthwhile,
 )
@@ -50,7 +50,7 @@ EACH = 16  # numbers of a tile's ways
 
 
 @lru_cache(maxsize=64)
-def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[TensorConfig, float]:
     """The way with the least expected seconds, as if all of them had been reckoned."""
     tuned = machine.tuned
     sizes = problem.m, problem.k, problem.n
@@ -60,20 +60,20 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     if problem.members == 1 and not problem.groups:
         if not known:
             return table.least(problem, machine)
-        timed = [(seconds, at, way) for at, (way, seconds) in enumerate(table.every(problem, machine))]
+        timed = [(seconds, at, config) for at, (config, seconds) in enumerate(table.every(problem, machine))]
     else:
         timed = _close(problem, machine, CLOSE if known else 1.0)  # a table may prefer one that is close
     seconds, best, by_table = preferred(timed, key, tuned)
     return replace(best, tuned=True) if by_table else best, seconds
 
 
-def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[float, int, TensorWay]]:
+def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[float, int, TensorConfig]]:
     """(seconds, its number, way) of those that could be the best, but for this margin; of groups of all."""
     if problem.groups:
-        return [(expected(way, problem, machine), at, way) for at, way in enumerate(ways(problem, machine))]
+        return [(expected(config, problem, machine), at, config) for at, config in enumerate(configs(problem, machine))]
     last = EACH * len(TILES)
-    others = turned_ways(problem) + lags.ways(problem)
-    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(others)]
+    others = transposed_configs(problem) + lags.configs(problem)
+    timed = [(expected(config, problem, machine), last + at, config) for at, config in enumerate(others)]
     soonest = min(timed)[0] if timed else math.inf
     for floor, moving, routes in _routes(problem, machine):
         if floor > margin * soonest:
@@ -81,10 +81,10 @@ def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[floa
         for least, number in _bounds(problem, machine, routes, moving):
             if least > margin * soonest:
                 break
-            for at, way in enumerate(ways(problem, machine, TILES[number : number + 1])):
-                if way.routes == routes:
-                    seconds = expected(way, problem, machine)
-                    timed.append((seconds, EACH * number + at, way))
+            for at, config in enumerate(configs(problem, machine, TILES[number : number + 1])):
+                if config.routes == routes:
+                    seconds = expected(config, problem, machine)
+                    timed.append((seconds, EACH * number + at, config))
                     soonest = min(soonest, seconds)
     return timed
 

@@ -12,7 +12,7 @@ from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorConfig
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
 TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
@@ -46,27 +46,27 @@ GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
 
-def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
+def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
 
     A phase takes as long as the tensor cores need for it, or L2 for its bytes, or the copy engine for its lines, and a
     little longer where two of them are equally busy.
     """
     if problem.groups is None and problem.members == 1:
-        return table.expected(way, problem, machine)
-    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
-    rows, cols = busy_rows(way, problem), tile.cols / tile.cluster
+        return table.expected(config, problem, machine)
+    tile, (m, k, n) = config.tile, (problem.m, problem.k, problem.n)
+    rows, cols = busy_rows(config, problem), tile.cols / tile.cluster
     cores = rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
-    of_m, of_n = (cols, rows) if way.turned else (rows, cols)
-    touched = 2 if way.lagged else lines_touched(way.routes[1], problem.layout_n, k, n)
-    lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * touched
+    of_m, of_n = (cols, rows) if config.transposed else (rows, cols)
+    touched = 2 if config.lagged else lines_touched(config.routes[1], problem.layout_n, k, n)
+    lines = of_m * lines_touched(config.routes[0], problem.layout_m, m, k) + of_n * touched
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
     phase: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
-    phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
-    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
+    phases, waves = phases_of(config, problem), waves_of(config, problem, machine.units)
+    store = config.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
     memory = machine.bandwidth * MEMORY_SHARE
     each = phases * phase + TILE_SECONDS[store]
-    if way.lagged:
+    if config.lagged:
         each += (lags.classes_of(problem.layout_n.row) - 1) * MOVE_SECONDS * tile.cols
     if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
         out = LINES_OUT_SECONDS[store] * tile.rows * tile.cols
@@ -76,7 +76,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     if problem.groups:  # uneven groups leave neither the cores nor the memory busy all the time
         turns: float = waves
         if problem.groups.along == "rows":
-            turns = drawn_turns(way, problem, machine.units) * (THREE_SLOW if tile.groups > 2 else 1.0)
+            turns = drawn_turns(config, problem, machine.units) * (THREE_SLOW if tile.groups > 2 else 1.0)
         elif tile.cols > NARROW:
             turns *= WIDE_SLOW
         work = ((turns * each) ** UNEVEN + bytes_seconds**UNEVEN) ** (1 / UNEVEN)
@@ -89,62 +89,64 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
     sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
     moved = sum(
-        moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
+        moved_bytes(*side, problem)
+        for how, side in zip(config.routes, sides, strict=True)
+        if how in (REALIGNED, PACKED)
     )
-    if way.lagged:
+    if config.lagged:
         moved = lags.moved_bytes(problem)
     if moved:
         work += COPY_SECONDS + moved / memory
-    if way.splits > 1:
-        work += GATHER_SECONDS + problem.members * 8 * way.splits * m * n / GATHER_BANDWIDTH
+    if config.splits > 1:
+        work += GATHER_SECONDS + problem.members * 8 * config.splits * m * n / GATHER_BANDWIDTH
     return work
 
 
-def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
+def waves_of(config: TensorConfig, problem: Problem, units: int) -> int:
     """Whole waves of tiles; of groups, as many as sizes that nobody knows are likely to make."""
     if problem.groups and problem.groups.along == "rows":
-        return math.ceil(expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.cols) / units)
-    return way.waves(problem.m, problem.n, units, problem.members)
+        return math.ceil(expected_tiles(problem, config.tile.rows) * math.ceil(problem.n / config.cols) / units)
+    return config.waves(problem.m, problem.n, units, problem.members)
 
 
-def across(way: TensorWay, problem: Problem) -> float:
+def across(config: TensorConfig, problem: Problem) -> float:
     """Tiles side by side of groups of rows: half of the last one, where its left half has all columns that are left."""
-    narrowed = not along_columns(problem.layout_n, problem.k, problem.n) and way.narrowed(problem.n)
-    return math.ceil(problem.n / way.cols) - (NARROWER if narrowed else 0.0)
+    narrowed = not along_columns(problem.layout_n, problem.k, problem.n) and config.narrowed(problem.n)
+    return math.ceil(problem.n / config.cols) - (NARROWER if narrowed else 0.0)
 
 
-def busy_rows(way: TensorWay, problem: Problem) -> float:
+def busy_rows(config: TensorConfig, problem: Problem) -> float:
     """Rows of a tile that are multiplied: of groups, those of the consumers that have any."""
     if not problem.groups or problem.groups.along != "rows":
-        return way.tile.rows
-    return min(way.tile.rows, 64 * expected_tiles(problem, 64) / expected_tiles(problem, way.tile.rows))
+        return config.tile.rows
+    return min(config.tile.rows, 64 * expected_tiles(problem, 64) / expected_tiles(problem, config.tile.rows))
 
 
-def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
+def drawn_turns(config: TensorConfig, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
-    wide = math.ceil(problem.n / way.cols)
-    down = expected_tiles(problem, way.tile.rows)
+    wide = math.ceil(problem.n / config.cols)
+    down = expected_tiles(problem, config.tile.rows)
     rounds = down * wide / units
     if rounds > 2 or problem.groups is None:
-        return down * across(way, problem) / units + 0.5
+        return down * across(config, problem) / units + 0.5
     unsure = UNSURE * wide * math.sqrt(problem.groups.count) / units
     return 1 + sum(0.5 + 0.5 * math.erf((rounds - whole) / unsure) for whole in (1, 2, 3))
 
 
-def phases_of(way: TensorWay, problem: Problem) -> int:
+def phases_of(config: TensorConfig, problem: Problem) -> int:
     """Of one tile; along groups of k, of a group as large as the others."""
     along_k = problem.groups is not None and problem.groups.along == "k"
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
-    if way.lagged:
+    if config.lagged:
         depth = lags.depth_of(problem)
-    return max(1, math.ceil(math.ceil(depth / DEPTH) / way.splits))
+    return max(1, math.ceil(math.ceil(depth / DEPTH) / config.splits))
 
 
-def store_of(way: TensorWay, problem: Problem, units: int) -> str:
+def store_of(config: TensorConfig, problem: Problem, units: int) -> str:
     """How sums leave for a P that lies as the problem says."""
-    lies, waves = problem.layout_p, waves_of(way, problem, units)
-    return way.store(lies, problem.m, problem.n, lies.alignment, waves, phases_of(way, problem))
+    lies, waves = problem.layout_p, waves_of(config, problem, units)
+    return config.store(lies, problem.m, problem.n, lies.alignment, waves, phases_of(config, problem))
 
 
 def _launches(problem: Problem) -> int:

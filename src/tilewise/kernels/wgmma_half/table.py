@@ -12,17 +12,17 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
 from tilewise.kernels.wgmma_half import alone, inside
-from tilewise.kernels.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TURNED, WHOLE
+from tilewise.kernels.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TRANSPOSED, WHOLE
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
     FEW,
     STORES,
-    TURNED_CLUSTERS,
-    TURNED_ROWS,
+    TRANSPOSED_CLUSTERS,
+    TRANSPOSED_ROWS,
+    TensorConfig,
     TensorTile,
-    TensorWay,
     takes_boxes,
 )
 from tilewise.system.machine_code import INFINITE, Least, Row, Rows
@@ -52,9 +52,9 @@ def table() -> tuple[tuple[Place, ...], Rows]:
         for pair, form in product(range(PAIRS), forms):
             places.append(Place(tile, pair, form))
             rows.append(_row(tile, pair, form, stores, by_classes))
-    for pair, cluster in product(range(PAIRS), TURNED_CLUSTERS):
-        places.append(Place(TensorTile(TURNED_ROWS, 0, cluster), pair, TURNED))
-        rows.append(_row(places[-1].tile, pair, TURNED, frozenset(("turned",)), frozenset()))
+    for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
+        places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
+        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
     return tuple(places), Rows(rows)
 
 
@@ -73,7 +73,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     for_m, for_n = options(p)
     pairs = [(how_m, how_n) for how_m in for_m for how_n in for_n]
     boxed, plain = takes_boxes(p.layout_p, m, n), not (p.accumulate or p.unrounded)
-    turned = may_be_turned(p)
+    transposed = may_be_transposed(p)
     edged, demand = n % 64 == THIN, NO_EDGES
     if (edged or m % 64 == THIN) and plain and not p.stack:
         demand = 1
@@ -90,7 +90,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
             how_m == BY_CLASSES, packed, *edges,
         )  # fmt: skip
     return pairs, (
-        m, n, -(-k // DEPTH), units, len(pairs), turned, p.accumulate and not p.unrounded, not p.unrounded, demand,
+        m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
         machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *told,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def _coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple
     return lines_touched(how, layout, rows, cols), moved_bytes(layout, rows, cols, p) if how in MOVED else 0
 
 
-def may_be_turned(p: Problem) -> bool:
+def may_be_transposed(p: Problem) -> bool:
     """Whether a few hundred rows may be a tile's columns."""
     if p.k < 2 or not FEW[0] < p.m <= FEW[1] or p.accumulate or p.unrounded or p.epilogue:
         return False
@@ -113,9 +113,9 @@ def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple
     lines and 256 of k a trip, sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of
     planes little is left."""
     m_along_k, n_along_k = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
-    way = TensorWay(TensorTile(128, 256), routes, edge_rows=THIN, edge_cols=THIN)
+    config = TensorConfig(TensorTile(128, 256), routes, edge_rows=THIN, edge_cols=THIN)
     made = []
-    for form, extent in zip(way.edge_forms(m_along_k, n_along_k) or (), (p.m, p.n), strict=True):
+    for form, extent in zip(config.edge_forms(m_along_k, n_along_k) or (), (p.m, p.n), strict=True):
         seconds = 0.0
         if form == "dots":
             seconds = math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(p.k / 256) * DOTS_TRIP_SECONDS
@@ -125,28 +125,28 @@ def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple
     return made[0], made[1]
 
 
-def least(p: Problem, machine: Machine) -> tuple[TensorWay, float]:
+def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:
     """The way with the least expected seconds."""
     pairs, given = given_of(p, machine)
     found: Least = alone.expected.least(table()[1], given, p.largest)
     cut, seconds = inside.least(pairs, given, p)
     if cut is not None and seconds < found.value:
         return cut, seconds
-    return way_of(table()[0][found.number], pairs, p, machine), found.value
+    return config_of(table()[0][found.number], pairs, p, machine), found.value
 
 
-def way_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorWay:
+def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
     tile, pair, form = place
     routes = pairs[pair]
-    if form == TURNED:
-        return TensorWay(TensorTile(tile.rows, alone.turned_columns(p.m), tile.cluster), routes, turned=True)
+    if form == TRANSPOSED:
+        return TensorConfig(TensorTile(tile.rows, alone.transposed_columns(p.m), tile.cluster), routes, transposed=True)
     classes = CLASSES if routes[0] == BY_CLASSES else 1
     if form == EDGED:
         rows, cols = (
             THIN if extent % side == THIN < extent else 0 for extent, side in ((p.m, tile.rows), (p.n, tile.cols))
         )
-        return TensorWay(tile, routes, 1, classes, rows, cols)
-    return TensorWay(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine, form), classes)
+        return TensorConfig(tile, routes, 1, classes, rows, cols)
+    return TensorConfig(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine, form), classes)
 
 
 def _parts(p: Problem, tile: TensorTile, machine: Machine, form: int) -> int:
@@ -154,15 +154,15 @@ def _parts(p: Problem, tile: TensorTile, machine: Machine, form: int) -> int:
     return alone.cuts_of(p.m, p.n, tall, wide, at_once, -(-p.k // DEPTH), form)
 
 
-def every(p: Problem, machine: Machine) -> list[tuple[TensorWay, float]]:
+def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
     """The ways that there are, each with its expected seconds."""
     pairs, given = given_of(p, machine)
     places, rows = table()
     timed = zip(places, (alone.expected(row, given) for row in rows.rows), strict=True)
-    whole = [(way_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
+    whole = [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
     return whole + inside.every(pairs, given, p)
 
 
-def expected(way: TensorWay, p: Problem, machine: Machine) -> float:
+def expected(config: TensorConfig, p: Problem, machine: Machine) -> float:
     """Seconds of one of them; infinite where it is none."""
-    return next((seconds for other, seconds in every(p, machine) if other == way), INFINITE)
+    return next((seconds for other, seconds in every(p, machine) if other == config), INFINITE)

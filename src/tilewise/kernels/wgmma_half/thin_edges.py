@@ -16,7 +16,7 @@ from tilewise.kernels.shared.layouts import REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.realign import NO_LINES, Realigned, lines_of
 from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
-from tilewise.kernels.wgmma_half.tiles import TensorWay
+from tilewise.kernels.wgmma_half.tiles import TensorConfig
 
 
 class EdgeCopy(ctypes.Structure):
@@ -137,17 +137,17 @@ class _Half:
 class ThinEdges:
     """The thin edges of one product; both halves are there, one of them perhaps of no edge."""
 
-    def __init__(self, M: Placed, N: Placed, way: TensorWay) -> None:
-        last_row = M.pointer + 2 * (M.rows - way.edge_rows) * M.layout.row
-        last_col = N.pointer + 2 * (N.cols - way.edge_cols) * N.layout.col
-        cols = Edge(last_col, M.cols, way.edge_cols, N.layout.row, N.layout.col)
-        rows = Edge(last_row, M.cols, way.edge_rows, M.layout.col, M.layout.row)
+    def __init__(self, M: Placed, N: Placed, config: TensorConfig) -> None:
+        last_row = M.pointer + 2 * (M.rows - config.edge_rows) * M.layout.row
+        last_col = N.pointer + 2 * (N.cols - config.edge_cols) * N.layout.col
+        cols = Edge(last_col, M.cols, config.edge_cols, N.layout.row, N.layout.col)
+        rows = Edge(last_row, M.cols, config.edge_rows, M.layout.col, M.layout.row)
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         n_along_k = along_columns(N.layout, N.rows, N.cols)
-        forms = way.edge_forms(m_along_k, n_along_k) or ("nothing", "nothing")
+        forms = config.edge_forms(m_along_k, n_along_k) or ("nothing", "nothing")
         self._halves = (
-            _Half("M", M, m_along_k, way.routes[0] == REALIGNED, forms[0], cols),
-            _Half("N", N, n_along_k, way.routes[1] == REALIGNED, forms[1], rows),
+            _Half("M", M, m_along_k, config.routes[0] == REALIGNED, forms[0], cols),
+            _Half("N", N, n_along_k, config.routes[1] == REALIGNED, forms[1], rows),
         )
 
     @property

@@ -19,7 +19,7 @@ CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from
 NARROWED = 128  # columns, from which on a tile of groups of rows may be multiplied by half
 LAGS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
-TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
+TRANSPOSED_ROWS, TRANSPOSED_CLUSTERS = 128, (1,)  # of such a tile
 CUTS = ("cut", "cut turned")  # stores of parts of k that are added up inside the launch
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
@@ -172,7 +172,7 @@ def _worthwhile(rows: int, cols: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class TensorWay:
+class TensorConfig:
     """How the tensor-core kernel takes a product."""
 
     tile: TensorTile
@@ -182,7 +182,7 @@ class TensorWay:
     edge_rows: int = 0  # thin edges of P, made on the way
     edge_cols: int = 0
     inside: bool = False  # these parts are a cluster's blocks, which add up inside the launch
-    turned: bool = False  # M and N change places: the tile's columns are rows of P
+    transposed: bool = False  # M and N change places: the tile's columns are rows of P
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
     def spec(self) -> str:
@@ -190,9 +190,9 @@ class TensorWay:
         edges = " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
         cut += " inside" if self.inside else ""
-        turned = " turned" if self.turned else ""
+        transposed = " turned" if self.transposed else ""
         tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
-        return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{turned}"
+        return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{transposed}"
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
@@ -205,10 +205,12 @@ class TensorWay:
         if self.lagged:
             reasons[BY_CLASSES] = "is taken by classes of lines, between which the sums move: they start on no 16 bytes"
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
-        if self.turned:
+        if self.transposed:
             words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
         if self.tile.cluster > 1:
-            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.turned]}")
+            words.append(
+                f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.transposed]}"
+            )
         if self.tile.beside > 1:
             words.append(f"{self.tile.beside} blocks, side by side, share their tiles of M")
         if self.edge_rows or self.edge_cols:
@@ -265,7 +267,7 @@ class TensorWay:
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P, thin edges apart."""
-        if self.turned:
+        if self.transposed:
             m, n = n, m
         tall = self.tile.rows * self.tile.cluster
         few, longer = divmod(m - self.edge_rows, self.classes)
@@ -287,10 +289,10 @@ class TensorWay:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
         `carried` by other warps if that is worth it. Those of parts of k are added up first."""
         if self.inside:
-            return "cut turned" if self.turned else "cut"
+            return "cut turned" if self.transposed else "cut"
         if self.splits > 1:
             return "partial"
-        if self.turned:
+        if self.transposed:
             return "turned"
         if takes_boxes(layout, m, n, self.edge_cols, alignment) and BY_CLASSES not in self.routes:
             return "boxes"

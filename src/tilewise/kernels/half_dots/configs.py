@@ -28,7 +28,7 @@ MOST_FEW = TILES[-1].width
 
 
 @dataclass(frozen=True)
-class DotsWay:
+class DotsConfig:
     """`swapped`: P has few columns, and M is the long operand. Every `classes` of its lines one starts equally far
     behind a 16-byte boundary. Warps take `slices` of k, blocks of a cluster parts of it."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tilewise.backends.cuda.bundle import Bundle, bundled, edition, merged, opened
+from tilewise.backends.cuda.bundle import Bundle, build_id, bundled, merged, opened
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.system.cache import PLACES
 from tilewise.system.lock import BusyError, Lock
@@ -45,7 +45,7 @@ def _packaged(arch: str) -> Bundle | None:
     except OSError:
         return None
     found = opened(handle)
-    return found if found is not None and found.edition == edition() else None
+    return found if found is not None and found.build_id == build_id() else None
 
 
 @dataclass
@@ -64,7 +64,7 @@ def _open_bundle(arch: str, *_places: str | None) -> _OpenBundle:
 
 
 def _key(arch: str) -> tuple[str, ...] | None:
-    of = edition()
+    of = build_id()
     return None if of is None else ("bundle", of, arch, *OPTIONS, compiler())
 
 
@@ -97,7 +97,7 @@ def _holding(name: str, arch: str) -> Bundle | None:
     return known if known is not None and name in known.kernels else None
 
 
-def on_a_shelf(name: str, arch: str) -> bool:
+def in_a_bundle(name: str, arch: str) -> bool:
     """Whether a bundle has the text of this name."""
     return _holding(name, arch) is not None
 

@@ -16,7 +16,7 @@ from tilewise.core.machine import Machine, arch_number
 
 
 @dataclass(frozen=True)
-class Way:
+class Config:
     """How sums are stepped. `slots` are issue slots of a step, in float32 multiply-adds."""
 
     name: str  # one of WAYS
@@ -34,10 +34,10 @@ class Way:
 
     @property
     def idea(self) -> str:
-        return WAYS[self.name]
+        return CONFIGS[self.name]
 
 
-WAYS = {
+CONFIGS = {
     "each": "one element of k",
     "fused": "one element of k, add and min in one instruction",
     "three": "two elements of k, compared as integers, three at a time",
@@ -58,7 +58,7 @@ def binary(tree: Expression) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Way:
+def config_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Config:
     """The fastest way that gives the specified bits on this card."""
     add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
     element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
@@ -67,43 +67,43 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
     slots, enters = step_slots(algebra, machine), no_edge_of(algebra) is not None
     if return_arg:
         words = partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2
-        return Way("where", size, 1, words, slots + 3, small, enters)
+        return Config("where", size, 1, words, slots + 3, small, enters)
     if partial.kind == "b" and (add, mul) in BIT_OPERATIONS:
-        return Way("bits", 4, 32, 1, 2 / 32, True)
+        return Config("bits", 4, 32, 1, 2 / 32, True)
     if add in ("min", "max") and element.itemsize == 2 and element.kind == "f":
         # min and max of rounded values are the rounded min and max, and float32 rounds no half's sum or product twice
         exact = ("add", "min", "max", "mul") if element.name == "float16" else ("add", "min", "max")
         if mul in exact and number >= (80 if element.name == "float16" else 90):
-            return Way("pairs", 4, 2, 1, slots / 2, True)
+            return Config("pairs", 4, 2, 1, slots / 2, True)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 2 and number >= 90:
-        return Way("shorts", 4, 2, 1, 1.0, True, enters)
+        return Config("shorts", 4, 2, 1, 1.0, True, enters)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 4 and number >= 90:
-        return Way("fused", 4, 1, 1, 2.0, enters=enters)
+        return Config("fused", 4, 1, 1, 2.0, enters=enters)
     if (
         nonnegative
         and element.name == "float32"
         and number >= 90
         and ((add == "min" and mul in ("add", "mul", "min", "max")) or (add == "max" and mul in ("add", "min", "max")))
     ):
-        return Way("three", 4, 1, 1, 0.75 * slots)
+        return Config("three", 4, 1, 1, 0.75 * slots)
     if add == "logaddexp" and partial.kind == "f":
-        return Way("online", size, 1, partial.itemsize // 2, slots, small)
-    return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small, enters)
+        return Config("online", size, 1, partial.itemsize // 2, slots, small)
+    return Config("each", size, 1, max(1, partial.itemsize // 4), slots, small, enters)
 
 
 INFINITE, LARGEST = 0x7F800000, 0x7F7FFFFF  # the bits of infinity, and of the largest finite float32
 
 
 @lru_cache(maxsize=1024)
-def way_if_found(algebra: Algebra, machine: Machine) -> tuple[Way, int] | None:
+def config_if_found(algebra: Algebra, machine: Machine) -> tuple[Config, int] | None:
     """A faster way for operands whose words, as unsigned integers, are at most a limit, and that limit: then none is
     below 0 or NaN. Where ∞ times 0 would be NaN, none may be infinite either."""
-    promised = way_of(algebra, machine, nonnegative=True)
+    promised = config_of(algebra, machine, nonnegative=True)
     if promised.name == "three":
         return promised, INFINITE
     ring = (binary(algebra.semiring.add), binary(algebra.semiring.mul))
     if ring == ("max", "mul") and algebra.element.name == "float32" and arch_number(machine.arch) >= 90:
-        return Way("three", 4, 1, 1, 0.75 * promised.slots), LARGEST
+        return Config("three", 4, 1, 1, 0.75 * promised.slots), LARGEST
     return None
 
 

@@ -11,7 +11,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.family import Family, Offer, own_tiles
 
 
-class ByWays(Family):
+class ByConfigs(Family):
     """A family of these says which way is the soonest, what a block of it does, and how people read it."""
 
     @abstractmethod
@@ -19,22 +19,22 @@ class ByWays(Family):
         """Seconds, and the way that takes no longer than any other."""
 
     @abstractmethod
-    def geometry(self, problem: Problem, way: Any) -> Geometry:
+    def geometry(self, problem: Problem, config: Any) -> Geometry:
         """What one block of the way does."""
 
     @abstractmethod
-    def tiles(self, problem: Problem, way: Any) -> str:
+    def tiles(self, problem: Problem, config: Any) -> str:
         """How P is cut, in words."""
 
     def kernel_for(self, problem: Problem) -> str:
         """Its kernel, where it has more than one."""
         return next(iter(self.kernels))
 
-    def notes(self, problem: Problem, way: Any) -> list[str]:
+    def notes(self, problem: Problem, config: Any) -> list[str]:
         """What else people should know of the way."""
-        return cut_over_a_cluster(way)
+        return cut_over_a_cluster(config)
 
-    def passes(self, problem: Problem, way: Any) -> int:
+    def passes(self, problem: Problem, config: Any) -> int:
         """Launches beside the product's own."""
         return 0
 
@@ -59,14 +59,14 @@ class ByWays(Family):
         floor, _ = self.limits(problem, machine)
         return Offer(problem, machine, self.kernel_for(problem), max(seconds, floor), floor)
 
-    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, None, None, self.seconds(way, problem, machine), way)
+    def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
+        return self._planned(problem, machine, None, None, self.seconds(config, problem, machine), config)
 
     def _planned(
-        self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, way: Any
+        self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, config: Any
     ) -> Plan:
         limits = self.limits(problem, machine)
-        name, geometry, notes = self.kernel_for(problem), self.geometry(problem, way), self.notes(problem, way)
+        name, geometry, notes = self.kernel_for(problem), self.geometry(problem, config), self.notes(problem, config)
         plan = own_tiles(
             self,
             problem,
@@ -78,12 +78,12 @@ class ByWays(Family):
             limits,
             notes,
             packs=(),
-            way=way,
-            passes=self.passes(problem, way),
+            config=config,
+            passes=self.passes(problem, config),
         )
-        return self.reason(plan, kernel, self.tiles(problem, way))
+        return self.reason(plan, kernel, self.tiles(problem, config))
 
 
-def cut_over_a_cluster(way: Any) -> list[str]:
-    blocks = getattr(way, "cluster", 1)
+def cut_over_a_cluster(config: Any) -> list[str]:
+    blocks = getattr(config, "cluster", 1)
     return [f"k is cut over the {blocks} blocks of a cluster, which add up in order"] if blocks > 1 else []
