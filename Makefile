@@ -41,11 +41,11 @@ torture: $(READY)
 
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)
-	$(PYTEST) -m 'interop and not slow and not cuda' tests/interop tests/docs
+	$(PYTEST) -m 'interop and not slow and not cuda' tests/torch tests/jax tests/docs
 
 # Every case of them: those that test-interop draws leave the others to this.
 test-interop-all: $(READY)
-	$(PYTEST) -m 'interop and not cuda' tests/interop tests/docs
+	$(PYTEST) -m 'interop and not cuda' tests/torch tests/jax tests/docs
 
 # Kernels of the other architecture, compiled here and executed under qemu (Debian: .ci/emulation unpacks what it needs).
 test-emulated: $(READY)

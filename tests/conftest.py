@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,9 +55,21 @@ def pytest_xdist_auto_num_workers() -> int:
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
+FRAMEWORKS = {Path(__file__).parent / name: name for name in ("torch", "jax")}
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """The tests of a framework that is not installed are left out."""
+    return True if collection_path in FRAMEWORKS and find_spec(FRAMEWORKS[collection_path]) is None else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`drawn(n)`: n cases of a test (as `pytestmark`: n tests of a file), drawn by the seed; the others are slow."""
+    """Tests of a framework: `make test-interop`. `drawn(n)`: n cases of a test (as `pytestmark`: n tests of a file),
+    drawn by the seed; the others are slow."""
+    for item in items:
+        if item.path.parent in FRAMEWORKS:
+            item.add_marker(pytest.mark.interop)
     for whole_file in (False, True):
         groups: dict[str, list[tuple[int, pytest.Item]]] = {}
         for item in items:

@@ -10,7 +10,7 @@ import pytest
 
 import tilewise
 
-NEEDS = {"tilewise.torch": "torch", "tilewise.jax": "jax", "tilewise.interop.torch": "torch"}
+NEEDS = {"tilewise.torch": "torch", "tilewise.jax": "jax"}
 
 
 def exporting() -> list[str]:

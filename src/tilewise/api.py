@@ -90,7 +90,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     (array([[7.]]), array([[1]]))
     """
     if M.__class__ is not NDARRAY and torch_library.compiling():  # first: every step traced is a guard later
-        from tilewise.interop.torch.operator import traced_matmul
+        from tilewise.torch.operator import traced_matmul
 
         product = traced_matmul(M, N, keywords)
         if product is not None:
@@ -160,7 +160,7 @@ class FollowedByTorch:
         return o.scales is None and torch_follows(M, N, o.out, o.bias)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.interop.torch.followed import followed_matmul
+        from tilewise.torch.followed import followed_matmul
 
         return followed_matmul(M, N, o)
 
@@ -173,7 +173,7 @@ class TracedByJax:
         return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.interop.jax import jitted_matmul
+        from tilewise.jax.operator import jitted_matmul
 
         return jitted_matmul(M, N, o)
 

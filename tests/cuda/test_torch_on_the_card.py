@@ -9,7 +9,7 @@ from seeds import next_seed
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tilewise.torch")  # registers the operator
-called = pytest.importorskip("tilewise.interop.torch.called")
+called = pytest.importorskip("tilewise.torch.called")
 
 RAGGED = [(300, 257, 129), (129, 64, 257), (64, 64, 64)]
 

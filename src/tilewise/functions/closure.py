@@ -68,7 +68,7 @@ def closure(
             W, semiring=semiring, return_predecessors=return_predecessors, progress=progress, device=device,
             sources=sources,
         )  # fmt: skip
-    from tilewise.interop.torch.closure import closure as followed_closure
+    from tilewise.torch.differentiable_closure import closure as followed_closure
 
     if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
         raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")

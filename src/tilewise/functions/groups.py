@@ -49,7 +49,7 @@ def grouped_matmul(
     if made is not None:
         return made
     if torch_follows(x, w, out):
-        from tilewise.interop.torch.grouped import grouped_matmul as followed
+        from tilewise.torch.grouped import grouped_matmul as followed
 
         return followed(x, w, offsets, *o)
     return groups.first_product(x, w, offsets, o)
@@ -69,7 +69,7 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     if made is not None:
         return made
     if torch_follows(y, y if weights is None else weights):
-        from tilewise.interop.torch.grouped import scatter_rows as followed
+        from tilewise.torch.grouped import scatter_rows as followed
 
         return followed(y, rows, count, weights)
     return by_index.first_rows(y, rows, count, weights)

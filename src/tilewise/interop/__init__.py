@@ -1,1 +1,1 @@
-"""Where people's arrays already are: what needs a framework itself, and so is imported only with it."""
+"""Other libraries' own backends: NetworkX."""

@@ -18,7 +18,7 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
         return x * y
     torch = imported("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        from tilewise.interop.torch.elementwise import elementwise
+        from tilewise.torch.elementwise import elementwise
 
         return elementwise(algebra.semiring, x, y)
     kind = type(x).__module__

@@ -1,5 +1,0 @@
-"""tilewise for JAX programs that are being traced: what `tw.matmul` uses inside jit, vmap and grad. It imports jax."""
-
-from tilewise.interop.jax import matmul
-
-__all__ = ["matmul"]

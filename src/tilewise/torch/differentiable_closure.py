@@ -1,0 +1,171 @@
+"""`closure` with gradients: the weight of a best path depends on the edges along it.
+
+D[i, j] = mul(D[i, p], W[p, j]), p being the predecessor of j on the path from i. So a gradient propagates along every
+path backwards from its end, and a tangent forwards from its start, all paths at once, one edge a round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.torch_library import DIRECT, dtype_name, observed
+from tilewise.compose.graph import closure as graph
+from tilewise.compose.graph.laws import nodes_of
+from tilewise.errors import DtypeError, ShapeError
+from tilewise.torch.function import records_operators
+from tilewise.torch.operator import needs_derivative
+from tilewise.torch.partials import partials
+from tilewise.torch.semiring_names import name_of, semiring_of
+from torch import Tensor
+
+
+def closure(
+    W: Tensor, *, semiring: str | Semiring = "min_plus", return_predecessors: bool = False, sources: Any = None
+) -> Any:
+    """`tw.closure` of tensors with gradients, or traced; the predecessors themselves have no gradient.
+
+    >>> import torch
+    >>> edges = torch.tensor([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]], requires_grad=True)
+    >>> tw.closure(edges)[0, 2].backward(); edges.grad[0]
+    tensor([0., 1., 0.])
+    """
+    name, differentiated = name_of(semiring), needs_derivative(W, W)
+    if records_operators() or not differentiated:
+        rows = None if sources is None else torch.as_tensor(sources)
+        D, before = torch.ops.tilewise.closure(W, name, rows, return_predecessors or differentiated)
+    else:
+        chosen = nodes_of(sources, W.shape[-1])
+        D, before = Closure.apply(W, name, None if chosen is None else torch.from_numpy(chosen))
+    return (D, before) if return_predecessors else D
+
+
+@torch.library.custom_op("tilewise::closure", mutates_args=())
+def closed(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[Tensor, Tensor]:
+    made = _run_kernels(W, semiring, sources, tracks)
+    return made if tracks else (made, torch.empty(0, dtype=torch.int64, device=W.device))
+
+
+@closed.register_fake
+def _(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[Tensor, Tensor]:
+    if W.dim() < 2:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {tuple(W.shape)}")
+    torch._check(W.shape[-1] == W.shape[-2], lambda: f"closure takes a square matrix; W is {tuple(W.shape)}")
+    kind = DTYPES.get(dtype_name(W.dtype))
+    if kind is None:
+        raise DtypeError(f"W has dtype {W.dtype}, which closure does not take: convert it to float32")
+    rows = W.shape[-1] if sources is None else sources.shape[0] if sources.dim() else 1
+    D = W.new_empty(
+        (*W.shape[:-2], rows, W.shape[-1]), dtype=getattr(torch, semiring_of(semiring).over(kind).result.name)
+    )
+    return D, D.new_empty(D.shape if tracks else (0,), dtype=torch.int64)
+
+
+@torch.library.custom_op("tilewise::closure_gradient", mutates_args=())
+def closed_gradient(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
+    """The backward pass of a compiled closure: an operator, because it takes as many rounds as the longest path has
+    edges, which a trace does not know."""
+    return Paths(semiring, W, D, before).backwards(dD)
+
+
+@closed_gradient.register_fake
+def _(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
+    return torch.empty_like(W, memory_format=torch.contiguous_format)
+
+
+def _run_kernels(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> Any:
+    """The closure itself, without torch's dispatcher."""
+    with DIRECT, torch.no_grad():
+        return graph.closure(W.detach(), semiring=semiring_of(semiring), return_predecessors=tracks, sources=sources)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    W, ctx.semiring = inputs[:2]
+    D, before = output
+    ctx.mark_non_differentiable(before)
+    ctx.save_for_backward(W, D, before)
+
+
+def _backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
+    W, D, before = ctx.saved_tensors
+    return torch.ops.tilewise.closure_gradient(dD, W, D, before, ctx.semiring), None, None, None
+
+
+closed.register_autograd(_backward, setup_context=_save)
+
+
+class Closure(torch.autograd.Function):
+    """D and the predecessors of W."""
+
+    @staticmethod
+    def forward(W: Tensor, semiring: str, sources: Tensor | None) -> Any:
+        if observed(W, W):
+            return torch.ops.tilewise.closure(W, semiring, sources, True)
+        return _run_kernels(W, semiring, sources, True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _save(ctx, inputs, output)
+        ctx.save_for_forward(inputs[0], *output)
+
+    @staticmethod
+    def backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
+        W, D, before = ctx.saved_tensors
+        return Paths(ctx.semiring, W, D, before).backwards(dD), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tW: Tensor, *_: Any) -> Any:
+        W, D, before = ctx.saved_tensors
+        return Paths(ctx.semiring, W, D, before).forwards(tW), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, semiring: str, sources: Tensor | None) -> Any:
+        assert in_dims[0] is not None
+        return Closure.apply(W.movedim(in_dims[0], 0), semiring, sources), (0, 0)
+
+
+class Paths:
+    """Every path of a closure: the predecessor of each target, and the number of edges up to it."""
+
+    def __init__(self, semiring: str, W: Tensor, D: Tensor, before: Tensor) -> None:
+        n = W.shape[-1]
+        W = self.W = W.expand(*D.shape[:-2], n, n)
+        self.nodes = torch.arange(n, device=W.device)
+        self.reached = before >= 0
+        self.p = before.clamp_min(0)
+        edge = W.gather(-2, self.p)  # W[p, j]
+        self.partials = partials(semiring_of(semiring).mul, D.gather(-1, self.p), edge)
+        self.hops = self._hops(before)
+        self.rounds = n - 1  # at most; under vmap the maximum cannot be read
+        if self.hops.numel() and not torch._C._are_functorch_transforms_active():
+            self.rounds = int(self.hops.max())
+
+    def _hops(self, before: Tensor) -> Tensor:
+        """Edges on the path to each target, by pointer jumping."""
+        jump = torch.where(self.reached, before, self.nodes)
+        count = self.reached.to(torch.int64)
+        for _ in range(max(1, before.shape[-1] - 1).bit_length()):
+            count = count + count.gather(-1, jump)
+            jump = jump.gather(-1, jump)
+        return count
+
+    def backwards(self, dD: Tensor) -> Tensor:
+        """dW of dD: the farthest targets first, each adding to its predecessor."""
+        flow = torch.where(self.reached, dD, torch.zeros((), dtype=dD.dtype, device=dD.device))
+        zero = torch.zeros((), dtype=dD.dtype, device=dD.device)
+        for hop in range(self.rounds, 0, -1):
+            here = torch.where(self.hops == hop, flow, zero)
+            flow = flow.scatter_add(-1, self.p, torch.where(self.hops > 1, here * self.partials.dx, zero))
+        made = torch.zeros(self.W.shape, dtype=flow.dtype, device=flow.device)
+        return made.scatter_add(-2, self.p, torch.where(self.reached, flow * self.partials.dy, zero))
+
+    def forwards(self, tW: Tensor) -> Tensor:
+        """tD of tW: the nearest targets first."""
+        zero = torch.zeros((), dtype=tW.dtype, device=tW.device)
+        edge = tW.expand(self.W.shape).gather(-2, self.p) * self.partials.dy
+        made = torch.where(self.reached, edge, zero)
+        for hop in range(2, self.rounds + 1):
+            made = torch.where(self.hops == hop, edge + made.gather(-1, self.p) * self.partials.dx, made)
+        return made

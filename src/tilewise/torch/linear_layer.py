@@ -1,0 +1,96 @@
+"""`Linear`: torch's layer with our products where they are faster, forward and backward: widths that are no multiple of
+8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tilewise.torch.choice import ACCOUNTS, Account
+from tilewise.torch.function import product, records_operators
+from tilewise.torch.routed import decided_linear, folds, is_compiling, routed_linear, stays, theirs
+from tilewise.torch.routed_operator import traced_linear
+from torch import Tensor
+
+
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_lines: bool = False, when: str = "plan"
+) -> Tensor:
+    """input · weightᵀ + bias, as `torch.nn.functional.linear`. The weight is read in place, never transposed.
+
+    on_lines, when: see `Linear`.
+    """
+    if not on_lines:
+        return routed_linear(account_of(when), input, weight, bias)
+    flat = input.flatten(0, -2) if input.dim() > 2 and folds(input) else input
+    made = product(flat, weight.mT, "plus_times", "high", aligned_rows=flat.dim() == 2)
+    if bias is not None:
+        made = made.add_(bias.to(made.dtype))  # in place: a new tensor would have dense rows
+    return made.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def account_of(when: str) -> Account:
+    """The account of layers with this `when`; an unknown value is refused."""
+    return ACCOUNTS.get(when) or Account(when)
+
+
+def choices(when: str = "plan") -> Account:
+    """What `Linear` and patched layers chose, and why: print it."""
+    return account_of(when)
+
+
+class Linear(torch.nn.Linear):
+    """`torch.nn.Linear` whose three products (forward, and both of backward) run through tilewise where that wins.
+
+    Parameters, initialisation and state_dict are torch's own, so weights travel either way.
+
+    when: "plan" keeps torch's kernel for shapes where ours is not expected to be clearly faster (`tw.torch.choices()`
+    prints what was chosen and why); "always" takes all; "never" only counts.
+
+    on_lines: each row of the result starts on a 128-byte line: a view of a wider tensor, as padding by hand would make
+    it, without the extra columns. It pays where the loss keeps that layout for its gradient; torch's cross_entropy
+    copies it.
+
+    >>> import torch
+    >>> tw.torch.Linear(5, 7)(torch.ones(2, 3, 5)).shape
+    torch.Size([2, 3, 7])
+    >>> tw.torch.Linear(5, 7, on_lines=True)(torch.ones(2, 3, 5)).stride()
+    (192, 64, 1)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        on_lines: bool = False,
+        when: str = "plan",
+    ) -> None:
+        super().__init__(in_features, out_features, bias, device, dtype)
+        account_of(when)
+        self.on_lines, self.when = on_lines, when
+
+    def forward(self, input: Tensor) -> Tensor:
+        if is_compiling() or self.on_lines:
+            return self._recorded(input)
+        account, weight = ACCOUNTS[self.when], self.weight
+        if stays(account, input, weight):
+            return theirs(input, weight, self.bias)
+        return decided_linear(account, input, weight, self.bias)
+
+    def _recorded(self, input: Tensor) -> Tensor:
+        if self.on_lines:
+            return linear(input, self.weight, self.bias, on_lines=True, when=self.when)
+        if records_operators() and input.dim() > 1:  # few operations are few guards
+            return traced_linear(input, self.weight, self.bias, self.when)
+        return routed_linear(ACCOUNTS[self.when], input, self.weight, self.bias)
+
+    @classmethod
+    def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan") -> Linear:
+        """A layer that shares the weight and bias of another."""
+        made = cls(layer.in_features, layer.out_features, layer.bias is not None, "meta", on_lines=on_lines, when=when)
+        made.weight, made.bias = layer.weight, layer.bias
+        return made.train(layer.training)
