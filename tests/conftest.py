@@ -15,12 +15,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
-sys.path[:0] = [
-    str(Path(__file__).parent / "support"),
-    str(Path(__file__).parent),
-]  # oracle and strategies; docs.code_blocks
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # not tests/ itself: it has a folder named torch
 
-from warm_starts import Nursery  # noqa: E402 - in tests/support
+from warm_starts import Nursery
 
 settings.register_profile(
     "ci", max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from docs.code_blocks import FRAMEWORKS, ROOT, blocks, run
+from code_blocks import FRAMEWORKS, ROOT, blocks, run
 from tilewise.i18n.messages import LANGUAGES
 
 KERNELS = ROOT / "tests" / "emulator" / "kernels"

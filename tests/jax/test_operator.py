@@ -126,7 +126,7 @@ NATIVE = ["plus_times", "min_plus", "max_times", "lor_land"]
 @pytest.mark.parametrize("semiring", NATIVE)
 def test_jit_calls_no_python(semiring, monkeypatch):
     """Neither for one matrix nor for a stack, a batch or the winning k."""
-    from tilewise.interop import jax as ours
+    from tilewise.jax import operator as ours
 
     monkeypatch.setattr(ours, "_on_the_host", lambda *_, **__: pytest.fail("it called back"))
     cases = [*SHAPES, ((40, 300), (300, 70)), ((3, 9, 8), (8, 9)), ((1, 1), (1, 1)), ((5, 4000), (4000, 3))]
@@ -188,7 +188,7 @@ def test_integers_keep_no_edge_inside_jit():
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "plus_times"])
 def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypatch):
     """Weights are looked at by the handler; only missing edges need Python, and no callback."""
-    from tilewise.interop import jax as ours
+    from tilewise.jax import operator as ours
 
     seed = next_seed() % 2**32
     print("seed", seed)

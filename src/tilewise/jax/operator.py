@@ -1,4 +1,4 @@
-"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`jax_native.py`), or a
+"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`native.py`), or a
 host callback, where a product takes more than a kernel (operands that are converted first).
 
 Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would copy every operand

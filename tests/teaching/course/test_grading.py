@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from class_of_submissions import ASSIGNMENT, FULL, TILED, cases
 from seeds import next_seed
-from teaching.course.class_of_submissions import ASSIGNMENT, FULL, TILED, cases
 from tilewise.cli.main import run
 from tilewise.errors import UsageError
 from tilewise.teaching.course import Assignment, grade_text, read_assignment, reports

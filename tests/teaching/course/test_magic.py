@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teaching.course.class_of_submissions import ASSIGNMENT, TILED
+from class_of_submissions import ASSIGNMENT, TILED
 from tilewise.errors import UsageError
 from tilewise.teaching.course.magic import register, tilewise
 
