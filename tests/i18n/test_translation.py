@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from i18n.sentences import FILLED, every_refusal, every_sentence
 
 import tilewise as tw
-from i18n.sentences import FILLED, every_refusal, every_sentence
 from seeds import next_seed
 from tilewise.cli.main import run
 from tilewise.emulator.machine.findings import Severity

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import jax
 import tilewise as tw
 
 

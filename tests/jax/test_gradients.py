@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
+from jax import numpy as jnp
 from jax.test_util import check_grads
 
-import jax
 import tilewise as tw
-from jax import numpy as jnp
 from seeds import next_seed
 
 MULS = {"plus": jnp.add, "times": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
-
-import jax
-import tilewise as tw
 from jax import numpy as jnp
+
+import tilewise as tw
 from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.jax import native as ours_native

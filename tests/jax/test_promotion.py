@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
-
-import jax
-import tilewise as tw
 from jax import numpy as jnp
+
+import tilewise as tw
 
 KINDS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16", "float32", "complex64"]
 WIDE = ["int64", "uint64", "float64", "complex128"]

@@ -9,9 +9,9 @@ import sys
 import threading
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape

@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-
 import torch
+
 from host_card import put_on_the_host
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.tuning import table_for

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import tilewise as tw
 import torch
+
+import tilewise as tw
 
 
 def test_values_and_gradients_are_those_of_the_masked_matrix():

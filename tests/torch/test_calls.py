@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 from tilewise import api
 from tilewise.arrays.torch_exchange import exchange_functions

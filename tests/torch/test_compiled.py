@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tilewise as tw
 import tilewise.torch
-import torch
 from tilewise.torch import choice
 
 pytestmark = pytest.mark.filterwarnings(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch.nn import functional
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 from tilewise.torch import cross_entropy as room
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 

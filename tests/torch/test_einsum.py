@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 
 EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "ij,jk,kl->il", "bi,bi->b", "ij->j", "ii->i", "i,j->ij", "ij,ij,jk->k"]
 SIZES = {"i": 3, "j": 3, "k": 4, "l": 2, "b": 3}

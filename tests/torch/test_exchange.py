@@ -7,9 +7,9 @@ import random
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 from tilewise.arrays import torch_exchange, torch_quick_signature
 from tilewise.arrays.keyword_codes import VALUES

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 
 NUMERIC = [name for name in tw.semirings if name != "lor_land"]
 SHAPES = [((5, 7), (7, 3)), ((7,), (7,)), ((7,), (7, 3)), ((5, 7), (7,)), ((2, 1, 3, 4), (3, 4, 2)), ((3, 0), (0, 2))]

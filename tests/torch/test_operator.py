@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tilewise as tw
 import tilewise.torch  # registers the operator
-import torch
 from tilewise.torch import operator
 
 SHAPES = [((5, 7), (7, 3)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), (0, 3))]

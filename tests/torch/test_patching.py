@@ -6,10 +6,10 @@ import contextlib
 import copy
 
 import pytest
+import torch
 from torch.utils.checkpoint import checkpoint
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 from tilewise.torch import choice
 from tilewise.torch.patching import PatchedLinear

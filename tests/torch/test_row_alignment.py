@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 import tilewise as tw
-import torch
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout
 from tilewise.core.tuning import table_for

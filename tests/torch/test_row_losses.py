@@ -6,10 +6,10 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
+import torch
 from torch.nn import functional
 
 import tilewise as tw
-import torch
 from host_card import put_on_the_host
 from seeds import next_seed
 from tilewise.torch import loss_kernels, row_losses

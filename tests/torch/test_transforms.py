@@ -6,13 +6,13 @@ import random
 from functools import partial
 
 import pytest
+import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
 import tilewise as tw
-import torch
 from seeds import next_seed
 
 # torch's own forward mode scripts something when it is first used

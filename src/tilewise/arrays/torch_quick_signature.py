@@ -64,15 +64,12 @@ def _constant(thing: Any) -> str:
 
 def signature_text(device: int) -> str:
     """`sign(M, N, keywords)`: the key's bytes, or what Python returns."""
-    return expand(_described_text(device) + keyword_code_text(_held) + _sign_text())
+    return expand(_gradient_text() + _described_text(device) + keyword_code_text(_held) + _sign_text())
 
 
-def _described_text(device: int) -> str:
+def _gradient_text() -> str:
     """`is`: whether a new reference is to a certain object; it is released. `with_gradient`: 1 where a tensor's
-    gradient is wanted. `described`: the slots of a tensor and their number, 0 where Python must look; %flag is set
-    where its gradient is wanted. A stride of one element is required: the imaginary part of a conjugate has none, and
-    is to be negated."""
-    describe, _ = exchange_functions() or (0, 0)
+    gradient is wanted."""
     return f"""
 define private i1 @is(ptr %value, ptr %wanted) {{
   require icmp ne ptr %value, null else raised
@@ -93,10 +90,16 @@ define private i64 @with_gradient(ptr %object) {{
 no:
   ret i64 0
 }}
+"""
 
+
+def _described_text(device: int) -> str:
+    """`described`: the slots of a tensor and their number, 0 where Python must look; %flag is set where its gradient is
+    wanted. A stride of one element is required: the imaginary part of a conjugate has none, and is to be negated."""
+    return f"""
 define private i64 @described(ptr %object, ptr %slots, ptr %flag) {{
   %tensor = alloca [48 x i8], align 8
-  %code = call i32 inttoptr (i64 {describe} to ptr)(ptr %object, ptr %tensor)
+  %code = call i32 inttoptr (i64 {(exchange_functions() or (0, 0))[0]} to ptr)(ptr %object, ptr %tensor)
   require icmp eq i32 %code, 0 else failed
   %data = load i64, ptr %tensor + {FIELDS["data"]}
   require icmp ne i64 %data, 0 else no
@@ -135,8 +138,7 @@ loop:
   %more = icmp slt i64 %next, %axes
   br i1 %more, label %loop, label %copied
 copied:
-  br i1 %unit.now, label %whole, label %no
-whole:
+  require icmp eq i1 %unit.now, true else no
   %wanted = call i64 @with_gradient(ptr %object)
   %before = load i64, ptr %flag
   %now = or i64 %before, %wanted
@@ -169,6 +171,37 @@ def _guard(name: str, call: str, usual: Any) -> str:
 
 def _calls(function: Any) -> str:
     return f"@PyObject_CallNoArgs(ptr {_constant(function)})"
+
+
+def _out_text() -> str:
+    """The end of `sign`: P among the slots, the key as bytes, or the call in Python."""
+    return f"""out:
+{_plain("P")}
+  %P.count = call i64 @described(ptr %P, ptr %P.to, ptr %flag)
+  require icmp ne i64 %P.count, 0 else slowly
+  %P.device = load i64, ptr %P.to
+  require icmp eq i64 %M.device, %P.device else slowly
+  %wanted.now = load i64, ptr %flag
+  require icmp eq i64 %wanted.now, 0 else slowly
+  br label %out.end
+out.end:
+  br label %end
+end:
+  %more = phi i64 [ 0, %fresh.end ], [ %P.count, %out.end ]
+  %last = getelementptr i64, ptr %P.to, i64 %more
+  %from = ptrtoint ptr %slots to i64
+  %till = ptrtoint ptr %last to i64
+  %bytes = sub i64 %till, %from
+  %key = call ptr @PyBytes_FromStringAndSize(ptr %slots, i64 %bytes)
+  ret ptr %key
+failed:
+  call void @PyErr_Clear()
+  br label %slowly
+slowly:
+  %other = call ptr @PyObject_Vectorcall(ptr %self, ptr %arguments, i64 %count, ptr null)
+  ret ptr %other
+}}
+"""
 
 
 def _sign_text() -> str:
@@ -218,33 +251,7 @@ fresh:
   br label %fresh.end
 fresh.end:
   br label %end
-out:
-{_plain("P")}
-  %P.count = call i64 @described(ptr %P, ptr %P.to, ptr %flag)
-  require icmp ne i64 %P.count, 0 else slowly
-  %P.device = load i64, ptr %P.to
-  require icmp eq i64 %M.device, %P.device else slowly
-  %wanted.now = load i64, ptr %flag
-  require icmp eq i64 %wanted.now, 0 else slowly
-  br label %out.end
-out.end:
-  br label %end
-end:
-  %more = phi i64 [ 0, %fresh.end ], [ %P.count, %out.end ]
-  %last = getelementptr i64, ptr %P.to, i64 %more
-  %from = ptrtoint ptr %slots to i64
-  %till = ptrtoint ptr %last to i64
-  %bytes = sub i64 %till, %from
-  %key = call ptr @PyBytes_FromStringAndSize(ptr %slots, i64 %bytes)
-  ret ptr %key
-failed:
-  call void @PyErr_Clear()
-  br label %slowly
-slowly:
-  %other = call ptr @PyObject_Vectorcall(ptr %self, ptr %arguments, i64 %count, ptr null)
-  ret ptr %other
-}}
-"""
+{_out_text()}"""
 
 
 def _card_text() -> str:

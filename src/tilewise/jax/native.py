@@ -14,9 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
-import jax
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime import compile

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import Any
 
+import jax
 import jax.custom_batching
 import numpy as np
 
-import jax
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 from jax import numpy as jnp
+
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.expression import Apply, Constant, Expression, Extreme, Variable
 from tilewise.algebra.semiring import Semiring

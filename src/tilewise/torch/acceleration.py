@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.nn import functional
 
-import torch
 from tilewise.torch.ahead import prepare
 from tilewise.torch.choice import Account
 from tilewise.torch.compiled import ACTIVE, install_passes, when_in_trace
@@ -22,7 +23,6 @@ from tilewise.torch.replacements import OPEN, REPLACED
 from tilewise.torch.routed import PLAIN, decided_linear, is_compiling, routed_matmul, stays
 from tilewise.torch.routed_einsum import routed_einsum
 from tilewise.torch.routed_loss import count_loss, routed_loss
-from torch import Tensor
 
 
 class Acceleration(Account):

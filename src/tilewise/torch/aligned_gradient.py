@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.torch_library import dtype_name
 from tilewise.core.problem import Layout
@@ -18,7 +20,6 @@ from tilewise.torch.choice import Account, problem_of
 from tilewise.torch.gradients import is_column_major
 from tilewise.torch.row_alignment import aligned_layout, aligned_leading_dimension
 from tilewise.torch.vendor import copy_seconds
-from torch import Tensor
 
 LEAST_BYTES = 1 << 22  # of a gradient: below, one more launch costs the host more than it saves on the card
 

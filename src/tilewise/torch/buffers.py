@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.arrays.torch_library import dtype_name
 from tilewise.dispatch.execute import machine_of
 from tilewise.errors import TilewiseError
 from tilewise.torch.choice import problem_of
 from tilewise.torch.row_alignment import Arrangement, best_arrangement
-from torch import Tensor
 
 _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _LIBRARY.define("aligned_rows(Tensor x, int lead) -> Tensor")

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.arrays.torch_library import DIRECT, dtype_name
 from tilewise.arrays.torch_signature import TorchCard
 from tilewise.core.problem import Layout
@@ -22,7 +24,6 @@ from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import launcher_of
 from tilewise.torch.choice import problem_of
 from tilewise.torch.semiring_names import semiring_of
-from torch import Tensor
 
 LIMIT = 16384  # call sites that are cached
 Launch = Callable[[Tensor, Tensor, Tensor], bool]

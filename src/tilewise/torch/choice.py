@@ -12,6 +12,8 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.torch_library import dtype_name
@@ -22,7 +24,6 @@ from tilewise.planning.choose import make_plan
 from tilewise.system.quantities import seconds
 from tilewise.torch.row_alignment import best_arrangement
 from tilewise.torch.vendor import keeps_layers, on_sixteen_bytes, padded_seconds, vendor_seconds
-from torch import Tensor
 
 MARGIN = 1.1  # both sides are models, so a win must be clear
 COMPILED_MARGIN = 0.8  # Inductor pads by its own benchmark, which left half of a GPT-2 of odd sizes unpadded

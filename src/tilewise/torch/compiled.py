@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from tilewise.system.version import __version__
 from tilewise.torch import lowering
 from tilewise.torch.buffers import is_view, lay_out, without_views

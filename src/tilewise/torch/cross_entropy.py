@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from tilewise.dispatch import product as dispatch
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.torch.called import into
 from tilewise.torch.function import cast
 from tilewise.torch.loss_kernels import rounded, scale_in_place, to_gradients
 from tilewise.torch.row_alignment import aligned_leading_dimension
-from torch import Tensor
 
 BAND_BYTES = 400 << 20  # on an H200 8192 rows of 50,257 classes in two bands take 0.88 of four bands' time
 ROUNDED_BANDS = 2  # more are added in float32: that takes twice the weight's memory, and one more pass

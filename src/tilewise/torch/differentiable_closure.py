@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import DIRECT, dtype_name, observed
@@ -19,7 +21,6 @@ from tilewise.torch.function import records_operators
 from tilewise.torch.operator import needs_derivative
 from tilewise.torch.partials import partials
 from tilewise.torch.semiring_names import name_of, semiring_of
-from torch import Tensor
 
 
 def closure(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.semiring import Semiring
 from tilewise.torch.partials import partials
-from torch import Tensor
 
 
 def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:

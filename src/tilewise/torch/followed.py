@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.torch_library import dtype_name
@@ -14,7 +16,6 @@ from tilewise.core.options import Options
 from tilewise.errors import DeviceError, UsageError
 from tilewise.torch.operator import matmul
 from tilewise.torch.prepared_gradients import keep_differentiable
-from torch import Tensor
 
 ACTIVATIONS = {
     "relu": torch.nn.functional.relu,

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-import torch
 from tilewise.arrays.torch_library import DIRECT, observed
 from tilewise.dispatch import product as dispatch
 from tilewise.torch.gradients import gradients, tangent
 from tilewise.torch.gradients import is_plain as is_plain_semiring
 from tilewise.torch.semiring_names import is_selective, semiring_of
-from torch import Tensor
 
 
 def product(

@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
 from tilewise.torch.partials import Dual, partials
-from torch import Tensor
 
 Pair = tuple[Tensor | None, Tensor | None]
 

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import observed
 from tilewise.compose.groups import product as groups
@@ -25,7 +27,6 @@ from tilewise.errors import UsageError
 from tilewise.torch.function import is_plain
 from tilewise.torch.operator import kernel_only, result_dtype
 from tilewise.torch.semiring_names import name_of, semiring_of
-from torch import Tensor
 
 
 def grouped_matmul(

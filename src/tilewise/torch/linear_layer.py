@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.torch.choice import ACCOUNTS, Account
 from tilewise.torch.function import product, records_operators
 from tilewise.torch.routed import decided_linear, folds, is_compiling, routed_linear, stays, theirs
 from tilewise.torch.routed_operator import traced_linear
-from torch import Tensor
 
 
 def linear(

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.torch_library import dtype_name
 from tilewise.core.recipe import Address, Launch, Recipe
-from torch import Tensor
 
 KERNELS = (torch.bfloat16, torch.float16, torch.float32)
 BLOCKS = 132 * 8  # of a pointwise kernel

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+
 from tilewise.torch import called, row_losses
 from tilewise.torch.buffers import arranged, freeze_leading_dimension, keeps_launches
 

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch._guards import TracingContext
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
-import torch
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import torch_library
@@ -32,7 +33,6 @@ from tilewise.torch.function import backward, batched, cast, is_plain, save_oper
 from tilewise.torch.row_alignment import aligned_leading_dimension
 from tilewise.torch.semiring_names import name_of, semiring_of
 from tilewise.torch.winners import winners
-from torch import Tensor
 
 
 def matmul(

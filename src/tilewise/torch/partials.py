@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.expression import Apply, Constant, Expression, Extreme, Variable
 from tilewise.errors import UsageError
-from torch import Tensor
 
 
 class Dual(NamedTuple):

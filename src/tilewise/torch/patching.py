@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import torch
 from torch.nn import Module
 
-import torch
 from tilewise.errors import UsageError
 from tilewise.torch.ahead import prepare
 from tilewise.torch.linear_layer import Linear, account_of

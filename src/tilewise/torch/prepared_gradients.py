@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import observed
@@ -18,7 +20,6 @@ from tilewise.dispatch import product as dispatch
 from tilewise.dispatch.prepared import PREPARED, signature_for
 from tilewise.torch.function import product
 from tilewise.torch.gradients import of_sums, of_winners
-from torch import Tensor
 
 _alive = torch._C._functorch.unwrap_if_dead  # a tensor that left a transform of torch.func may still be wrapped
 

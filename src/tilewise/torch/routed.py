@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.nn import functional
 
-import torch
 from tilewise.arrays.torch_library import is_watched, observed
 from tilewise.arrays.torch_signature import signature
 from tilewise.dispatch import product as dispatch
@@ -22,7 +23,6 @@ from tilewise.torch.function import cast, casts, records_operators
 from tilewise.torch.gradients import of_sums
 from tilewise.torch.operator import matmul
 from tilewise.torch.routed_operator import traced_linear
-from torch import Tensor
 
 NOTHING: dict[str, Any] = {}
 theirs, their_matmul = functional.linear, torch.matmul  # saved: `accelerate()` replaces the attributes

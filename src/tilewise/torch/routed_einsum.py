@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torch import Tensor
+
 from tilewise.torch.choice import Account
 from tilewise.torch.routed import routed_matmul
-from torch import Tensor
 
 
 def routed_einsum(account: Account, equation: Any, operands: tuple[Any, ...]) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tilewise.arrays.torch_library import dtype_name
 from tilewise.dispatch.execute import machine_of
 from tilewise.torch.choice import Account, ProductChoice
 from tilewise.torch.loss_kernels import KERNELS
 from tilewise.torch.row_losses import loss_of
-from torch import Tensor
 
 LEAST_BYTES = 1 << 24  # of logits: below, launches take most of the time
 OUR_PASSES, THEIR_PASSES = 3, 6  # over the logits, forward and backward; theirs in eager

@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-import torch
 from tilewise.torch.choice import ACCOUNTS
 from tilewise.torch.compiled import install_while_tracing
 from tilewise.torch.gradients import of_sums
 from tilewise.torch.operator import operations, register_autocast
-from torch import Tensor
 
 _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _LIBRARY.define("routed_matmul(Tensor M, Tensor N, str when) -> Tensor")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import dtype_name
 from tilewise.torch.partials import partials
-from torch import Tensor
 
 BAND_CELLS = 1 << 26
 
