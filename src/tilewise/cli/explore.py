@@ -13,6 +13,9 @@ from tilewise.cli.output import print_json, remark
 from tilewise.cli.trace import beyond_one_shape, block_choice
 
 
+NEITHER = "neither takes --compare, -o or --kernel"
+
+
 @click.command("explore")
 @kernel_options
 @click.option(
@@ -55,9 +58,7 @@ def command(
         raise click.UsageError("give --compare A.cu B.cu, or one kernel, not both")
     if live or watch:
         if compare or kernel or output or (watch and file is None):
-            raise click.UsageError(
-                "--live takes one KERNEL.cu or none, --watch one; neither takes --compare, -o or --kernel"
-            )
+            raise click.UsageError(f"--live takes one KERNEL.cu or none, --watch one; {NEITHER}")
         return serve(file, watch, language, port, _given(shapes, rest), show)
     chosen: Any = None if file is None and kernel is None else chosen_kernel(file, kernel, None)
     options = settings(**rest)

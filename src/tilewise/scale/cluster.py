@@ -138,7 +138,8 @@ def multiply_on_cluster(
 
             from tilewise.scale.dask_product import dask_matmul
 
-            each = memory // max(1, len(client.nthreads()))
+            workers = len(client.nthreads())
+            each = memory // max(1, workers)
             level = host.host_level(problem, files=True)
             grain, name = target.grain or (64, 64), "half a worker's memory"
             plan = host.host_schedule(problem, level, each // 2, grain=grain, name=name)
@@ -157,16 +158,10 @@ def multiply_on_cluster(
             finally:
                 target.close()
             place.finish()
-            workers = len(client.nthreads())
     took = time.perf_counter() - start
     rate = 2 * problem.steps / took / 1e9
-    document = {
-        "problem": problem.to_json(),
-        "schedule": plan.to_json(),
-        "workers": workers,
-        "seconds": took,
-        "gflops": rate,
-    }
+    document = {"problem": problem.to_json(), "schedule": plan.to_json(), "workers": workers}
+    document |= {"seconds": took, "gflops": rate}
     rows = [
         ("problem", f"{problem.shape} {problem.dtype} {problem.semiring} -> {result}"),
         ("cluster", f"{workers} workers of {size(each)}"),
