@@ -12,7 +12,6 @@ from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings
 from tilewise.cli.output import print_json, remark
 from tilewise.cli.trace import beyond_one_shape, block_choice
 
-
 NEITHER = "neither takes --compare, -o or --kernel"
 
 
