@@ -26,8 +26,8 @@ ACTIVATIONS = {
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
 FAMILIES = {
-    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.search.best_way"),
-    "mma_sync": (mma_sync, "tilewise.kernels.mma_sync.model.best_way"),
+    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.search.best_config"),
+    "mma_sync": (mma_sync, "tilewise.kernels.mma_sync.model.best_config"),
 }
 
 

@@ -34,7 +34,7 @@ def short(monkeypatch):
         seen.append(plan.problem.steps)
         return run(plan, *arrays)
 
-    monkeypatch.setattr(pieces, "run_on_cpu", seeing)
+    monkeypatch.setattr(cpu, "run", seeing)
     return seen
 
 
@@ -74,7 +74,7 @@ def test_pieces_of_real_products_are_short_and_few(monkeypatch):
     from tilewise.dispatch.execute import machine_of
 
     machine, seen = machine_of("cpu"), []
-    monkeypatch.setattr(pieces, "run_on_cpu", lambda plan, M, N, P, *_: seen.append(M.size * N.shape[1]))
+    monkeypatch.setattr(cpu, "run", lambda plan, M, N, P, *_: seen.append(M.size * N.shape[1]))
     for shape in ((6000, 6000, 6000), (100, 2_000_003, 90), (200_000, 300, 40_000), (50, 40, 10**8)):
         m, k, n = shape
         kind = DTYPES["float32"]

@@ -60,6 +60,6 @@ def test_every_name_is_there(path):
 
 
 def test_a_name_that_is_gone_is_seen():
-    gone = "import tilewise.planning.choose as planning\nmonkeypatch.setattr(planning, 'best_way', None)"
+    gone = "import tilewise.planning.choose as planning\nmonkeypatch.setattr(planning, 'best_config', None)"
     with pytest.raises(AttributeError, match="best_config"):
         [found(name) for name in names_in(ast.parse(gone))]

@@ -36,12 +36,9 @@ def host(monkeypatch, tmp_path_factory):
         memory = np.full(nbytes + 1024, 0xFF, np.uint8)
         yield -(-memory.ctypes.data // 1024) * 1024
 
-    card._launcher.cache_clear()
-    monkeypatch.setattr(card, "Launcher", launcher)
+    monkeypatch.setattr(card, "recipe_launcher", lambda recipe, device: launcher(recipe, device))
     monkeypatch.setattr(card, "scratch", scratch)
     monkeypatch.setattr(card, "describe", lambda device: KNOWN_CARDS["h200"])
-    yield
-    card._launcher.cache_clear()
 
 
 @pytest.mark.drawn(1)
