@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from i18n.sentences import FILLED, every_refusal, every_sentence
 
 import tilewise as tw
 from seeds import next_seed
+from sentences import FILLED, every_refusal, every_sentence
 from tilewise.cli.main import run
 from tilewise.emulator.machine.findings import Severity
 from tilewise.i18n.messages import LANGUAGES, PLACEHOLDER, engine_messages

@@ -228,7 +228,7 @@ def test_groups_that_the_copy_engine_stores(tmp_path_factory):
     np.testing.assert_array_equal(P.astype(np.float32), wanted.astype(np.float32))
 
 
-@pytest.mark.parametrize(("dtype", "turned"), [("bfloat16", False), ("float32", False), ("float64", True)])
+@pytest.mark.parametrize(("dtype", "transposed"), [("bfloat16", False), ("float32", False), ("float64", True)])
 def test_rows_are_gathered(tmp_path_factory, dtype, transposed):
     seed = next_seed() % 2**32
     rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy

@@ -131,7 +131,7 @@ def test_configs_follow_the_trees_not_the_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "machine", "how", "way"),
+    ("name", "dtype", "machine", "how", "config"),
     [
         ("min_plus", "int32", H200, {}, "fused"),
         ("min_plus", "int32", A100, {}, "each"),

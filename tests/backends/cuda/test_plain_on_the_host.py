@@ -91,7 +91,7 @@ def first(cases, rest):
 
 
 @pytest.mark.drawn(2)
-@pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), first(CASES, MORE_CASES))
+@pytest.mark.parametrize(("name", "dtype", "config_m", "config_n", "shape"), first(CASES, MORE_CASES))
 def test_tiles_give_the_right_product(host, name, dtype, config_m, config_n, shape):
     m, k, n = shape
     for specials in (False, True):
@@ -103,7 +103,7 @@ def test_tiles_give_the_right_product(host, name, dtype, config_m, config_n, sha
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize(
-    ("name", "dtype", "way", "shape", "kernel"),
+    ("name", "dtype", "config", "shape", "kernel"),
     first(
         [
             ("plus_times", "float32", "odd rows", (5, 600, 70), "few_rows"),
@@ -235,7 +235,7 @@ def test_few_and_many_pieces_of_k_are_combined(host, k):
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(
-    ("name", "way_n"), [("plus_times", "rows"), pytest.param("min_plus", "odd rows", marks=pytest.mark.slow)]
+    ("name", "config_n"), [("plus_times", "rows"), pytest.param("min_plus", "odd rows", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("cols", [512, 515])
 def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, config_n, cols):

@@ -84,7 +84,7 @@ def bytes_at(address, count):
 @pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(
-    ("rows", "cols", "extra", "offset", "turned"),
+    ("rows", "cols", "extra", "offset", "transposed"),
     [(37, 45, 6, 1, False), (300, 9, 1, 0, True), (17, 3030, 3, 3, False), (5, 2, 1, 1, False), (1, 700, 0, 5, False)],
 )
 def test_rows_arrive_whole(realign, name, rows, cols, extra, offset, transposed):
