@@ -34,7 +34,7 @@ SHOWN = {  # output that only a run produces
 }
 
 
-@pytest.fixture(scope="module", params=["one", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[pytest.param(x, marks=pytest.mark.slow) for x in ("one", "all")])
 def notebooks(request):
     """Those that are run with the site: one drawn at random, or all nine."""
     every = [book for books in BOOKS.values() for book in books]
