@@ -75,6 +75,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("src/tilewise/algebra/program_cuda.py", "words"): "the CUDA type Word",
     ("tests/docs/test_front_door.py", "words"): "counts words",
     ("docs/making/figures.py", "words"): "words of text",
+    ("tests/backends/cpu", "word"): "a feature in a list of them",
+    ("tests/backends/cpu", "lines"): "lines of assembly or of a file",
     ("src/tilewise/core/recipe.py", "lines"): "fields that the kernels name",
 }
 
