@@ -18,7 +18,8 @@ DEFAULT_OPTIONS = Options()
 
 
 def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
-    """`tw.matmul` for the rooms below `api`: no gradient is recorded and nothing is traced."""
+    """`tw.matmul` for the rooms below `api`: no gradient is recorded and nothing is traced. `api.matmul` repeats the
+    look-up: a call of this function would cost every prepared product 60 ns."""
     sign = SIGNATURES.get(M.__class__) or signature_for(M)
     key = sign(M, N, keywords) if sign is not None else None
     prepared = PREPARED.get(key) if key is not None else None
