@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-import tilewise
+from tilewise.algebra.expression import maximum
+from tilewise.algebra.modular import modular
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import matmul
 from tilewise.bench.rows import Row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import Work, host_seconds, medians
@@ -67,8 +70,8 @@ def _numpy() -> Iterator[Case]:
     rng = np.random.default_rng(0)
     A, B, bias, out = rng.random((SIDE, SIDE)), rng.random((SIDE, SIDE)), rng.random(SIDE), np.empty((SIDE, SIDE))
     whole, lists = (A * 9).astype(np.int32), (A.tolist(), B.tolist())
-    best = tilewise.Semiring("best_chance", tilewise.maximum, lambda x, y: x * y, 0)
-    product, own = tilewise.matmul, np.matmul
+    best = Semiring("best_chance", maximum, lambda x, y: x * y, 0)
+    product, own = matmul, np.matmul
     yield "", lambda: product(A, B), lambda: own(A, B)
     for keywords in (
         {"semiring": "min_plus"}, {"semiring": best}, {"semiring": "min_plus", "return_arg": True}, {"alpha": 2.0},
@@ -81,7 +84,7 @@ def _numpy() -> Iterator[Case]:
     yield "out", lambda: product(A, B, out=out), lambda: own(A, B, out=out)
     yield "out, accumulate", lambda: product(A, B, out=out, accumulate=True), None
     yield "out, bias", lambda: product(A, B, out=out, bias=bias), None
-    single, scale, modulo = A.astype(np.float32), bias.astype(np.float32), tilewise.modular(97)
+    single, scale, modulo = A.astype(np.float32), bias.astype(np.float32), modular(97)
     yield "scales=(number, number)", lambda: product(single, single, scales=(2.0, 0.5)), None
     yield "scales=(rows, columns)", lambda: product(single, single, scales=(scale, scale)), None
     yield "int32, modular(97)", lambda: product(whole, whole, semiring=modulo), None
@@ -100,7 +103,7 @@ def _torch() -> Iterator[Case]:
 
     A, B = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE)
     G, H = A.clone().requires_grad_(), B.clone().requires_grad_()
-    bias, out, product = torch.rand(SIDE), torch.empty(SIDE, SIDE), tilewise.matmul
+    bias, out, product = torch.rand(SIDE), torch.empty(SIDE, SIDE), matmul
     yield "", lambda: product(A, B), lambda: torch.mm(A, B)
     for keywords in (
         {"semiring": "min_plus"}, {"semiring": "min_plus", "return_arg": True}, {"alpha": 2.0}, {"bias": bias},
@@ -119,10 +122,10 @@ def _jax() -> Iterator[Case]:
     jax.config.update("jax_default_device", jax.devices("cpu")[0])  # the host's side only, also where there is a card
     rng = np.random.default_rng(0)
     A, B = (jax.numpy.asarray(rng.random((SIDE, SIDE), np.float32)) for _ in range(2))
-    ours, own = jax.jit(lambda x, y: tilewise.matmul(x, y)), jax.jit(jax.numpy.matmul)
-    paths = jax.jit(lambda x, y: tilewise.matmul(x, y, semiring="min_plus"))
-    yield "", _finished(lambda: tilewise.matmul(A, B)), _finished(lambda: jax.numpy.matmul(A, B))
-    yield "semiring=min_plus", _finished(lambda: tilewise.matmul(A, B, semiring="min_plus")), None
+    ours, own = jax.jit(lambda x, y: matmul(x, y)), jax.jit(jax.numpy.matmul)
+    paths = jax.jit(lambda x, y: matmul(x, y, semiring="min_plus"))
+    yield "", _finished(lambda: matmul(A, B)), _finished(lambda: jax.numpy.matmul(A, B))
+    yield "semiring=min_plus", _finished(lambda: matmul(A, B, semiring="min_plus")), None
     yield "jit", _finished(lambda: ours(A, B)), _finished(lambda: own(A, B))
     yield "jit, semiring=min_plus", _finished(lambda: paths(A, B)), None
 

@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-import tilewise as tw
 from tilewise.algebra.dtypes import dtype_named
+from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, batch_row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import Work, bursts, event_seconds, medians, replayed
+from tilewise.compose.groups.product import grouped_plan
 from tilewise.core.accuracy import relative_error
+from tilewise.functions.groups import grouped_matmul, scatter_rows
 
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # standard deviation of the logarithm of an expert's share
 EXPERTS = (8, 64, 256)
@@ -115,7 +117,7 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     offsets, P = torch.tensor(ends, dtype=torch.int32, device="cuda"), x.new_empty(case.rows, case.n)
     one = torch.randn(case.k, case.n, device="cuda").bfloat16()
     works: dict[str, Work] = {
-        "ours": lambda: tw.grouped_matmul(x, w, offsets, out=P),
+        "ours": lambda: grouped_matmul(x, w, offsets, out=P),
         "dense": lambda: torch.mm(x, one),
     }
     if hasattr(torch, "_grouped_mm"):
@@ -128,7 +130,7 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     expected = (x[a:b].double() @ w[group].double()).cpu().numpy()
     error = relative_error(P[a:b].double().cpu().numpy(), expected)
     of_floor = max(times["dense"], moved / BANDWIDTH) / times["ours"]
-    kernel = tw.grouped_plan(x, w, offsets).kernel
+    kernel = grouped_plan(x, w, offsets).kernel
     return [batch_row(case, f"seed {seed}", kernel, times, PEER, error, TOLERANCE, of_floor=of_floor)]
 
 
@@ -138,7 +140,7 @@ def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[R
         rng.standard_normal(extents, np.float32) for extents in ((case.rows, case.k), (case.experts, case.k, case.n))
     )
     offsets, expected = np.array(ends), np.zeros((case.rows, case.n))
-    tw.set_num_threads(threads)
+    set_num_threads(threads)
     hold(threads)
     if case.dtype == "bfloat16" and importlib.util.find_spec("torch"):
         torch = importlib.import_module("torch")
@@ -157,10 +159,10 @@ def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[R
             multiply(x[a:b], w[group], out=made[a:b])
         return made
 
-    times = bursts({"ours": lambda: tw.grouped_matmul(x, w, offsets), peer: loop}, 3, threads)
+    times = bursts({"ours": lambda: grouped_matmul(x, w, offsets), peer: loop}, 3, threads)
     for group, (a, b) in groups:
         expected[a:b] = _double(x[a:b]) @ _double(w[group])
-    error = relative_error(_double(tw.grouped_matmul(x, w, offsets)), expected)
+    error = relative_error(_double(grouped_matmul(x, w, offsets)), expected)
     return [batch_row(case, f"seed {seed}", "cpu", times, peer, error, TOLERANCE, of_floor=None)]
 
 
@@ -185,8 +187,8 @@ def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:
     gradient = torch.randn(tokens, hidden, device=card).to(number)
 
     def ours() -> Any:
-        made = torch.nn.functional.silu(tw.grouped_matmul(x, up, ends, rows=rows))
-        return tw.scatter_rows(tw.grouped_matmul(made, down, ends), rows, tokens, weights=share)
+        made = torch.nn.functional.silu(grouped_matmul(x, up, ends, rows=rows))
+        return scatter_rows(grouped_matmul(made, down, ends), rows, tokens, weights=share)
 
     def theirs() -> Any:
         made = torch.nn.functional.silu(grouped_mm(torch, x[rows], up, ends))

@@ -36,7 +36,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 def forward_and_backward(shape: Shape, dtype: str, rounds: int, device: str) -> list[Row]:
     """One row for each candidate, every result checked first."""
     torch = torch_for("bench linear")
-    import tilewise.torch
+    from tilewise.torch.linear_layer import linear as tilewise_linear
 
     number = getattr(torch, dtype)
     rows, inner, width = shape
@@ -50,7 +50,7 @@ def forward_and_backward(shape: Shape, dtype: str, rounds: int, device: str) -> 
     weight_wide.requires_grad_()
     dy_wide = torch.zeros(rows, wide, device=device, dtype=number)
     dy_wide[:, :width] = dy
-    linear, ours = torch.nn.functional.linear, partial(tilewise.torch.linear, when="always")
+    linear, ours = torch.nn.functional.linear, partial(tilewise_linear, when="always")
 
     def step(layer: Any, w: Any, gradient: Any, cut: int | None = None) -> Step:
         def run() -> tuple[Any, Any, Any]:

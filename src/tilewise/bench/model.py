@@ -30,16 +30,17 @@ class Trainer:
     def __init__(self, name: str, model: Any, device: str, how: str) -> None:
         import torch
 
-        import tilewise.torch
+        from tilewise.torch.acceleration import accelerate
+        from tilewise.torch.patching import patch
 
         self.name, self.device, self.how, self.torch = name, device, how, torch
         self.model = copy.deepcopy(model).to(device)
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, fused=device == "cuda")
         if "patch" in how:
-            tilewise.torch.patch(self.model)
+            patch(self.model)
         self.around: Callable[[], Any] = contextlib.nullcontext
         if "accelerate" in how:
-            self.account = tilewise.torch.accelerate()
+            self.account = accelerate()
             self.around = lambda: self.account
         self.step = torch.compile(self.model) if "compile" in how else self.model
         self.seconds: list[float] = []

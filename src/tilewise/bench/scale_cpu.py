@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-import tilewise
 from tilewise.api import matmul
 from tilewise.bench.peak import Peak, most_resident
 from tilewise.bench.rows import Row
 from tilewise.bench.suites import Piece, Request
 from tilewise.bench.timing import interleaved
 from tilewise.errors import EngineError
+from tilewise.system.resources import PACKAGE
 
 BASE = 32768  # the side of three files of 4.3 GB, which has a budget of 1 GB; smaller ones in proportion
 LEAST = 260_000_000  # below this the interpreter itself takes most of it
@@ -119,7 +119,7 @@ def write_random(path: Path, side: int, seed: int) -> None:
 
 def command(folder: str, *arguments: str) -> tuple[Any, int]:
     """A command of ours in another process: its JSON, and the most memory that the system saw it hold."""
-    environment = os.environ | {"PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
     process = subprocess.Popen(
         [sys.executable, "-m", "tilewise", *arguments, "--json"],
         cwd=folder,

@@ -10,7 +10,8 @@ from functools import partial
 
 import numpy as np
 
-import tilewise as tw
+from tilewise.api import matmul, plan
+from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.rows import Row, batch_row
 from tilewise.bench.suites import Piece, Request
@@ -85,20 +86,20 @@ def on_card(case: Stack, suite: str) -> list[Row]:
     M = torch.randn(case.members, case.m, case.k, device="cuda").to(number)
     N = torch.randn(case.members, case.k, case.n, device="cuda").to(number)
     P, peer = (torch.empty(case.members, case.m, case.n, dtype=number, device="cuda") for _ in range(2))
-    times = replayed(torch, {"ours": lambda: tw.matmul(M, N, out=P), "torch.bmm": lambda: torch.bmm(M, N, out=peer)})
+    times = replayed(torch, {"ours": lambda: matmul(M, N, out=P), "torch.bmm": lambda: torch.bmm(M, N, out=peer)})
     some = torch.linspace(0, case.members - 1, SAMPLED).long()
     expected = (M[some].double() @ N[some].double()).cpu().numpy()
     error = relative_error(P[some].double().cpu().numpy(), expected)
-    return [batch_row(case, suite, tw.plan(M, N).kernel, times, "torch.bmm", error, TOLERANCE[case.dtype])]
+    return [batch_row(case, suite, plan(M, N).kernel, times, "torch.bmm", error, TOLERANCE[case.dtype])]
 
 
 def on_cpu(threads: int, case: Stack, suite: str) -> list[Row]:
     rng = np.random.default_rng(0)
     M = rng.standard_normal((case.members, case.m, case.k), np.float32)
     N = rng.standard_normal((case.members, case.k, case.n), np.float32)
-    tw.set_num_threads(threads)
-    times = bursts({"ours": lambda: tw.matmul(M, N), "np.matmul": lambda: np.matmul(M, N)}, 3, threads)
+    set_num_threads(threads)
+    times = bursts({"ours": lambda: matmul(M, N), "np.matmul": lambda: np.matmul(M, N)}, 3, threads)
     some = slice(None, None, max(1, case.members // SAMPLED))
     expected = M[some].astype(np.float64) @ N[some].astype(np.float64)
-    error = relative_error(tw.matmul(M[some], N[some]), expected)
-    return [batch_row(case, suite, tw.plan(M, N).kernel, times, "np.matmul", error, TOLERANCE[case.dtype])]
+    error = relative_error(matmul(M[some], N[some]), expected)
+    return [batch_row(case, suite, plan(M, N).kernel, times, "np.matmul", error, TOLERANCE[case.dtype])]
