@@ -178,23 +178,4 @@ class TracedByJax:
         return jitted_matmul(M, N, o)
 
 
-class PromotedByJax:
-    """JAX's arrays of two dtypes: JAX has other rules for their common one than NumPy."""
-
-    def takes(self, M: Any, N: Any, o: Options) -> bool:
-        jax = imported("jax")
-        if jax is None or o.dtype is not None or not isinstance(M, jax.Array):
-            return False
-        from tilewise.arrays.jax_library import alike
-
-        left, right = alike((M, N))
-        return left is not M or right is not N
-
-    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.arrays.jax_library import alike
-
-        left, right = alike((M, N))
-        return matmul(left, right, **o.keywords())
-
-
-ALL_ROUTES: tuple[Route, ...] = (*ROUTES, FollowedByTorch(), TracedByJax(), PromotedByJax())
+ALL_ROUTES: tuple[Route, ...] = (*ROUTES, FollowedByTorch(), TracedByJax())

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import FLOAT8, dtype_of
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.device_array import HostOrDevice
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand, dense_strides
 from tilewise.errors import UsageError
-from tilewise.system.imported import imported
 
 
 class JaxLibrary(HostOrDevice):
@@ -40,17 +38,10 @@ class JaxLibrary(HostOrDevice):
             return jax.numpy.asarray(product.host)
         return jax.dlpack.from_dlpack(product.array)
 
-
-def alike(arrays: Sequence[Any]) -> list[Any]:
-    """JAX arrays converted to the dtype that JAX promotes them to, of 64 bits only where those are enabled. 8-bit
-    floats stay and count as float32, as in every product. Other arrays stay too."""
-    jax = imported("jax")
-    held = [] if jax is None else [x for x in arrays if isinstance(x, jax.Array)]
-    if jax is None or len(held) < len(arrays) or all(x.dtype == held[0].dtype for x in held):
-        return list(arrays)
-    jnp = jax.numpy
-    common = jnp.result_type(*(jnp.float32 if x.dtype.name in FLOAT8 else x for x in held))
-    return [x if x.dtype == common or x.dtype.name in FLOAT8 else x.astype(common) for x in held]
+    def promote(self, m: DType, n: DType) -> DType:
+        """JAX's rules: 64 bits only where those are enabled. 8-bit floats count as float32, as in every product."""
+        wide = (DTYPES["float32"] if x.name in FLOAT8 else x for x in (m, n))
+        return dtype_of(sys.modules["jax"].numpy.result_type(*(x.numpy for x in wide)))
 
 
 JAX = JaxLibrary()

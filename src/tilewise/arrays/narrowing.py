@@ -1,4 +1,4 @@
-"""`dtype=` narrower than an operand: the operand is rounded before the product, as in NumPy."""
+"""A product's dtype that cannot hold an operand (`dtype=`, a framework's promotion): the operand is rounded first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import FLOAT8, DType, promote
+from tilewise.algebra.dtypes import FLOAT8, DType
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DtypeError
 
@@ -15,7 +15,7 @@ from tilewise.errors import DtypeError
 def narrowed(operand: Operand, dtype: DType) -> Operand:
     """The operand converted to `dtype` if that cannot hold its values; if it can, kernels widen them in the tile
     load."""
-    if operand.dtype.name in FLOAT8 or promote(operand.dtype, dtype) == dtype:
+    if operand.dtype.name in FLOAT8 or np.can_cast(operand.dtype.numpy, dtype.numpy):
         return operand
     if operand.host is None:
         return replace(operand.library.operand(_on_card(operand.array, operand.dtype, dtype), "M"), converted=True)

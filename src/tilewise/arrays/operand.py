@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import DType, promote
 from tilewise.core.problem import Layout
 from tilewise.system.once import once
 
@@ -101,6 +101,10 @@ class Library(Protocol):
 
     def deliver(self, product: Operand) -> Any:
         """What the caller gets: the library's own array."""
+
+    def promote(self, m: DType, n: DType) -> DType:
+        """The dtype to which operands of these are converted; NumPy's rules, where the library has none of its own."""
+        return promote(m, n)
 
     def stream(self, device: str) -> int:
         """The handle of the CUDA stream the caller works on; 0 is the default stream."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, promote
 from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY, check_product_room
 from tilewise.arrays.operand import Library, Operand
@@ -55,6 +55,9 @@ class TorchLibrary(Library):
 
     def deliver(self, product: Operand) -> Any:
         return product.array
+
+    def promote(self, m: DType, n: DType) -> DType:
+        return _promote(m, n)
 
     def stream(self, device: str) -> int:
         return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(card_number(device)))
@@ -133,6 +136,15 @@ def _check_storage(tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...]
     needs, has = reach * tensor.element_size(), tensor.untyped_storage().nbytes()
     if needs > has:
         raise ShapeError(f"{role} is {shape} and needs {needs:,} bytes of a storage that has {has:,}")
+
+
+@lru_cache(maxsize=1024)
+def _promote(m: DType, n: DType) -> DType:
+    """torch's rules: a float wins over every integer. NumPy's where torch has none (uint16 to uint64, 8-bit floats)."""
+    torch = sys.modules["torch"]
+    if m.name in FLOAT8 or n.name in FLOAT8 or {m.name, n.name} & {"uint16", "uint32", "uint64"}:
+        return promote(m, n)
+    return DTYPES[dtype_name(torch.promote_types(getattr(torch, m.name), getattr(torch, n.name)))]
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.dtypes import DType, dtype_given, promote
+from tilewise.algebra.dtypes import DType, dtype_given
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
@@ -44,7 +44,9 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     library = find_library(M)
     check_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
-    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype), library)
+    wanted = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
+    if o.dtype is not None:
+        wanted = _reachable(dtype_given(o.dtype), wanted or library.promote(left.dtype, right.dtype), library)
     if wanted is not None:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
     check_device(left, right, "N")

@@ -7,7 +7,7 @@ to the host and back, so there `tw.matmul` raises an error: call it outside of j
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import jax
@@ -15,9 +15,9 @@ import jax.custom_batching
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_of, promote
+from tilewise.algebra.dtypes import FLOAT8, dtype_of, promote
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.jax_library import alike
+from tilewise.arrays.jax_library import JAX
 from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
 from tilewise.dispatch import product as dispatch
@@ -139,6 +139,13 @@ def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: boo
     return np.asarray(done[0]), np.asarray(done[1]).astype(np.int32)
 
 
+def alike(*arrays: Any) -> list[Any]:
+    """Arrays as JAX's, in the dtype that JAX promotes them to; 8-bit floats stay, kernels widen them."""
+    held = [jax.numpy.asarray(x) for x in arrays]
+    common = reduce(JAX.promote, (dtype_of(x.dtype) for x in held)).numpy
+    return [x if x.dtype.name in FLOAT8 else x.astype(common) for x in held]
+
+
 def jitted_matmul(M: Any, N: Any, o: Options) -> Any:
     """`tw.matmul` inside jit, grad and vmap: every keyword is applied or refused."""
     o.refuse("are not known inside jax.jit: apply them to the product", "alpha", "bias", "activation")
@@ -146,5 +153,5 @@ def jitted_matmul(M: Any, N: Any, o: Options) -> Any:
     o.refuse(why, "out", "accumulate", "kernel", "tile", "dtype", "scales")
     if o.device not in ("auto", "cpu"):
         raise UsageError(f"device={o.device!r} was requested inside jax.jit, where a product stays where JAX puts it")
-    M, N = alike([jax.numpy.asarray(x) for x in (M, N)])  # NumPy's arrays become JAX's
+    M, N = alike(M, N)
     return matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)

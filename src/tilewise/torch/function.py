@@ -135,7 +135,7 @@ def backward(ctx: Any, dP: Tensor) -> tuple[Tensor | None, Tensor | None]:
     ring = semiring_of(ctx.semiring)
     if arg is None and ring.selective:
         arg = torch.ops.tilewise.matmul_arg(M.detach(), N.detach(), ctx.semiring, ctx.precision)[1]
-    rows, cols, lifted = as_matrices(M, N)
+    rows, cols, lifted = as_matrices(M.to(dP.dtype), N.to(dP.dtype))
     P, won = lifted(dP if P is None else P), None if arg is None else lifted(arg)
     wanted = list(ctx.needs_input_grad[:2])
     dM, dN = gradients(ring, ctx.precision, product, rows, cols, P, lifted(dP), won, wanted)

@@ -21,7 +21,7 @@ from torch._guards import TracingContext
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
-from tilewise.algebra.dtypes import DTYPES, promote
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import torch_library
 from tilewise.arrays.torch_library import DIRECT, dtype_name
@@ -151,7 +151,7 @@ def result_dtype(semiring: str, m: torch.dtype, n: torch.dtype) -> torch.dtype:
         if known is None:
             raise DtypeError(f"{name} has dtype {dtype}, which tilewise does not multiply")
         kinds.append(known)
-    result: torch.dtype = getattr(torch, semiring_of(semiring).over(promote(*kinds)).result.name)
+    result: torch.dtype = getattr(torch, semiring_of(semiring).over(torch_library.TORCH.promote(*kinds)).result.name)
     return result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays.narrowing import narrowed
 from tilewise.core.problem import Groups, Layout, Problem, check_precision, row_major
 from tilewise.core.shapes import written
 from tilewise.dispatch.bind import check_device, operand_beside
@@ -44,12 +45,15 @@ def bind_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precisi
     left, right = library.operand(x, "x"), operand_beside(library, w, "w", "x")
     ends = ends_operand(library, offsets, left)
     check_device(left, right, "w", "x")
+    wanted = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
+    if wanted is not None:
+        left, right = narrowed(left, wanted), narrowed(right, wanted)
     groups = Groups(ends.shape[0], along, ends.dtype.itemsize == 8)
     shape = _shape(left, right, groups)
     given = None if out is None else _given(library, out, left, right, shape)
     if left.device == "cpu":
         check_ends(ends, left.shape[0])
-    problem = _problem(left, right, groups, shape, ring, precision)
+    problem = replace(_problem(left, right, groups, shape, ring, precision), wanted=wanted)
     if given is not None:
         if given.dtype != problem.result:
             raise DtypeError(f"out has dtype {given.dtype}, but the product has {problem.result}")

@@ -81,6 +81,7 @@ def grouped_plan(
 def _on_the_host(call: GroupedCall, product: Operand, kernel: str | None) -> None:
     M, N, P, ends = hosts(call.M, call.N, product, call.offsets)
     p = call.problem
+    M, N = (x.astype(p.dtype.numpy, copy=False) for x in (M, N))
     keywords: dict[str, Any] = {"semiring": p.semiring, "precision": p.precision, "kernel": kernel}
     with np.errstate(all="ignore"):
         zero = np.asarray(p.algebra.zero).astype(P.dtype)

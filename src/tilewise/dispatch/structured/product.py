@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import promote
 from tilewise.algebra.structured import Structured, StructuredAlgebra
 from tilewise.arrays.find import find_library
 from tilewise.arrays.operand import HostArray, Operand
@@ -50,7 +49,7 @@ def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") ->
     if device not in ("auto", where, where.partition(":")[0]):
         raise DeviceError(f"the fields are on {where} and device={device!r} was requested: copy them there first")
     shape = product_shape(left.shape, right.shape)
-    algebra = ring.over([promote(x.dtype, y.dtype) for x, y in zip(left.fields, right.fields, strict=True)])
+    algebra = ring.over([x.library.promote(x.dtype, y.dtype) for x, y in zip(left.fields, right.fields, strict=True)])
     if where != "cpu":
         from tilewise.dispatch.structured.card import multiply_on_card
 

@@ -15,12 +15,10 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.dtypes import promote
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
-from tilewise.arrays import HostArray
-from tilewise.arrays.jax_library import alike
+from tilewise.arrays import HostArray, find_library
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.functions.contraction.laws import check_regroups, one_over, result_over
@@ -72,7 +70,7 @@ def einsum(
     if again is not None:
         return again(operands)
     ring = find_semiring(semiring)
-    arrays = alike([array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)])
+    arrays = [array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)]
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
@@ -115,7 +113,7 @@ class _Job:
         kinds = [dtype_of_array(x) for x in arrays]
         dtype = kinds[0]
         for kind in kinds[1:]:
-            dtype = promote(dtype, kind)
+            dtype = find_library(arrays[0]).promote(dtype, kind)
         self.algebra = result_over(ring, dtype)
 
     def check_regroups(self) -> bool:
