@@ -1,4 +1,4 @@
-"""`bench cpu-random`: random shapes from a seed, beside the peers that are installed."""
+"""Random products on a CPU, from a seed: beside installed peers, against ports and bytes, against float32."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from seeds import next_seed
+from tilewise.backends.cpu.touch import AT_ONCE, touch_work
 from tilewise.bench import shapes
-from tilewise.bench.report import tables
+from tilewise.bench.report import FLOORS, tables
 from tilewise.bench.suites import Request, pieces
 from tilewise.cli.bench import command
 from tilewise.errors import UsageError
@@ -25,8 +26,8 @@ def row(shape: list[int], dtype: str, **ratios: float) -> dict[str, object]:
 def test_shapes_depend_on_the_seed_alone_and_have_enough_steps() -> None:
     seed = next_seed()
     print(f"seed {seed}")
-    drawn = shapes.draw(200, seed)
-    assert drawn == shapes.draw(200, seed) != shapes.draw(200, seed + 1)
+    drawn = shapes.draw(200, seed, shapes.MAX_STEPS)
+    assert drawn == shapes.draw(200, seed, shapes.MAX_STEPS) != shapes.draw(200, seed + 1, shapes.MAX_STEPS)
     for m, k, n in drawn:
         assert shapes.MIN_STEPS <= m * k * n <= shapes.MAX_STEPS
         assert max(m, k, n) <= shapes.LARGEST
@@ -109,6 +110,51 @@ def test_without_a_seed_the_clock_gives_one_and_it_is_reported(monkeypatch: pyte
     assert [row["shape"] for row in again["rows"]] == [row["shape"] for row in document["rows"]]
 
 
-def test_a_card_is_not_what_it_measures() -> None:
-    with pytest.raises(UsageError, match="pass --device cpu"):
-        pieces(Request("cpu-random", "cuda"))
+@pytest.mark.parametrize(
+    ("suite", "count"),
+    [pytest.param("semirings-random", len(shapes.SEMIRINGS), marks=pytest.mark.slow), ("halves-random", 2)],
+)
+def test_one_shape_is_measured_against_its_limit(suite: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = next_seed() % 1000
+    print(f"seed {seed}")
+    monkeypatch.setattr(shapes, "LARGEST_STEPS", 2 * 10**5)
+    arguments = [suite, "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]
+    done = CliRunner().invoke(command, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["seed"] == seed
+    assert len(document["rows"]) == count
+    key, _ = FLOORS[suite]
+    assert all(0 < row[key] < 100 for row in document["rows"])
+    if suite == "semirings-random":
+        assert all(row["share_of_floor"] > 0.9 * row["share_of_ports"] for row in document["rows"])
+
+
+def test_the_summary_of_limits_counts_what_is_short() -> None:
+    def row(shape: list[int], ports: float, floor: float) -> dict[str, object]:
+        return {"shape": shape, "semiring": "min_plus", "dtype": "float32", "kernel": "axpy",
+                "share_of_ports": ports, "share_of_floor": floor}  # fmt: skip
+
+    rows = [row([1, 2, 3], 0.5, 0.5), row([4, 5, 6], 0.8, 1.0)]
+    (_, _, summary), (_, _, worst) = tables({"suite": "semirings-random", "rows": rows})
+    assert summary == [["min_plus", "float32", "2", "0.632", "0.707", "1 (50 %) below 0.88", "0.50"]]
+    assert worst[:1] == [["1×2×3", "min_plus float32", "axpy", "0.50", "0.50"]]
+    halves = [{"shape": [1, 2, 3], "dtype": "float16", "kernel": "axpy", "over_float32": 0.9}]
+    assert tables({"suite": "halves-random", "rows": halves})[0][2] == [
+        ["float16", "1", "0.900", "1 (100 %) below 1.0", "0.90"]
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_touching_writes_all_of_p_and_leaves_the_rest(threads: int) -> None:
+    M, N, P = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32), np.ones((40, 50), np.float32)
+    touch_work(M, N, P, threads)()
+    assert M.all()
+    assert N.all()
+    assert P.ravel()[: P.size - 16 * AT_ONCE].max() == 0  # whole groups of vectors, of whatever machine
+
+
+def test_a_card_is_not_what_they_measure() -> None:
+    for suite in ("cpu-random", *FLOORS):
+        with pytest.raises(UsageError, match=f"bench {suite} measures the CPU's engine: pass --device cpu"):
+            pieces(Request(suite, "cuda"))

@@ -18,8 +18,7 @@ from tilewise.algebra.expression import maximum
 from tilewise.algebra.modular import modular
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.timing import Work, host_seconds, medians
 
 SIDE = 8

@@ -14,8 +14,7 @@ from typing import Any
 
 from tilewise.api import matmul, plan
 from tilewise.bench import torch_products as products
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.timing import Work, on_card
 from tilewise.bench.torch_products import OURS, SAMPLE, ProductCase, cubes
 

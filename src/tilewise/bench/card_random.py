@@ -14,8 +14,7 @@ from typing import Any
 
 from tilewise.api import matmul, plan
 from tilewise.bench.random_shapes import RandomProduct, drawn, kinds_given
-from tilewise.bench.rows import Row, speed_row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row, speed_row
 from tilewise.bench.timing import Work, captured, event_seconds, host_seconds, medians
 from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS, SAMPLE, ProductCase, operands, relative, torch_for
 from tilewise.system.quantities import seconds

@@ -24,9 +24,8 @@ from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.bench.ladder import vendor
-from tilewise.bench.rows import Row, peer_row
 from tilewise.bench.semirings import operands
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape, peer_row
 from tilewise.bench.timing import GAP_SECONDS, Work, interleaved, on_card
 from tilewise.bench.torch_products import errors_of, is_cold
 from tilewise.compose.graph.closure import closure

@@ -20,8 +20,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
-from tilewise.bench.rows import Row, batch_row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row, batch_row
 from tilewise.bench.timing import Work, bursts, event_seconds, medians, replayed
 from tilewise.compose.groups.product import grouped_plan
 from tilewise.core.accuracy import relative_error

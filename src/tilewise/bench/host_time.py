@@ -2,25 +2,22 @@
 
 The calls go through four hundred operands and results, with `out=` and without, ours and the framework's own product
 interleaved; the same on one set of tensors shows what a new address costs. Calls do not wait for the card, and products
-are small enough that it is never far behind. Shapes are the suite's own and some drawn by the clock.
+are small enough that it is never far behind. Shapes are the suite's own and some drawn from --seed.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
 
 from tilewise.api import matmul, plan
 from tilewise.bench.random_shapes import log_uniform
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape
 from tilewise.bench.timing import medians
 from tilewise.kernels.detours import recipe_of
 
@@ -31,20 +28,12 @@ CALLS = 800
 KINDS = ("out", "new memory", "out, same")
 
 
-@dataclass(frozen=True)
-class Tensors:
-    """Operands and results at as many addresses."""
-
-    M: list[Any]
-    N: list[Any]
-    P: list[Any]
+Tensors = tuple[list[Any], list[Any], list[Any]]  # M, N and P, each at as many addresses
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    """The suite's shapes and twenty that the clock draws; the seed is printed, so that they can be drawn again."""
-    seed = time.time_ns() % 2**32
-    sys.stderr.write(f"bench host: twenty shapes drawn with seed {seed}\n")
-    rng = random.Random(seed)
+    """The suite's shapes and twenty random ones."""
+    rng = random.Random(request.seed)
     drawn = [(log_uniform(rng, 1, 1024), log_uniform(rng, 1, 1024), log_uniform(rng, 1, 1024)) for _ in range(20)]
     for library, dtypes in DTYPES.items():
         if importlib.util.find_spec(library):
@@ -55,7 +44,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]:
     """Microseconds of the host a call, ours and the library's, with the number of launches ours makes."""
     tensors, theirs, wait = _tensors(shape, dtype, library)
-    launches = len(recipe_of(plan(tensors.M[0], tensors.N[0])).steps)
+    launches = len(recipe_of(plan(tensors[0][0], tensors[1][0])).steps)
     works: dict[tuple[str, str], Callable[[int], Any]] = {}
     for who, multiply in (("ours", matmul), ("theirs", theirs)):
         works[who, "new memory"] = _fresh(multiply, tensors)
@@ -64,8 +53,7 @@ def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]
 
     def timed(name: tuple[str, str]) -> list[float]:
         wait()
-        start = time.perf_counter()
-        work = works[name]
+        work, start = works[name], time.perf_counter()
         for i in range(CALLS):
             work(i)
         seconds = (time.perf_counter() - start) / CALLS
@@ -79,7 +67,7 @@ def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]
 
 
 def _fresh(multiply: Any, tensors: Tensors) -> Callable[[int], None]:
-    M, N = tensors.M, tensors.N
+    M, N, _ = tensors
     kept: list[Any] = [None] * TENSORS
 
     def work(i: int) -> None:
@@ -89,7 +77,7 @@ def _fresh(multiply: Any, tensors: Tensors) -> Callable[[int], None]:
 
 
 def _into(multiply: Any, tensors: Tensors, places: int) -> Callable[[int], None]:
-    M, N, P = tensors.M, tensors.N, tensors.P
+    M, N, P = tensors
 
     def work(i: int) -> None:
         multiply(M[i % places], N[7 * i % places], out=P[i % places])
@@ -111,4 +99,4 @@ def _tensors(shape: Shape, dtype: str, library: str) -> tuple[Tensors, Any, Call
         draw = lambda rows, cols: cupy.random.standard_normal((rows, cols), dtype=cupy.float32)  # noqa: E731
         multiply, wait = cupy.matmul, cupy.cuda.get_current_stream().synchronize
     M, N, P = ([draw(*side) for _ in range(TENSORS)] for side in ((m, k), (k, n), (m, n)))
-    return Tensors(M, N, P), multiply, wait
+    return (M, N, P), multiply, wait

@@ -21,8 +21,7 @@ from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.backends.reference.limits import measured_machine
-from tilewise.bench.rows import Row, speed_row
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape, speed_row
 from tilewise.bench.timing import Work, interleaved
 from tilewise.core.accuracy import relative_error
 from tilewise.core.plan import Plan

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tilewise.bench.rows import Row, speed_row
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape, speed_row
 from tilewise.bench.timing import interleaved, on_card
 from tilewise.bench.torch_products import torch_for
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.torch_products import torch_for
 from tilewise.errors import UsageError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.bench.report import case_text, label, shape_text
-from tilewise.bench.rows import Row
+from tilewise.bench.suites import Row
 from tilewise.errors import EngineError, UsageError
 
 # colours that differ for colour-blind readers too, and a marker each, so that a black-and-white print is readable too
@@ -134,7 +134,7 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
 
 def _cliff(document: dict[str, Any], pyplot: Any) -> Any:
     """Speed of every candidate at every shape, side by side."""
-    rows = [row for row in document["rows"] if not case_text(row).endswith("host")]
+    rows = document["rows"]
     cases = list(dict.fromkeys(case_text(row) for row in rows))
     names = list(dict.fromkeys(row["kernel"] for row in rows))
     cells = {(row["kernel"], case_text(row)): row["tflops"] for row in rows}

@@ -10,7 +10,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tilewise.bench.rows import Ratios, Row, grouped, ratios
+from tilewise.bench.suites import Ratios, Row, grouped, ratios
 from tilewise.system.quantities import seconds as seconds_text
 from tilewise.system.version import __version__
 

@@ -15,8 +15,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import matmul
 from tilewise.arrays.card import memory as card_memory
 from tilewise.bench.peak import Peak
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row
 from tilewise.scale.card import card_schedule, phase_problems
 from tilewise.scale.cuda_queues import CudaQueues
 from tilewise.scale.files import problem_of

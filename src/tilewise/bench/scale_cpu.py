@@ -18,8 +18,7 @@ import numpy as np
 
 from tilewise.api import matmul
 from tilewise.bench.peak import Peak, most_resident
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.timing import interleaved
 from tilewise.errors import EngineError
 from tilewise.system.resources import PACKAGE

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewise.api import matmul
 from tilewise.bench.peak import Peak, resident
-from tilewise.bench.rows import Row
+from tilewise.bench.suites import Row
 from tilewise.core.problem import problem_of_shape
 from tilewise.scale.cluster import StoredMatrix, local_workers
 from tilewise.scale.workers import Spread, Workers

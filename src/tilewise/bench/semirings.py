@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import matmul
 from tilewise.backends.cpu.peak import peak_work
 from tilewise.backends.cpu.runtime.pool import set_num_threads
-from tilewise.bench.rows import Row, peer_row
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape, peer_row
 from tilewise.bench.timing import Work, bursts
 from tilewise.compose.graph.closure import closure
 
@@ -30,34 +30,29 @@ CASES = (
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    how = {"threads": request.threads, "rounds": request.rounds(2, 5)}
-    for case in CASES:
-        yield partial(limits, [case], **how)
+    how: dict[str, Any] = {"threads": request.threads, "rounds": request.rounds(2, 5)}
+    sizes = request.sizes or (1024,)
+    yield from (partial(limit, *case, size, **how) for size, case in product(sizes, CASES))
     yield partial(min_plus_peers, **how)
-    yield partial(closures, request.sizes or (1024,), **how)
+    yield from (partial(closures, size, **how) for size in sizes)
     yield partial(reachability, **how)
 
 
-def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: int = 1, rounds: int = 5) -> list[Row]:
-    """One row a semiring and dtype: steps a second, and their share of the port limit of the same run."""
+def limit(ring: str, dtype: str, size: int, threads: int, rounds: int) -> list[Row]:
+    """Steps a second, and their share of the port limit of the same run."""
     set_num_threads(threads)
-    rows = []
-    for ring, dtype in cases:
-        M, N = operands((size, size, size), dtype)
-        P = np.empty((size, size), dtype)
-        algebra = find_semiring(ring).over(dtype_named(dtype))
-        peak, steps = peak_work(algebra, threads)
-        works: dict[str, Work] = {"tilewise": partial(matmul, M, N, semiring=ring, out=P), "peak": peak}
-        seconds = bursts(works, rounds, threads)
-        rate, limit = size**3 / seconds["tilewise"], steps / seconds["peak"]
-        rows.append(
-            {"semiring": ring, "dtype": dtype, "shape": [size] * 3, "threads": threads, "steps_per_second": rate,
-             "port_limit": limit, "share_of_limit": rate / limit}
-        )  # fmt: skip
-    return rows
+    M, N = operands((size, size, size), dtype)
+    peak, steps = peak_work(find_semiring(ring).over(dtype_named(dtype)), threads)
+    ours = partial(matmul, M, N, semiring=ring, out=np.empty((size, size), dtype))
+    seconds = bursts({"tilewise": ours, "peak": peak}, rounds, threads)
+    rate, most = size**3 / seconds["tilewise"], steps / seconds["peak"]
+    return [
+        {"semiring": ring, "dtype": dtype, "shape": [size] * 3, "threads": threads, "steps_per_second": rate,
+         "port_limit": most, "share_of_limit": rate / most}
+    ]  # fmt: skip
 
 
-def min_plus_peers(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
+def min_plus_peers(threads: int, rounds: int, size: int = 1024) -> list[Row]:
     """min_plus in float32 beside NumPy row by row, torch broadcasting, python-graphblas and Numba's best loop."""
     set_num_threads(threads)
     M, N = operands((size, size, size), "float32")
@@ -73,32 +68,25 @@ def min_plus_peers(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[
     return [_row("min_plus", name, size, threads, seconds) for name in seconds if name != "tilewise"]
 
 
-def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) -> list[Row]:
+def closures(size: int, threads: int, rounds: int) -> list[Row]:
     """closure in float64 beside SciPy's floyd_warshall. SciPy takes about 2 s at 1024 and 64 times that at 4096,
     where it is run once."""
     from scipy.sparse.csgraph import floyd_warshall
 
     set_num_threads(threads)
-    rows = []
-    for size in sizes:
-        W, _ = operands((size, size, 1), "float64")
-        np.testing.assert_allclose(closure(W[:300, :300]), floyd_warshall(W[:300, :300]))
-        works = {"tilewise": partial(closure, W), "scipy": partial(floyd_warshall, W)}
-        rows.append(_row("closure", "scipy", size, threads, bursts(works, rounds, threads)))
-    return rows
+    W, _ = operands((size, size, 1), "float64")
+    np.testing.assert_allclose(closure(W[:300, :300]), floyd_warshall(W[:300, :300]))
+    works = {"tilewise": partial(closure, W), "scipy": partial(floyd_warshall, W)}
+    return [_row("closure", "scipy", size, threads, bursts(works, rounds, threads))]
 
 
-def reachability(size: int = 4096, threads: int = 2, rounds: int = 5) -> list[Row]:
+def reachability(threads: int, rounds: int, size: int = 4096) -> list[Row]:
     """lor_land on bits beside OpenBLAS's float32 product of the same size."""
     set_num_threads(threads)
-    rng = np.random.default_rng(0)
-    M, N = (rng.random((size, size)) < 0.01 for _ in range(2))
-    P = np.empty((size, size), bool)
-    A, B = rng.random((size, size), np.float32), rng.random((size, size), np.float32)
-    C = np.empty((size, size), np.float32)
+    (M, N), (A, B) = (operands((size, size, size), dtype) for dtype in ("bool", "float32"))
     works = {
-        "tilewise": lambda: matmul(M, N, semiring="lor_land", out=P),
-        "openblas float32": lambda: np.matmul(A, B, out=C),
+        "tilewise": partial(matmul, M, N, semiring="lor_land", out=np.empty((size, size), bool)),
+        "openblas float32": partial(np.matmul, A, B, out=np.empty((size, size), np.float32)),
     }
     return [_row("lor_land", "openblas float32", size, threads, bursts(works, rounds, threads))]
 

@@ -13,8 +13,7 @@ import numpy as np
 from tilewise.api import matmul, plan
 from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.random_shapes import log_uniform
-from tilewise.bench.rows import Row, batch_row
-from tilewise.bench.suites import Piece, Request
+from tilewise.bench.suites import Piece, Request, Row, batch_row
 from tilewise.bench.timing import bursts, replayed
 from tilewise.core.accuracy import relative_error
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.bench.rows import Row, speed_row
-from tilewise.bench.suites import Shape
+from tilewise.bench.suites import Row, Shape, speed_row
 from tilewise.bench.timing import Work, on_card
 from tilewise.errors import UsageError
 
@@ -52,13 +51,22 @@ def operands(
 ) -> tuple[Any, Any]:
     """M and N, normally distributed unless `draw` makes them."""
     m, k, n = case.shape
+    drawn = torch.float64 if dtype is torch.float64 else torch.float32
     made = []
     for rows, cols, layout in ((m, k, case.layouts[0]), (k, n, case.layouts[1])):
         stored = (cols, rows + case.offset) if layout == "T" else (rows, cols + case.offset)
-        whole = draw(*stack, *stored) if draw else torch.randn(*stack, *stored, device="cuda", dtype=torch.float32)
+        whole = draw(*stack, *stored) if draw else torch.randn(*stack, *stored, device="cuda", dtype=drawn)
         part = whole.to(dtype)[..., case.offset :]
         made.append(part.mT if layout == "T" else part)
     return made[0], made[1]
+
+
+def prepared(what: str, case: ProductCase, dtype: str) -> tuple[Any, Any, Any, Any]:
+    """torch, M and N from a fixed seed, and memory for P."""
+    torch = torch_for(what)
+    torch.manual_seed(0)
+    M, N = operands(torch, case, getattr(torch, dtype))
+    return torch, M, N, torch.empty(M.shape[0], N.shape[1], device="cuda", dtype=M.dtype)
 
 
 def is_cold(*tensors: Any) -> bool:

@@ -7,13 +7,14 @@ the gain. With --calibrate, the plan of every kernel family is timed on random p
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from tilewise.bench.card_shapes import CASES
 from tilewise.bench.random_shapes import RandomProduct, draw, draw_stack
 from tilewise.bench.suites import Shape
 from tilewise.bench.timing import Work, captured, event_seconds, on_card
-from tilewise.bench.torch_products import ProductCase, is_cold, operands, torch_for
+from tilewise.bench.torch_products import ProductCase, is_cold, operands, prepared, torch_for
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
@@ -38,23 +39,12 @@ REPLAYS = 5
 STACKS = 0.4  # share of what is drawn
 MOST_LAUNCHES = 40  # plans of more are not timed
 
-
-@dataclass(frozen=True)
-class TunedProduct:
-    """One product of the suite."""
-
-    case: ProductCase
-    dtype: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.dtype} {self.case.name}"
+TunedProduct = tuple[ProductCase, str]  # with its dtype
 
 
 def suite(dtypes: tuple[str, ...], shapes: tuple[Shape, ...] = ()) -> list[TunedProduct]:
     """The products to measure: those of `bench shapes`, or the shapes given."""
-    cases = tuple(ProductCase(shape) for shape in shapes) if shapes else CASES
-    return [TunedProduct(case, dtype) for case in cases for dtype in dtypes]
+    return list(itertools.product(map(ProductCase, shapes) if shapes else CASES, dtypes))
 
 
 def tune(
@@ -96,7 +86,7 @@ def _measured(
     first, best = next(iter(plans)), min(seconds, key=lambda spec: seconds[spec])
     if seconds[first] < WORTH * seconds[best]:
         best = first
-    return TunedClass(product.case.shape, best, seconds[best], first, seconds[first])
+    return TunedClass(product[0].shape, best, seconds[best], first, seconds[first])
 
 
 def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:
@@ -120,10 +110,7 @@ def compile_all(plans: list[Plan], arch: str) -> None:
 def _operands(product: TunedProduct) -> tuple[Problem, Any, Any, Any]:
     from tilewise.api import plan
 
-    torch = torch_for("tilewise tune")
-    torch.manual_seed(0)
-    M, N = operands(torch, product.case, getattr(torch, product.dtype))
-    P = torch.empty(M.shape[0], N.shape[1], device="cuda", dtype=M.dtype)
+    _, M, N, P = prepared("tilewise tune", *product)
     return plan(M, N).problem, M, N, P
 
 

@@ -65,13 +65,13 @@ def command(
     bar, task = progress(len(products), "tune")
     with bar:
         steps = tune(products, machine, table, rounds, lambda: time.monotonic() - started > seconds)
-        for product, key, entry, grown in steps:
+        for (case, dtype), key, entry, grown in steps:
             bar.advance(task)
             if entry is None:
                 continue
             table = grown
             _write(path, table.to_json())
-            rows.append(_row(product.name, key, entry))
+            rows.append(_row(f"{dtype} {case.name}", key, entry))
     describe.cache_clear()
     _print(machine.name, path, rows, len(table.entries), as_json)
 
