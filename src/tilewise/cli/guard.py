@@ -24,7 +24,7 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
     return ended.code
 
 
-def _watched(publish: Publish, began: float) -> None:
+def _watched(publish: Publish) -> None:
     from tilewise.emulator import budget  # in the child: the parent only waits
 
-    budget.watched(publish, began)
+    budget.watched(publish)

@@ -1,8 +1,8 @@
 """One budget of time and memory for a whole call: reading, preprocessing, parsing, compiling, every launch, the page.
 
-A watching thread looks at the clock and at this process's memory and, when either is used up, stops the thread that
-works, wherever it is inside that call; a thread that has left it, or is about to, is let be. The sentence says which
-part used it. Inside a call that has a budget, others share it.
+A watching thread looks at the time (`system.timing.Elapsed`) and at this process's memory and, when either is used up,
+stops the thread that works, wherever it is inside that call; a thread that has left it, or is about to, is let be. The
+sentence says which part used it. Inside a call that has a budget, others share it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tilewise.errors import LimitError, TilewiseError
 from tilewise.system.guarded import MEMORY, Publish
 from tilewise.system.memory import resident
 from tilewise.system.quantities import size
+from tilewise.system.timing import Elapsed
 
 LOOK = 0.02  # seconds between two looks
 AGAIN = 0.25  # and until a stop that was swallowed is sent again
@@ -27,23 +28,23 @@ PATIENCE = 25  # looks at a thread in code that is not ours
 OURS = str(Path(__file__).parents[1])
 
 publish: Publish | None = None  # set where another process watches too,
-began: float | None = None  # and when it began to, by time.monotonic
+clock: Elapsed | None = None  # and the time since it began to
 
 _own = threading.local()
 
 
-def watched(by: Publish, since: float) -> None:
-    """All calls of this process share one budget, since then, which another process watches too."""
-    global publish, began
-    publish, began = by, since
+def watched(by: Publish) -> None:
+    """All calls of this process share one budget, from now on, which another process watches too."""
+    global publish, clock
+    publish, clock = by, Elapsed()
 
 
 def unwatched(part: str) -> None:
     """From here on each call has a budget of its own, and the process none."""
-    global publish, began
+    global publish, clock
     if publish is not None:
         publish(math.inf, MEMORY, part)
-    publish = began = None
+    publish = clock = None
 
 
 class Exhausted(LimitError):
@@ -59,10 +60,10 @@ class Budget:
     def __init__(self, limits: Limits, call: FrameType) -> None:
         self.limits = limits
         self._call = call  # whoever entered: while it is on the thread's stack, the call goes on
-        self.started = time.monotonic() if began is None else began
+        self.clock = clock or Elapsed()
         self.base = resident() if publish is None else 0  # a process of its own counts whole
         self.spent: dict[str, float] = {}
-        self.part, self._since = "starting", self.started  # of the process, where that counts
+        self.part, self._since = "starting", 0.0  # of the process, where that counts
         self.reason = ""
         self._thread = threading.get_ident()
         self._over = self._sending = False
@@ -73,7 +74,7 @@ class Budget:
 
     def enter(self, part: str) -> None:
         """What follows counts as this part."""
-        now = time.monotonic()
+        now = self.clock.seconds()
         self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self._since
         self.part, self._since = part, now
         if publish is not None:
@@ -147,7 +148,7 @@ class Budget:
         return None if frame is None else not here and self._strange % PATIENCE == 0
 
     def _look(self) -> str:
-        if time.monotonic() - self.started > self.limits.seconds:
+        if self.clock.seconds() > self.limits.seconds:
             return f"{self.limits.seconds:g} s were used up (--limit seconds=… gives more)"
         if resident() - self.base > self.limits.memory:
             return f"{size(self.limits.memory)} of memory were used up (--limit memory=… gives more)"

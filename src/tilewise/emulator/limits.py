@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Limits:
     steps: int = 2_000_000  # statements executed, each for all threads at once
-    seconds: float = 20.0  # wall time of the whole call, from reading the source to the last launch
+    seconds: float = 20.0  # CPU time of the whole call, from reading to the last launch (`system.timing.Elapsed`)
     memory: int = 2 << 30  # bytes that the process may grow by; what is known to take more is refused at once
     nesting: int = 60  # depth of brackets, blocks, macro expansions and device calls
     touches: int = 64  # threads kept for each finding; the count stays exact

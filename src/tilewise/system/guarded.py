@@ -1,7 +1,7 @@
 """Work in a child process that is killed when it cannot be stopped from within.
 
-The child runs under the system's memory limit and writes its deadline and its current activity into a page shared with
-the parent. It ends with its parent. On a system without such a limit, or without fork, only the child's own checks
+The child runs under the system's memory limit and writes its time limit and its current activity into a page shared
+with the parent. It ends with its parent. On a system without such a limit, or without fork, only the child's own checks
 apply (`emulator/budget.py`).
 """
 
@@ -19,14 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewise.system.parent import forked
+from tilewise.system.timing import Elapsed
 
-SECONDS, MEMORY = 20.0, 2 << 30  # until the child says otherwise
+SECONDS, MEMORY = 20.0, 2 << 30  # until the child reports other limits
 UNSAID = 113  # exit code of a child that reported nothing: with no memory left, reporting may fail as well
 GRACE = 1.0  # seconds that the child has to stop by itself
 HEAD = struct.Struct("dq")
 
 Publish = Callable[[float, int, str], None]  # seconds, bytes, the current activity
-Publishing = Callable[[Publish, float], None]  # receives the function to publish with, and the start time
+Publishing = Callable[[Publish], None]  # receives the function to publish with
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,12 @@ def in_child(work: Callable[[], int], publishing: Publishing) -> Ended:
     """Run `work` in a child and wait for it; its exit code. `publishing` receives the function by which the child
     reports its limits. The child ends whatever `work` raises."""
     page = mmap.mmap(-1, 4096)
-    began = time.monotonic()
-    _write(page, began + SECONDS, MEMORY, "starting")
+    _write(page, SECONDS, MEMORY, "starting")
     child = forked()
     if child == 0:
         code = UNSAID
         try:
-            _limit(page, began, publishing)
+            _limit(page, publishing)
             code = work()
             sys.stdout.flush()
             sys.stderr.flush()
@@ -55,32 +55,32 @@ def in_child(work: Callable[[], int], publishing: Publishing) -> Ended:
             code = 0
         finally:
             os._exit(code)
-    return _wait(child, page, began)
+    return _wait(child, page)
 
 
-def _write(page: mmap.mmap, deadline: float, memory: int, part: str) -> None:
+def _write(page: mmap.mmap, seconds: float, memory: int, part: str) -> None:
     text = part.encode()[:200]
-    page[: HEAD.size + 1 + len(text)] = HEAD.pack(deadline, memory) + bytes([len(text)]) + text
+    page[: HEAD.size + 1 + len(text)] = HEAD.pack(seconds, memory) + bytes([len(text)]) + text
 
 
 def _read(page: mmap.mmap) -> tuple[float, int, str]:
-    deadline, memory = HEAD.unpack(page[: HEAD.size])
+    seconds, memory = HEAD.unpack(page[: HEAD.size])
     length = page[HEAD.size]
-    return deadline, memory, page[HEAD.size + 1 : HEAD.size + 1 + length].decode(errors="replace")
+    return seconds, memory, page[HEAD.size + 1 : HEAD.size + 1 + length].decode(errors="replace")
 
 
-def _limit(page: mmap.mmap, began: float, publishing: Publishing) -> None:
+def _limit(page: mmap.mmap, publishing: Publishing) -> None:
     """In the child: set the memory limit, which the system enforces even within one long step."""
     set_to = 0
 
     def publish(seconds: float, memory: int, part: str) -> None:
         nonlocal set_to
-        _write(page, began + seconds, memory, part)
+        _write(page, seconds, memory, part)
         if memory != set_to:
             set_to = memory
             _limit_memory(memory)
 
-    publishing(publish, began)
+    publishing(publish)
     _limit_memory(MEMORY)
 
 
@@ -97,9 +97,10 @@ def _limit_memory(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
+def _wait(child: int, page: mmap.mmap) -> Ended:
     """How the child ends; past its time it is killed."""
     interrupted = False
+    elapsed = Elapsed(child)
     watched = _watched(child)
     try:
         while True:
@@ -107,13 +108,13 @@ def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
                 done, status = os.waitpid(child, os.WNOHANG)
                 if done:
                     return _ended(status, page, interrupted)
-                deadline, _, part = _read(page)
-                if time.monotonic() > deadline + GRACE:
+                seconds, _, part = _read(page)
+                if elapsed.seconds() > seconds + GRACE:
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
                     if interrupted:  # and no child heard it: the signal was sent to this process alone
                         return Ended(130)
-                    used = f"{deadline - began:.3g} s were used up (--limit seconds=… gives more)"
+                    used = f"{seconds:.3g} s were used up (--limit seconds=… gives more)"
                     return Ended(4, f"stopped: {used}; it was {part} then")
                 if watched >= 0:
                     select.select([watched], [], [], 0.2)
@@ -121,8 +122,8 @@ def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
                     time.sleep(0.01)
             except KeyboardInterrupt:  # the terminal sends it to the child as well
                 interrupted = True
-                deadline, memory, part = _read(page)
-                _write(page, min(deadline, time.monotonic()), memory, part)
+                seconds, memory, part = _read(page)
+                _write(page, min(seconds, elapsed.seconds()), memory, part)
     finally:
         if watched >= 0:
             os.close(watched)

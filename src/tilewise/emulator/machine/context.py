@@ -107,7 +107,7 @@ class Context(Lanes):
                 f"stopped at line {line} after {self.limits.steps} statements: the kernel seems never to end "
                 f"(--limit steps={2 * self.limits.steps} allows more)"
             )
-        if self.steps % CLOCK_EVERY == 0 and time.monotonic() > self.deadline:
+        if self.steps % CLOCK_EVERY == 0 and time.process_time() > self.deadline:
             raise LimitError(
                 f"stopped at line {line} after {self.limits.seconds:g} s "
                 f"(--limit seconds={2 * self.limits.seconds:g} allows more)"

@@ -165,7 +165,7 @@ def execute(launch: Launch) -> Outcome:
     check_geometry(geometry)
     budget.enter(f"running {launch.program.entry}")
     launch.globals = launch.globals or global_arrays(launch.program)
-    deadline = time.monotonic() + launch.limits.seconds
+    deadline = time.process_time() + launch.limits.seconds
     costs = Costs(geometry.threads)
     recorder = launch.recorder
     names = recorder.names if recorder is not None else []

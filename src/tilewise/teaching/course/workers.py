@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -13,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.system.parent import end_with
+from tilewise.system.timing import Elapsed
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.grading import CRASHED, LATE, MOST_BYTES, UNREAD, Grade, grade_text, nothing
 from tilewise.teaching.course.submissions import Submission
 from tilewise.teaching.course.whole_program import SECONDS as PROGRAM_SECONDS
 from tilewise.teaching.course.whole_program import START as PROGRAM_START
 
-SECONDS = 2.0  # a file
+SECONDS = 2.0  # a file, by `system.timing.Elapsed`
 START = 60.0  # seconds that a process may take to start
+LOOK = 0.02  # seconds between two looks at workers that share their cores
 MEMORY = 4 << 30  # bytes of address space a worker may have, where the system has such a limit
 
 
@@ -28,9 +29,10 @@ MEMORY = 4 << 30  # bytes of address space a worker may have, where the system h
 class Worker:
     process: Any
     line: Connection
+    elapsed: Elapsed  # since it was started, or given its task
+    limit: float = START
     ready: bool = False
     task: tuple[int, Submission] | None = None
-    due: float = 0.0
 
     def end(self) -> None:
         self.process.kill()
@@ -57,19 +59,18 @@ def grade_all(
 
     try:
         while len(grades) < len(submissions):
-            now = time.monotonic()
             for worker in workers:
                 if worker.ready and worker.task is None and waiting:
                     worker.task = waiting.pop()
-                    worker.due = now + seconds
+                    worker.elapsed, worker.limit = Elapsed(worker.process.pid), seconds
                     worker.line.send(worker.task[1])
-            next_due = min(w.due for w in workers if w.task or not w.ready)
-            answered = wait([w.line for w in workers if w.task or not w.ready], max(0.0, next_due - now))
+            busy = [w for w in workers if w.task or not w.ready]
+            answered = wait([w.line for w in busy], max(LOOK, min(w.limit - w.elapsed.seconds() for w in busy)))
             for i, worker in enumerate(workers):
                 if worker.line in answered:
                     if not _receive(worker, assignment, finish):
                         workers[i] = _replaced(worker, assignment, seed)
-                elif time.monotonic() > worker.due and (worker.task or not worker.ready):
+                elif worker in busy and worker.elapsed.seconds() > worker.limit:
                     if worker.task is None:
                         raise RuntimeError(f"a grading process did not start within {START:g} s")
                     finish(worker, _trouble(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
@@ -106,7 +107,7 @@ def _start(assignment: Assignment, seed: int) -> Worker:
     process = context.Process(target=work, args=(theirs, assignment, seed), daemon=True)
     process.start()
     theirs.close()
-    return Worker(process, ours, due=time.monotonic() + START)
+    return Worker(process, ours, Elapsed(process.pid))
 
 
 def _replaced(worker: Worker, assignment: Assignment, seed: int) -> Worker:
