@@ -29,6 +29,9 @@ VALUES = {
     "alpha": 2.0,
     "bias": "a row",
     "activation": "relu",
+    "axes": [(0, 1)] * 3,
+    "order": "F",
+    "casting": "unsafe",
 }
 
 

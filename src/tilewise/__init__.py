@@ -63,8 +63,9 @@ if TYPE_CHECKING:
     )
     from tilewise.functions.block_sparse import block_sparse_matmul
     from tilewise.functions.closure import closure
-    from tilewise.functions.contraction.chain import chain, matvec, power
+    from tilewise.functions.contraction.chain import chain, power
     from tilewise.functions.contraction.einsum import einsum
+    from tilewise.functions.contraction.vectors import inner, matvec, outer, tensordot, vecdot, vecmat
     from tilewise.functions.groups import grouped_matmul, scatter_rows
     from tilewise.functions.many import matmul_many
     from tilewise.planning.precompile import warm
@@ -105,6 +106,7 @@ __all__ = [
     "get_num_threads",
     "grouped_matmul",
     "grouped_plan",
+    "inner",
     "k_best",
     "largest",
     "log",
@@ -121,6 +123,7 @@ __all__ = [
     "min_count",
     "minimum",
     "modular",
+    "outer",
     "path",
     "plan",
     "power",
@@ -129,8 +132,11 @@ __all__ = [
     "set_num_threads",
     "smallest",
     "sqrt",
+    "tensordot",
     "to_device",
     "trace",
+    "vecdot",
+    "vecmat",
     "warm",
     "where",
 ]
@@ -141,8 +147,9 @@ _NAMES = {  # by the module that has them; errors and functions of expressions a
     "functions.groups": "grouped_matmul scatter_rows",
     "functions.block_sparse": "block_sparse_matmul",
     "functions.many": "matmul_many",
-    "functions.contraction.chain": "chain matvec power",
+    "functions.contraction.chain": "chain power",
     "functions.contraction.einsum": "einsum",
+    "functions.contraction.vectors": "inner matvec outer tensordot vecdot vecmat",
     "compose.graph.paths": "path",
     "compose.groups.product": "grouped_plan",
     "backends.cpu.runtime.pool": "get_num_threads set_num_threads",

@@ -82,6 +82,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     alpha, bias, activation: P = activation(alpha · M·N + bias), for floats in plus_times; fused into the tensor-core
         kernels. bias: n numbers, added to every row. activation: "relu", "gelu", "gelu_tanh" or "silu". With
         `accumulate`, what `out` holds is added before the activation.
+    axes, order, casting: as in `numpy.matmul`; `out` may be a tuple of one.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -106,7 +107,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
             product = prepared(M, N, keywords)
             if product is not None:
                 return product
-    return first_call(M, N, keywords, key, ALL_ROUTES)
+    return first_call(M, N, keywords, key, ALL_ROUTES, matmul)
 
 
 matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

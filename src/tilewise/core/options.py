@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
 from tilewise.algebra.semiring import Semiring
@@ -18,23 +18,31 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]
 
 
-class KeywordsButArg(TypedDict, total=False):
-    """Keywords of `tw.matmul` without return_arg; its docstring describes them."""
+class ProductKeywords(TypedDict, total=False):
+    """Keywords of `tw.matmul` that products with vectors have, too; its docstring describes them."""
 
     semiring: SemiringName | Semiring
     out: Any
     device: str
+    precision: str
+    nonnegative: bool
+    dtype: DTypeName | type[Any] | np.dtype[Any] | torch.dtype | None
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+
+
+class KeywordsButArg(ProductKeywords, total=False):
+    """Keywords of `tw.matmul` without return_arg."""
+
     kernel: str | None
     tile: int | None
-    precision: str
     accumulate: bool
-    nonnegative: bool
     memory: int | str | None
-    dtype: DTypeName | type[Any] | np.dtype[Any] | torch.dtype | None
     scales: Any
     alpha: float
     bias: Any
     activation: ActivationName | None
+    axes: Any
+    order: Literal["C", "F", "A", "K"]
 
 
 class Keywords(KeywordsButArg, total=False):
@@ -62,6 +70,9 @@ class Options:
     alpha: float = 1.0
     bias: Any = None
     activation: str | None = None
+    axes: Any = None
+    order: str = "K"
+    casting: str = "same_kind"
 
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:

@@ -11,7 +11,7 @@ from tilewise.core.options import GRADIENT_BYTE, Key, Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import run
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
-from tilewise.dispatch.route import ROUTES, Route, is_structured, route_of
+from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured, route_of
 
 LOG = logging.getLogger("tilewise")
 DEFAULT_OPTIONS = Options()
@@ -28,21 +28,24 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         product = prepared(M, N, keywords)
         if product is not None:
             return product
-    return first_call(M, N, keywords, key, ROUTES)
+    return first_call(M, N, keywords, key, ROUTES, matmul)
 
 
-def first_call(M: Any, N: Any, keywords: dict[str, Any], key: Key | None, routes: tuple[Route, ...]) -> Any:
-    """A call that no prepared one serves: by its route, or bound, planned, run and kept under its signature."""
+def first_call(
+    M: Any, N: Any, keywords: dict[str, Any], key: Key | None, routes: tuple[Route, ...], again: Matmul
+) -> Any:
+    """A call that no prepared one serves: by its route, or bound, planned, run and kept under its signature. `again`:
+    the caller, for products of other operands that a call is reduced to."""
     if key is None and (M.__class__ is list or N.__class__ is list):
         arrays = _from_lists(M, N, keywords.get("semiring"))
         if arrays is not None:
-            return matmul(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
+            return again(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
     o = Options.of(keywords) if keywords else DEFAULT_OPTIONS
     # a signature by machine code without the mark of a gradient: no route takes such tensors
     signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
     route = None if signed else route_of(M, N, o, routes)
     if route is not None:
-        return route.product(M, N, o, key, matmul)
+        return route.product(M, N, o, key, again)
     call = bind(M, N, o)
     made = run(call, o)
     LOG.debug("%r", made.done.plan)

@@ -1,5 +1,5 @@
-"""Products that do not go bind → plan → run: structured values, sparse matrices, operands larger than memory, lazy
-remainders. Routes are tried in order; each says whether it takes a call, and computes the product.
+"""Products that do not go bind → plan → run: NumPy's call forms, structured values, sparse matrices, operands larger
+than memory, lazy remainders. Routes are tried in order; each says whether it takes a call, and computes the product.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tilewise.algebra.modular import remainders
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
 from tilewise.core.options import DEFAULTS, Key, Options
+from tilewise.dispatch.forms import NumpysForms
 from tilewise.dispatch.prepared import PREPARED
 from tilewise.dispatch.sparse.arrays import is_sparse
 from tilewise.errors import UsageError
@@ -107,7 +108,7 @@ class LazilyReduced:
         return reduced(M, N)
 
 
-ROUTES: tuple[Route, ...] = (StructuredValues(), SparseMatrices(), LargerThanMemory(), LazilyReduced())
+ROUTES: tuple[Route, ...] = (NumpysForms(), StructuredValues(), SparseMatrices(), LargerThanMemory(), LazilyReduced())
 
 
 def route_of(M: Any, N: Any, o: Options, routes: tuple[Route, ...]) -> Route | None:

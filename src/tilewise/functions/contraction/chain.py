@@ -1,4 +1,4 @@
-"""`chain`, `power` and `matvec`: products of matrices in the order that costs the fewest steps."""
+"""`chain` and `power`: products of matrices in the order that costs the fewest steps."""
 
 from __future__ import annotations
 
@@ -129,22 +129,6 @@ def _identity(A: Any, ring: Semiring, shape: tuple[int, ...]) -> Any:
     np.fill_diagonal(flat, one_over(algebra))
     host = np.broadcast_to(flat.astype(algebra.result.numpy), shape).copy()
     return brought(A, host, algebra.result.name)
-
-
-@overload
-def matvec(A: HostArray, x: HostArray, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
-@overload
-def matvec(A: T, x: T, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def matvec(A: Any, x: Any, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
-    """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
-
-    >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")
-    array([1., 5.])
-    """
-    A, x = array_of(A, "A"), array_of(x, "x")
-    if A.ndim < 2 or x.ndim < 1:
-        raise ShapeError(f"matvec takes a matrix and a vector, and A is {tuple(A.shape)} and x {tuple(x.shape)}")
-    return matmul(A, x[..., None], semiring=semiring)[..., 0]
 
 
 def _check(ring: Semiring, matrices: list[Any]) -> None:

@@ -9,8 +9,9 @@ Axes are permuted as views; a group of labels becomes one axis, which copies onl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from tilewise.api import matmul
 from tilewise.arrays import HostArray, find_library
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
+from tilewise.functions.contraction.forms import EinsumKeywords, formed, from_lists
 from tilewise.functions.contraction.laws import check_regroups, one_over, result_over
-from tilewise.functions.contraction.plan import Pair, contraction_of, pair_of
+from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
 from tilewise.functions.contraction.views import (
     array_of,
@@ -38,22 +40,33 @@ A = TypeVar("A")  # an array of any library: the same kind out
 
 
 @overload
-def einsum(
-    subscripts: str, /, *operands: HostArray, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
-) -> HostArray: ...
+def einsum(subscripts: str, /, *operands: HostArray, **how: Unpack[EinsumKeywords]) -> HostArray: ...
+@overload
+def einsum(subscripts: str, /, *operands: A, **how: Unpack[EinsumKeywords]) -> A: ...
 @overload
 def einsum(
-    subscripts: str, /, *operands: A, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
-) -> A: ...
+    first: HostArray, labels: Sequence[Any], /, *more: HostArray | Sequence[Any], **how: Unpack[EinsumKeywords]
+) -> HostArray: ...
+@overload
+def einsum(first: A, labels: Sequence[Any], /, *more: A | Sequence[Any], **how: Unpack[EinsumKeywords]) -> A: ...
 def einsum(
-    subscripts: str, /, *operands: Any, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+    subscripts: Any,
+    /,
+    *operands: Any,
+    semiring: SemiringName | Semiring = "plus_times",
+    optimize: Any = "auto",
+    out: Any = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
 ) -> Any:
     """Einstein's summation over a semiring: the sum is its add, the product its mul.
 
     subscripts: "bij,bjk->bik", as in `numpy.einsum`: any number of operands, `...`, repeated labels, the
-        output left out. Sizes of 1 are broadcast.
+        output left out. Sizes of 1 are broadcast. Or NumPy's lists of numbers: `einsum(A, [0, 1], B, [1, 2], [0, 2])`.
     operands: arrays of one library, as for `tw.matmul`; gradients follow them through PyTorch and JAX.
-    optimize: how pairs are chosen, as in opt_einsum ("auto", "optimal", "greedy", …).
+    optimize: how pairs are chosen, as in opt_einsum ("auto", "optimal", "greedy", …), or `numpy.einsum_path`'s list.
+    out, dtype, order, casting: as in `numpy.einsum`; order= is for NumPy's arrays.
 
     More than two operands, and labels summed within one, need a mul that distributes over add.
 
@@ -63,40 +76,31 @@ def einsum(
            [4., 0., 2.],
            [6., 2., 0.]])
     """
+    if subscripts.__class__ is not str:
+        subscripts, operands = from_lists((subscripts, *operands))
     if not operands:
         raise UsageError(f"einsum of {subscripts!r} was given no operands")
+    if out is not None or dtype is not None or order != "K" or casting != "safe":
+        plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize)
+        return formed(plain, operands, out, dtype, order, casting)
     key = signature(subscripts, operands, semiring, optimize)
     again = REPLAYS.get(key) if key is not None else None
     if again is not None:
         return again(operands)
     ring = find_semiring(semiring)
     arrays = [array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)]
-    plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
+    plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
     anyway = len(arrays) <= 2 and not any(_private(terms, i, plan.output) for i in range(len(terms)))
     if not anyway:
         anyway = job.check_regroups()
-    waiting = list(zip(arrays, terms, strict=True))
-    for step in plan.path:
-        taken = [waiting.pop(i) for i in sorted(step, reverse=True)][::-1]
-        x, term = taken[0]
-        for number, (y, other) in enumerate(taken[1:], 2):
-            rest = [w for _, w in waiting] + [w for _, w in taken[number:]]
-            x, term = job.product(x, term, y, other, set(plan.output).union(*rest))
-        if len(taken) == 1:
-            x, term = job.reduced(x, term, set(plan.output))
-        waiting.append((x, term))
-    ((made, term),) = waiting
+    made, term = job.contracted(plan, terms)
     made = job.do(repeated, made, [plan.size[c] for c in term])
     made = job.do(permuted, made, [term.index(c) for c in plan.output])
     if key is not None and anyway:
         REPLAYS.keep(key, job.record.replay(made))
     return made[()] if made.ndim == 0 and isinstance(made, np.ndarray) else made
-
-
-def _hashable(optimize: Any) -> Any:
-    return tuple(map(tuple, optimize)) if isinstance(optimize, list) else optimize
 
 
 def _private(terms: list[str], number: int, output: str) -> bool:
@@ -126,6 +130,21 @@ class _Job:
                 "multiply two operands at a time"
             )
         return False
+
+    def contracted(self, plan: Contraction, terms: list[str]) -> tuple[Any, str]:
+        """The steps of the plan, one product after the other."""
+        waiting = list(zip(self.arrays, terms, strict=True))
+        for step in plan.path:
+            taken = [waiting.pop(i) for i in sorted(step, reverse=True)][::-1]
+            x, term = taken[0]
+            for number, (y, other) in enumerate(taken[1:], 2):
+                rest = [w for _, w in waiting] + [w for _, w in taken[number:]]
+                x, term = self.product(x, term, y, other, set(plan.output).union(*rest))
+            if len(taken) == 1:
+                x, term = self.reduced(x, term, set(plan.output))
+            waiting.append((x, term))
+        ((made, term),) = waiting
+        return made, term
 
     def without_repeats(self, number: int, term: str) -> str:
         """The diagonal where a label is twice in one operand."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 from tilewise.errors import ShapeError, UsageError
@@ -41,6 +42,20 @@ class Contraction:
         return dict(self.sizes)
 
 
+def path_of(optimize: Any) -> Any:
+    """optimize= as a value with a hash: NumPy's list begins with "einsum_path", its pair ends with a memory limit."""
+    if not isinstance(optimize, (list, tuple)) or (len(optimize) == 2 and isinstance(optimize[0], str)
+                                                   and optimize[0] != "einsum_path"):  # fmt: skip
+        return tuple(optimize) if isinstance(optimize, list) else optimize
+    steps = optimize[1:] if optimize and optimize[0] == "einsum_path" else optimize
+    try:
+        return tuple(tuple(index(i) for i in step) for step in steps)
+    except TypeError:
+        raise UsageError(
+            f"optimize={optimize!r} must be a name, or a list of pairs of positions as numpy.einsum_path gives it"
+        ) from None
+
+
 @lru_cache(maxsize=1024)
 def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Contraction:
     """The order is opt_einsum's: the fewest steps it finds."""
@@ -56,11 +71,25 @@ def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimiz
     if len(terms) == 1:
         return Contraction(terms, output, sizes, ((0,),))
     whole = [tuple(dict(sizes)[label] for label in term) for term in terms]
+    if isinstance(optimize, tuple) and not (optimize and isinstance(optimize[0], str)):
+        _check_path(optimize, len(terms))
+    limited = isinstance(optimize, tuple) and len(optimize) == 2 and isinstance(optimize[0], str)
+    how = dict(zip(("optimize", "memory_limit"), optimize, strict=True)) if limited else {"optimize": optimize}
     try:
-        path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, optimize=optimize)
-    except (KeyError, TypeError, ValueError) as error:
+        path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, **how)
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         raise UsageError(f"optimize={optimize!r} chooses no order of pairs: {error.args[0]}") from None
     return Contraction(terms, output, sizes, tuple(tuple(step) for step in path))
+
+
+def _check_path(path: tuple[tuple[int, ...], ...], left: int) -> None:
+    """Steps that the caller chose; `left`: operands before the first."""
+    for step in path:
+        if not step or len(set(step)) < len(step) or not all(0 <= i < left for i in step):
+            raise UsageError(f"optimize={path!r}: the step {step} must be distinct positions of {left} operands")
+        left -= len(step) - 1
+    if left != 1:
+        raise UsageError(f"optimize={path!r} leaves {left} operands: the last step must leave one")
 
 
 def _check_subscripts(subscripts: str, count: int) -> None:

@@ -1,0 +1,188 @@
+"""`matvec`, `vecmat`, `vecdot`, `inner`, `outer` and `tensordot` over any semiring, with NumPy's signatures: vectors as
+matrices of one row or column, and pairs of axes as labels of an einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, TypeVar, Unpack, overload
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.names import SemiringName
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import matmul
+from tilewise.arrays import HostArray
+from tilewise.core.options import ProductKeywords
+from tilewise.core.shapes import written
+from tilewise.dispatch.forms import single_out
+from tilewise.errors import ShapeError, UsageError
+from tilewise.functions.contraction.einsum import einsum
+from tilewise.functions.contraction.views import array_of, permuted
+
+T = TypeVar("T")  # an array of any library: the same kind out
+ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # of a vector as a matrix
+
+
+@overload
+def matvec(A: HostArray, x: HostArray, /, **how: Unpack[ProductKeywords]) -> HostArray: ...
+@overload
+def matvec(A: T, x: T, /, **how: Unpack[ProductKeywords]) -> T: ...
+def matvec(A: Any, x: Any, /, **how: Any) -> Any:
+    """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
+
+    Keywords are those of `tw.matmul`: semiring, out, dtype, casting, device, precision, nonnegative.
+
+    >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")
+    array([1., 5.])
+    """
+    return _product("matvec", A, x, (None, COLUMN), ("A", "x"), how)
+
+
+@overload
+def vecmat(x: HostArray, A: HostArray, /, **how: Unpack[ProductKeywords]) -> HostArray: ...
+@overload
+def vecmat(x: T, A: T, /, **how: Unpack[ProductKeywords]) -> T: ...
+def vecmat(x: Any, A: Any, /, **how: Any) -> Any:
+    """A vector with a matrix, or stacks of both, which broadcast: as `numpy.vecmat`, which conjugates x.
+
+    >>> tw.vecmat([1.0, 9], [[0, 4.0], [4, 0]], semiring="min_plus")
+    array([1., 5.])
+    """
+    return _product("vecmat", _conjugated(x, "x", how), A, (ROW, None), ("x", "A"), how)
+
+
+@overload
+def vecdot(x: HostArray, y: HostArray, /, *, axis: int = -1, **how: Unpack[ProductKeywords]) -> HostArray: ...
+@overload
+def vecdot(x: T, y: T, /, *, axis: int = -1, **how: Unpack[ProductKeywords]) -> T: ...
+def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
+    """The dot product of vectors along an axis, or of stacks of them: as `numpy.vecdot`, which conjugates x.
+
+    >>> tw.vecdot([[1.0, 9], [3, 5]], [2.0, 0], semiring="max_plus")
+    array([9., 5.])
+    """
+    x, y = _conjugated(x, "x", how), array_of(y, "y")
+    left, right = (_last(v, axis, name) for v, name in ((x, "x"), (y, "y")))
+    return _product("vecdot", left, right, (ROW, COLUMN), ("x", "y"), how)
+
+
+def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[str, str], how: dict[str, Any]) -> Any:
+    """A product of which one operand or both are vectors, each put at its place in a matrix, or stacks of those."""
+    refused = [key for key in how if key not in ProductKeywords.__annotations__]
+    if refused:
+        raise TypeError(f"{name}() got an unexpected keyword argument {refused[0]!r}")
+    arrays = [array_of(v, role) for v, role in zip((x, y), roles, strict=True)]
+    for v, place, role in zip(arrays, places, roles, strict=True):
+        if v.ndim < (2 if place is None else 1):
+            raise ShapeError(
+                f"{name}: {role} is {written(tuple(v.shape))}, and must be a {'matrix' if place is None else 'vector'}"
+            )
+    left, right = (v if place is None else v[place] for v, place in zip(arrays, places, strict=True))
+    at = (..., *(slice(None) if place is None else 0 for place in places))  # of the vectors' rows and columns in P
+    out = single_out(how.get("out"))
+    if out is not None:
+        matrix = (..., *(slice(None) if place is None else None for place in places))
+        matmul(left, right, **{**how, "out": out[matrix]})
+        return out
+    return matmul(left, right, **how)[at]
+
+
+def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
+    """NumPy conjugates the first vector of complex numbers; over another semiring nothing is."""
+    x = array_of(x, role)
+    complex_numbers = "complex" in str(x.dtype) and is_plus_times(find_semiring(how.get("semiring", "plus_times")))
+    return x.conj() if complex_numbers else x
+
+
+def _last(x: Any, axis: int, role: str) -> Any:
+    """A view with this axis at the end."""
+    at = _axis(axis, x, role)
+    return permuted(x, [*(i for i in range(x.ndim) if i != at), at])
+
+
+def _axis(axis: Any, x: Any, role: str) -> int:
+    try:
+        at = index(axis)
+    except TypeError:
+        raise UsageError(f"{axis!r} is no axis of {role}: pass a whole number") from None
+    if not -x.ndim <= at < x.ndim:
+        raise ShapeError(f"{role} has {x.ndim} axes, and none numbered {at}")
+    return at % int(x.ndim)
+
+
+@overload
+def tensordot(
+    a: HostArray, b: HostArray, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times"
+) -> HostArray: ...
+@overload
+def tensordot(a: T, b: T, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """Products summed over pairs of axes: as `numpy.tensordot`.
+
+    axes: how many of a's last meet as many of b's first, or two lists: a's axes and those of b that they meet.
+
+    >>> tw.tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+    (2, 5)
+    """
+    a, b = array_of(a, "a"), array_of(b, "b")
+    of_a, of_b = _pairs(axes, a, b)
+    labels_a = list(range(a.ndim))
+    labels_b = list(range(a.ndim, a.ndim + b.ndim))
+    for i, j in zip(of_a, of_b, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise ShapeError(f"axis {i} of a is {a.shape[i]} long and axis {j} of b {b.shape[j]}: they must be equal")
+        labels_b[j] = i
+    kept = [i for i in labels_a if i not in of_a] + [label for label in labels_b if label >= a.ndim]
+    return einsum(a, labels_a, b, labels_b, kept, semiring=semiring)
+
+
+def _pairs(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
+    try:
+        count = index(axes)
+    except TypeError:
+        pass
+    else:
+        if not 0 <= count <= min(a.ndim, b.ndim):
+            raise ShapeError(f"axes={count}, and a has {a.ndim} axes and b {b.ndim}")
+        return list(range(a.ndim - count, a.ndim)), list(range(count))
+    if not isinstance(axes, Sequence | np.ndarray) or len(axes) != 2:
+        raise UsageError(f"axes={axes!r} must be a number of axes, or two lists: those of a and those of b")
+    of_a, of_b = (
+        [_axis(i, x, role) for i in np.ravel(side).tolist()] for side, x, role in zip(axes, (a, b), "ab", strict=True)
+    )
+    if len(of_a) != len(of_b) or len(set(of_a)) < len(of_a) or len(set(of_b)) < len(of_b):
+        raise ShapeError(f"axes={axes!r} must name as many axes of a as of b, each once")
+    return of_a, of_b
+
+
+@overload
+def inner(a: HostArray, b: HostArray, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+@overload
+def inner(a: T, b: T, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def inner(a: Any, b: Any, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """Sums over the last axes of both: as `numpy.inner`.
+
+    >>> tw.inner(np.array([1.0, 9]), np.array([[2.0, 0], [7, 7]]), semiring="max_plus")
+    array([ 9., 16.])
+    """
+    a, b = array_of(a, "a"), array_of(b, "b")
+    return tensordot(a, b, 0 if 0 in (a.ndim, b.ndim) else (-1, -1), semiring=semiring)
+
+
+@overload
+def outer(
+    a: HostArray, b: HostArray, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times"
+) -> HostArray: ...
+@overload
+def outer(a: T, b: T, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def outer(a: Any, b: Any, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+    """Every element of a with every element of b: as `numpy.outer`.
+
+    >>> tw.outer(np.array([0.0, 4]), np.array([1.0, 2]), semiring="min_plus")
+    array([[1., 2.],
+           [5., 6.]])
+    """
+    flat = [array_of(x, role).reshape(-1) for x, role in ((a, "a"), (b, "b"))]
+    return einsum("i,j->ij", *flat, semiring=semiring, out=out, casting="same_kind" if out is not None else "safe")
