@@ -9,9 +9,10 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_given, promote
+from tilewise.algebra.dtypes import DType, dtype_given
 from tilewise.algebra.names import DTypeName, SemiringName
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import find_library
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import check_cast, check_rules, in_order, single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
@@ -64,7 +65,8 @@ def formed(einsum: Callable[..., Any], operands: Sequence[Any], out: Any, dtype:
     arrays, out = [array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)], single_out(out)
     if order != "K" and not all(isinstance(x, np.ndarray) for x in arrays):
         raise UsageError("order= is for NumPy's arrays: leave it out, and convert the result yourself")
-    wanted = reduce(promote, map(dtype_of_array, arrays)) if dtype is None else dtype_given(dtype)
+    common = reduce(find_library(arrays[0]).promote, map(dtype_of_array, arrays))
+    wanted = common if dtype is None else dtype_given(dtype)
     for number, x in enumerate(arrays, 1):
         check_cast(dtype_of_array(x).numpy, wanted.numpy, casting, f"operand {number}")
     made = einsum(*(arrays if dtype is None else [_converted(x, wanted) for x in arrays]))
