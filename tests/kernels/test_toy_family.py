@@ -22,6 +22,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import problem_of_shape, row_major
 from tilewise.core.recipe import Launch
+from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.family import Family, own_tiles
 
@@ -46,15 +47,16 @@ class ToyConfig:
         return f"toy {self.width}"
 
 
+ROWS = Condition(
+    lambda p: p.layout_m.row == p.k and p.layout_n.row == p.n and not p.stack, "multiplies rows side by side"
+)
+
+
 class Toy(Family):
     name = "toy"
     kernels: ClassVar = {"toy": "one thread a cell, as plain as can be"}
+    can = Capabilities(dtypes=("float32",), one_dtype=True, plus_times=True, stacks=False, problem=(ROWS,))
     seconds_each = 1.0
-
-    def refusal(self, problem, machine, kernel=None):
-        rows = problem.layout_m.row == problem.k and problem.layout_n.row == problem.n and not problem.stack
-        fits = problem.dtype.name == "float32" and problem.semiring.name == "plus_times" and rows
-        return None if fits else "kernel='toy' multiplies float32 in rows side by side"
 
     def plan(self, problem, machine, kernel, tile):
         return self.pinned(problem, machine, ToyConfig(64))
@@ -105,7 +107,7 @@ def test_it_is_planned_by_name_and_by_its_time(toy):
     assert "one thread a cell" in str(plan)
     sides = {"layout_m": (30, 40), "layout_n": (40, 50), "layout_p": (30, 50)}
     stacked = {name: row_major(*shape, (2,)) for name, shape in sides.items()}
-    with pytest.raises(tw.UsageError, match="rows side by side"):
+    with pytest.raises(tw.UsageError, match="makes one product, and this is a stack of 2"):
         planning.make_plan(replace(problem, stack=(2,), **stacked), H200, "toy")
 
 

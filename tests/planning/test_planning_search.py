@@ -68,7 +68,7 @@ def test_families_that_are_left_out_are_slower(rng, kind):
                 offer = family.offer(seen, card, None)
                 assert family.least_seconds(seen, card) <= offer.predicted, (family.name, problem)
                 seconds = mended(offer)
-                times[family.name] = seconds if family.fuses else after_epilogue(seconds, problem, card)
+                times[family.name] = seconds if family.can.fuses else after_epilogue(seconds, problem, card)
                 passes[family.name] = offer.passes
             weighed = {name: seconds + PASS_SECONDS * passes[name] for name, seconds in times.items()}
             assert plan.family == min(weighed, key=weighed.__getitem__), (problem, times)

@@ -69,14 +69,18 @@ def drawn(rng: random.Random) -> Any:
 
 
 def _grouped(rng: random.Random, p: Any) -> Any:
-    from tilewise.core.problem import Groups
+    """As `tw.grouped_matmul` binds them: groups of rows, or of k."""
+    from tilewise.core.epilogue import PLAIN
+    from tilewise.core.problem import Groups, row_major
 
     count, wide = rng.choice((1, 4, 16, 64)), rng.random() < 0.3
+    p = replace(p, accumulate=False, epilogue=PLAIN)
     if rng.random() < 0.7:
-        apart = replace(p.layout_n, stack=(p.k * p.n * max(1, min(p.layout_n.row, p.layout_n.col)),))
+        apart = replace(p.layout_n, stack=(max(p.k * abs(p.layout_n.row), p.n * abs(p.layout_n.col)),))
         return replace(p, layout_n=apart, groups=Groups(count, "rows", wide))
-    apart = replace(p.layout_p, stack=(p.m * (p.layout_p.row or 1),))
-    return replace(p, stack=(count,), layout_p=apart, groups=Groups(count, "k", wide))
+    of_m, of_n = (replace(x, stack=(0,)) for x in (p.layout_m, p.layout_n))
+    fresh = row_major(p.m, p.n, (count,))
+    return replace(p, stack=(count,), layout_m=of_m, layout_n=of_n, layout_p=fresh, groups=Groups(count, "k", wide))
 
 
 # --- what one version says: run in a process of its own, with that version on the path ---
@@ -117,21 +121,19 @@ def launches(plan: Any, texts: Texts) -> list[Record]:
     return made
 
 
-def told(plan: Any, texts: Texts) -> Record:
+def reported(plan: Any, texts: Texts) -> Record:
     numbers = {name: repr(getattr(plan, name)) for name in NUMBERS}
     return {"plan": numbers, "sentences": [repr(getattr(plan, x)) for x in SENTENCES], "steps": launches(plan, texts)}
 
 
 def attempt(make: Any, texts: Texts) -> Record:
-    from tilewise.errors import TilewiseError
-
     try:
-        return told(make(), texts)
-    except TilewiseError as error:
+        return reported(make(), texts)
+    except Exception as error:  # a refusal; or a fault, which the other version should have too
         return {"plan": type(error).__name__, "sentences": [str(error)], "steps": []}
 
 
-def said(number: int, seed: int, cards: list[str], texts: Texts) -> Record:
+def answers_to(number: int, seed: int, cards: list[str], texts: Texts) -> Record:
     """Everything about one drawn problem."""
     from tilewise.core.machine import KNOWN_CARDS
     from tilewise.core.tuning import table_for
@@ -147,12 +149,14 @@ def said(number: int, seed: int, cards: list[str], texts: Texts) -> Record:
     answers = {"chosen": attempt(lambda: make_plan(problem, machine), texts)}
     if answers["chosen"]["plan"] == "DtypeError":  # the semiring does not have the dtype
         return {"problem": f"{problem}", "arch": machine.arch, "answers": answers}
-    turn = [] if problem.scaled else plans_in_turn(problem, machine)
-    answers["in turn"] = {"plan": [(x.kernel, x.predicted) for x in turn], "sentences": [], "steps": []}
+    if answers["chosen"]["steps"]:
+        turn = plans_in_turn(problem, machine)
+        answers["in turn"] = {"plan": [(x.kernel, x.predicted) for x in turn], "sentences": [], "steps": []}
     for family in FAMILIES:
         for kernel in family.kernels:
             answers[kernel] = attempt(lambda kernel=kernel: make_plan(problem, machine, kernel), texts)
-        if answers[kernel]["steps"] and not problem.epilogue and number % 4 == 0:
+        kernel = next((name for name in family.kernels if answers[name]["steps"]), "")
+        if kernel and not problem.epilogue and number % 4 == 0:
             configs = family.configurations(problem, machine)
             if configs:
                 one = configs[int(random.Random(f"{number} {kernel}").random() * len(configs))]
@@ -165,7 +169,7 @@ def worker(options: argparse.Namespace) -> int:
     texts = Texts(options.folder)
     with (options.folder / f"said.{options.part}").open("w") as out:
         for number in range(options.part, options.draws, options.jobs):
-            out.write(json.dumps(said(number, options.seed, options.cards.split(","), texts)) + "\n")
+            out.write(json.dumps(answers_to(number, options.seed, options.cards.split(","), texts)) + "\n")
     return 0
 
 

@@ -18,10 +18,10 @@ from tilewise.core.plan import Plan, after_epilogue, epilogue_after
 from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
 from tilewise.kernels.calibration import calibrated, mending_of
+from tilewise.kernels.capabilities import why_not_of_kind
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
 
-SMALL = 8  # extents of a product that is refused for its kind alone
 # What a launch beside the product's own weighs when families are compared. The card hides most of it, the host does
 # not: 4, 8 and 11 µs of one, two and three launches and 2 of their scratch memory, for which calls in a queue wait.
 PASS_SECONDS = 1e-6
@@ -50,7 +50,7 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
     ranked, measured = [], mending_of(problem, machine)
     bare = mending_of(problem.bare, machine) if problem.epilogue else measured
     for number, family in enumerate(families):
-        mending = measured if family.fuses else bare
+        mending = measured if family.can.fuses else bare
         least = family.least_seconds(mending.problem, machine)
         ranked.append((mending.least(least, family.kernels) if least else 0.0, number, family, mending))
     best, soonest = (math.inf, 0), families[0]
@@ -59,7 +59,7 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
             break
         offer = family.offer(mending.problem, machine, tile)
         seconds = mending.mended(offer) + PASS_SECONDS * offer.passes
-        if problem.epilogue and not family.fuses:
+        if problem.epilogue and not family.can.fuses:
             seconds = after_epilogue(seconds, problem, machine)
         if (seconds, number) < best:
             best, soonest = (seconds, number), family
@@ -77,29 +77,16 @@ def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:
 
 def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:
     family = family_of(kernel)
-    if problem.return_arg and not family.tracks_arg:
-        raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
-    if problem.scaled and not family.scales:
-        raise UsageError(f"kernel={kernel!r} does not scale rows and columns: leave kernel= out, or scales=")
-    if problem.groups and not family.groups:
-        raise UsageError(f"kernel={kernel!r} takes no groups of rows: leave kernel= out")
-    if why_not := family.refusal(seen_by(family, problem), machine, kernel):
-        raise UsageError(why_not)
+    if refusal := family.refusal(seen_by(family, problem), machine, kernel):
+        raise UsageError(refusal)
     return _by(family, problem, machine, kernel, tile)
 
 
 def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
     """The families that take a problem and can do all that is asked for with it."""
     able = _of_kind(_kind(problem), machine)
-    if problem.return_arg or problem.scaled or problem.groups or tile is not None:
-        able = [
-            family
-            for family in able
-            if (family.tracks_arg or not problem.return_arg)
-            and (family.scales or not problem.scaled)
-            and (family.groups or not problem.groups)
-            and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
-        ]
+    if tile is not None and not (problem.return_arg or problem.scaled):
+        able = [family for family in able if family.beside_tile]
     able = [family for family in able if family.offered(problem, machine)]
     if problem.epilogue:
         taking = [family for family in able if family.takes(seen_by(family, problem), machine)]
@@ -110,37 +97,34 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
     return taking
 
 
-Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]
+Kind = tuple[DType, DType, DType | None, str, Semiring, bool]
 
 
 def _kind(p: Problem) -> Kind:
-    """What a family may refuse whatever a problem's shape is."""
-    along = p.groups.along if p.groups else ""
-    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, along, p.unrounded
+    """What decides, whatever a problem's shape is."""
+    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, p.unrounded
 
 
 @lru_cache(maxsize=256)
 def _of_kind(kind: Kind, machine: Machine) -> list[Family]:
-    """The families but those that refuse the smallest product of a kind, which is in nobody's way otherwise."""
-    dtype_m, dtype_n, wanted, precision, semiring, along, unrounded = kind
-    lies = row_major(SMALL, SMALL)
-    small = Problem(
-        SMALL, SMALL, SMALL, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
+    """The families that take problems of a kind."""
+    dtype_m, dtype_n, wanted, precision, semiring, unrounded = kind
+    lies = row_major(1, 1)
+    some = Problem(
+        1, 1, 1, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
         unrounded=unrounded,
     )  # fmt: skip
-    if along:
-        return FAMILIES
-    return [family for family in FAMILIES if family.refusal(small, machine) is None]
+    return [family for family in FAMILIES if why_not_of_kind(family.can, some, machine) is None]
 
 
 def seen_by(family: Family, problem: Problem) -> Problem:
     """The problem, without its epilogue where the family leaves that to a pass of its own."""
-    return problem if family.fuses or not problem.epilogue else problem.bare
+    return problem if family.can.fuses or not problem.epilogue else problem.bare
 
 
 def _by(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     plan = calibrated(family.plan(seen_by(family, problem), machine, kernel, tile))
-    return plan if family.fuses else epilogue_after(plan, problem)
+    return plan if family.can.fuses else epilogue_after(plan, problem)
 
 
 def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[str, ...]:
@@ -149,10 +133,10 @@ def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[st
     if (
         problem.dtype.name != "float32"
         or problem.semiring.name != "plus_times"
-        or problem.precision in chosen.precisions
+        or problem.precision in chosen.can.precisions
     ):
         return ()
-    able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.precisions)
+    able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.can.precisions)
     others = any(f.takes(seen_by(f, problem), machine) for f in able)
     if others:
         return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)

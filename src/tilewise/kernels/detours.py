@@ -35,7 +35,7 @@ def recipe_of(plan: Plan, scales: Scales | None = None) -> Recipe:
 
 def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
     p, family = plan.problem, family_named(plan.family)
-    if p.epilogue and not family.fuses:
+    if p.epilogue and not family.can.fuses:
         return _epilogue_after(plan, given, scratch)
     before: list[Step] = []
     M, N, made = given.M, given.N, given.P
@@ -46,7 +46,7 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         N = packed(N, p.stack_n, p.dtype, scratch)
         before += copies(given.N, N, own_stack(given.N, p.stack_n))
     after: list[Step] = []
-    if p.layout_p.leading_dimension(p.m, p.n) is None and not family.stores_anywhere:
+    if p.layout_p.leading_dimension(p.m, p.n) is None and not family.can.stores_anywhere:
         made = workspace(p.m, p.n, p.stack, p.result, p.n, scratch)
         before += copies(given.P, made, p.stack) if p.accumulate else []
         after += copies(made, given.P, p.stack)

@@ -14,6 +14,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import Capabilities, why_not, why_not_of_problem
 from tilewise.kernels.shared.placed import Operands
 
 
@@ -33,24 +34,19 @@ class Family(ABC):
 
     name: ClassVar[str]  # of its folder
     kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence
-    fuses: ClassVar[bool] = False  # an epilogue is applied before sums are stored
-    tracks_arg: ClassVar[bool] = False  # can tell which k won
-    scales: ClassVar[bool] = False  # can scale rows and columns of P
-    precisions: ClassVar[tuple[str, ...]] = ("ieee", "high", "tf32")  # of float32, that it honours as asked
-    stores_anywhere: ClassVar[bool] = False  # P may have any strides; else its rows or columns lie side by side
-    groups: ClassVar[bool] = False  # takes groups of rows whose sizes only the card knows
+    can: ClassVar[Capabilities] = Capabilities()  # what it takes
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
     teaches: ClassVar[bool] = (
         False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem
     )
 
-    @abstractmethod
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        """Why it does not take the problem, or None when it does; `kernel`: asked for by name."""
+        """Why it does not take the problem, or None when it does; `kernel`: requested by name."""
+        return why_not(self.can, problem, machine, kernel or next(iter(self.kernels)))
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        """Whether it takes a problem of a kind it does not refuse; one that can tell at once overrides it."""
-        return self.refusal(problem, machine) is None
+        """Whether it takes a problem of a kind that it takes."""
+        return why_not_of_problem(self.can, problem) is None
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Whether it competes where nobody asked for it."""

@@ -52,7 +52,7 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
     if problem.epilogue:  # of what does not fuse it
         yield render_add_parts.named(problem.dtype, problem.result, False, 1, problem.epilogue)
     for family in FAMILIES:
-        takes = not family.teaches and (family.groups or not problem.groups)
-        asked = problem if family.fuses or not problem.epilogue else problem.bare
+        takes = not family.teaches and (family.can.groups or not problem.groups)
+        asked = problem if family.can.fuses or not problem.epilogue else problem.bare
         if takes and family.refusal(asked, machine) is None:
             yield from family.texts(asked, machine)

@@ -15,7 +15,7 @@ from tilewise.kernels.grouped.family import Grouped
 from tilewise.kernels.half_dots.family import HalfDots
 from tilewise.kernels.k_major.family import KMajor
 from tilewise.kernels.ladder.family import Ladder
-from tilewise.kernels.mma_small.family import MmaSmall
+from tilewise.kernels.mma_small.family import FmaSmall, MmaSmall
 from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.rank_k.family import RankK
@@ -29,9 +29,9 @@ from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(), Gemv(), Direct(),
-    DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(),
-    COURSE,
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), FmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(),
+    Gemv(), Direct(), DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
+    Swept(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bf16x6 import model
 from tilewise.kernels.bf16x6.recipe import launches
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.capabilities import HOPPER, Capabilities
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, tensor_reason
 from tilewise.kernels.plain.forms import behind_stacks
 from tilewise.kernels.shared.layouts import long_lines
@@ -21,12 +22,7 @@ from tilewise.kernels.shared.placed import Operands
 class BF16x6(Family):
     name = "bf16x6"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return True  # what it refuses is of another kind
+    can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Where tf32 will do, kernels that round once are sooner done: of 447 random shapes it was best for none."""

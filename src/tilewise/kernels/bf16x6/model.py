@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
@@ -124,20 +123,6 @@ def slab_of(m: int, k: int, n: int) -> int:
 def plane_bytes(lines: int, k: int) -> int:
     """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
     return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why this kernel does not take the problem, or None when it does."""
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    if problem.dtype.name != "float32":
-        return f"kernel={KERNEL!r} multiplies float32, not {problem.dtype}"
-    if problem.precision == "ieee":
-        return f"kernel={KERNEL!r} adds in another order than precision='ieee' promises: leave one of them out"
-    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
-    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
-    return None
 
 
 @lru_cache(maxsize=64)

@@ -16,17 +16,17 @@ from tilewise.kernels.buffered import model
 from tilewise.kernels.buffered.recipe import launches
 from tilewise.kernels.buffered.text import render_buffered
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.shared.placed import Operands
 
 
 class Buffered(ByConfigs):
     name = "buffered"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
+    can = Capabilities(
+        one_dtype=True, element_bytes=4, partial_bytes=(4, 4), float32_as=("ieee", "high"), steps=model.LARGEST,
+        problem=(model.CONTIGUOUS,), stores_anywhere=True, precisions=("ieee",),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BufferedConfig]:
         config, seconds = model.best_config(problem, machine)

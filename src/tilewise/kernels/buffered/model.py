@@ -13,6 +13,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -116,19 +117,12 @@ class BufferedConfig:
         return self.words()
 
 
-def refusal(problem: Problem) -> str | None:
-    p, algebra = problem, problem.algebra
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if algebra.partial.itemsize != SIZE or algebra.element.itemsize != SIZE:
-        return f"kernel={KERNEL!r} multiplies elements of {SIZE} bytes, not {p.dtype}"
-    if p.dtype.name == "float32" and p.precision == "tf32":
-        return f"kernel={KERNEL!r} multiplies on plain cores, which have no tf32"
-    if p.m * p.k * p.n > LARGEST:
-        return f"kernel={KERNEL!r} is for middling products, up to {LARGEST:,} steps, and this is {p.shape}"
-    if lines_of(p.layout_m, p.m, p.k) is None or lines_of(p.layout_n, p.n, p.k, transposed=True) is None:
-        return f"kernel={KERNEL!r} takes rows or columns that lie side by side, less than {FARTHEST:,} elements apart"
-    return None
+def _contiguous(p: Problem) -> bool:
+    of_n = lines_of(p.layout_n, p.n, p.k, transposed=True)
+    return of_n is not None and lines_of(p.layout_m, p.m, p.k) is not None
+
+
+CONTIGUOUS = Condition(_contiguous, f"takes contiguous rows or columns, less than {FARTHEST:,} elements apart")
 
 
 def lines_of(layout: Layout, lines: int, k: int, transposed: bool = False) -> tuple[bool, int] | None:

@@ -14,6 +14,7 @@ from tilewise.kernels.bulk_lines import model, search
 from tilewise.kernels.bulk_lines.recipe import launches
 from tilewise.kernels.bulk_lines.text import render_bulk_lines
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import limits_of, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 
@@ -23,10 +24,11 @@ FEW = 256  # rows or columns of single products: of more, lines are realigned in
 class BulkLines(ByConfigs):
     name = "bulk_lines"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    precisions = ("tf32",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",),
+        plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,
+        problem=(Condition(lambda p: min(p.m, p.n) >= 1, "stores a P that is not empty"),), precisions=("tf32",),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkConfig]:
         return search.best_config(problem, machine)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
@@ -232,29 +231,6 @@ def geometry(p: Problem, config: BulkConfig) -> Geometry:
     memory = memory_of(cut_over(given_of(p), config.cluster), config)
     assert memory is not None
     return Geometry((config.tile.threads, 1), config.tile.rows, config.tile.cols, min(config.depth, p.k), memory.total)
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why it does not take this problem, or None when it does."""
-    p = problem
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    halves = p.dtype.name in ("bfloat16", "float16")
-    if not (halves or p.dtype.name == "float32") or not p.dtype_m == p.dtype_n == p.dtype == p.result:
-        return f"kernel={KERNEL!r} multiplies bfloat16, float16 and tf32, not {p.dtype_m} by {p.dtype_n}"
-    if not halves and p.precision != "tf32":
-        return f"kernel={KERNEL!r} multiplies float32 as precision='tf32' alone"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.accumulate or p.epilogue or p.unrounded or p.scaled or p.groups:
-        return f"kernel={KERNEL!r} stores rounded sums as they are: no accumulate, no epilogue, no groups"
-    sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
-    for name, layout, rows, cols in sides:
-        if contiguous_lines(layout, rows, cols) is None:
-            return f"kernel={KERNEL!r} takes operands whose rows or columns lie side by side, and {name}'s do not"
-    if min(p.m, p.k, p.n) < 1:
-        return f"kernel={KERNEL!r} adds products up, and there are none in {p.shape}"
-    return None
 
 
 def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.cells import model
 from tilewise.kernels.cells.recipe import launches
 from tilewise.kernels.cells.text import render_cells
@@ -21,15 +22,13 @@ from tilewise.kernels.shared.placed import Operands
 class Cells(Family):
     name = "cells"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee", "high")  # float32 is added up one after the other, k being small
+    can = Capabilities(
+        one_dtype=True, most_k=model.LONGEST, problem=(model.SMALL,), stores_anywhere=True,
+        precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
+    )  # fmt: skip
 
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        small = problem.m * problem.k * problem.n <= model.LARGEST
-        return small and problem.k <= model.LONGEST  # the kind says the rest
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.m * problem.k * problem.n <= model.LARGEST
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)

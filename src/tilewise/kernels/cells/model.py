@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.plain.configs import step_slots
 
 KERNEL = "cells"
@@ -62,15 +63,11 @@ def threads_of_a_member(problem: Problem) -> int:
     return math.ceil(p.m / width) * p.n if down else p.m * math.ceil(p.n / width)
 
 
-def refusal(problem: Problem) -> str | None:
-    p = problem
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    most = LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST
-    if p.m * p.k * p.n > most or p.k > LONGEST:
-        limits = f"up to {most:,} steps with k up to {LONGEST}"
-        return f"kernel={KERNEL!r} is for small products, {limits}, and this is {p.shape}"
-    return None
+def _is_small(p: Problem) -> bool:
+    return p.m * p.k * p.n <= (LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST)
+
+
+SMALL = Condition(_is_small, f"is for up to {LARGEST:,} steps, and {LARGEST_SHALLOW:,} in stacks with a short k")
 
 
 def seconds(problem: Problem, machine: Machine) -> float:

@@ -12,6 +12,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
 from tilewise.kernels.direct.text import render_direct
@@ -24,11 +25,10 @@ STACKED_SIDE = 200  # of a member
 class Direct(ByConfigs):
     name = "direct"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
+    can = Capabilities(
+        one_dtype=True, partial_bytes=(1, model.WIDEST), steps=model.LARGEST, stores_anywhere=True,
+        precisions=("ieee",),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.DirectConfig]:
         config, seconds = model.best_config(problem, machine)
@@ -40,9 +40,6 @@ class Direct(ByConfigs):
     def tiles(self, problem: Problem, config: model.DirectConfig) -> str:
         down, across = model.tiles_of(problem, config.tile)
         return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks of larger products by other semirings than plus_times, `buffered` or `plain` was always sooner."""

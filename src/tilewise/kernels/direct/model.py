@@ -133,17 +133,6 @@ class DirectConfig:
         return f"{self.tile.rows}x{self.tile.cols} g{self.groups} c{self.cluster}"
 
 
-def refusal(problem: Problem) -> str | None:
-    p = problem
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if p.algebra.partial.itemsize > WIDEST:
-        return f"kernel={KERNEL!r} adds up in at most {WIDEST} bytes, and {p.algebra.partial} has more"
-    if p.m * p.k * p.n > LARGEST:
-        return f"kernel={KERNEL!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
-    return None
-
-
 def clusters_of(machine: Machine) -> tuple[int, ...]:
     return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
 

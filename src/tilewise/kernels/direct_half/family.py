@@ -11,6 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
+from tilewise.kernels.capabilities import AMPERE, HALVES, Capabilities, Condition
 from tilewise.kernels.direct_half import alone, model
 from tilewise.kernels.direct_half.recipe import launches
 from tilewise.kernels.direct_half.text import render_direct_half
@@ -22,11 +23,11 @@ from tilewise.kernels.shared.placed import Operands
 class DirectHalf(ByConfigs):
     name = "direct_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    fuses = True
-    groups = True
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
+        problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
+        fuses=True,
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.HalfTile]:
         if not _is_single(problem):

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.layouts import contiguous_lines
 
 KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
@@ -90,26 +88,6 @@ TILES = (  # none of them spills
     HalfTile(16, 64, 1, 4, 5),
     HalfTile(64, 16, 4, 1, 5),
 )
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why it does not take this problem, or None when it does."""
-    p = problem
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if p.dtype.name not in ("bfloat16", "float16") or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.groups and (p.groups.along == "k" or p.accumulate or p.epilogue):
-        return f"kernel={KERNEL!r} takes groups of rows, not of k, and stores them as they are"
-    if p.unrounded:
-        return f"kernel={KERNEL!r} rounds its sums to {p.dtype}"
-    sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
-    for name, layout, rows, cols in sides:
-        if contiguous_lines(layout, rows, cols) is None:
-            return f"kernel={KERNEL!r} takes operands whose rows or columns lie side by side, and {name}'s do not"
-    return None
 
 
 def tiles_of(problem: Problem, tile: Tile) -> tuple[int, int]:

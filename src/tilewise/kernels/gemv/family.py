@@ -12,6 +12,7 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import DtypeError
 from tilewise.kernels.calibration import applies
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.gemv import model
 from tilewise.kernels.gemv.recipe import launches
@@ -27,19 +28,16 @@ FEW_HALVES = 4  # rows or columns, on Hopper
 class Gemv(Family):
     name = "gemv"
     kernels: ClassVar = model.IDEAS
-    tracks_arg = True
-    precisions = ("ieee",)
+    can = Capabilities(one_dtype=True, few=model.FEW, tracks_arg=True, precisions=("ieee",))
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        if model.few_choices(problem, machine, kernel):
-            return None
-        return (
-            f"kernel={kernel!r} makes up to {model.FEW} rows or columns of P from operands that lie as it reads them, "
-            f"and this is {problem.shape}: leave kernel= out"
-        )
+        why = super().refusal(problem, machine, kernel)
+        if why is not None or model.few_choices(problem, machine, kernel):
+            return why
+        return f"kernel={kernel!r} reads contiguous rows or columns of the longer operand: leave kernel= out"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return min(problem.m, problem.n) <= model.FEW and bool(model.competing(problem, machine))
+        return super().takes(problem, machine) and bool(model.competing(problem, machine))
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected, but

@@ -11,6 +11,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, own_tiles
 from tilewise.kernels.grouped import model
 from tilewise.kernels.grouped.recipe import launches
@@ -22,11 +23,10 @@ from tilewise.kernels.shared.placed import Operands
 class Grouped(Family):
     name = "grouped"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    groups = True
-    precisions = ("ieee", "high")  # float32 is added up one after the other
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
+    can = Capabilities(
+        groups=("rows", "k"), only_groups=True, unrounded=False, problem=(model.MEMBERS,),
+        precisions=("ieee", "high"),  # float32 is added up one after the other
+    )  # fmt: skip
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)

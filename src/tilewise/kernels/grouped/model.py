@@ -7,6 +7,7 @@ import math
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.groups import expected_tiles
 
@@ -19,15 +20,10 @@ RATE_SHARE = 0.2  # of the plain cores' rate: 4 x 4 cells a thread, operands fro
 READING = 0.5  # share of the memory's bandwidth
 
 
-def refusal(problem: Problem) -> str | None:
-    p = problem
-    if p.groups is None:
-        return f"kernel={KERNEL!r} multiplies groups of rows, and there are none: use tw.grouped_matmul"
-    if p.epilogue or p.return_arg or p.scaled or p.unrounded:
-        return f"kernel={KERNEL!r} stores products as they are: no epilogue, no scales, no return_arg"
-    if p.groups.along == "k" and p.groups.count > GRID_Y:
-        return f"kernel={KERNEL!r} makes up to {GRID_Y:,} members of P along k, and there are {p.groups.count:,} groups"
-    return None
+MEMBERS = Condition(
+    lambda p: p.groups is not None and (p.groups.along == "rows" or p.groups.count <= GRID_Y),
+    f"makes up to {GRID_Y:,} members of P along k",
+)
 
 
 def seconds(problem: Problem, machine: Machine) -> float:

@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
+from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.half_dots import model
 from tilewise.kernels.half_dots.configs import MOST_FEW, TILES, DotsConfig
@@ -22,11 +23,11 @@ from tilewise.kernels.shared.placed import Operands
 class HalfDots(ByConfigs):
     name = "half_dots"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    fuses = True
-    stores_anywhere = True
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        HOPPER, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, stacks=False, few=MOST_FEW,
+        problem=(Condition(lambda p: bool(model.sides(p)), "reads an operand whose k is contiguous"),),
+        fuses=True, stores_anywhere=True,
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, DotsConfig]:
         config, seconds = model.best_config(problem, machine)
@@ -43,9 +44,6 @@ class HalfDots(ByConfigs):
 
     def tiles(self, problem: Problem, config: DotsConfig) -> str:
         return f"{config.geometry.rows}x{config.geometry.cols}"
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return min(problem.m, problem.n) <= MOST_FEW and super().takes(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Lines that start on 16 bytes go to the copy engine."""

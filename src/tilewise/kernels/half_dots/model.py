@@ -7,8 +7,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.half_dots import seconds as figures
 from tilewise.kernels.half_dots.configs import CLUSTERS, MOST_FEW, SLICES, TILES, DotsConfig, DotsTile, steps_of
@@ -30,24 +29,6 @@ class Side(NamedTuple):
     length: int
     classes: int
     beside: bool  # the few lines lie side by side
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why it does not take this problem, or None when it does."""
-    p = problem
-    if machine.kind != "cuda" or arch_number(machine.arch) < 90:
-        return f"kernel={KERNEL!r} needs a card from Hopper on (sm_90), and this is {machine.arch or 'no card'}"
-    if p.dtype.name not in ("bfloat16", "float16") or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.groups or p.members > 1 or p.unrounded:
-        return f"kernel={KERNEL!r} makes one product of rounded halves: no stack, no groups"
-    if not sides(p):
-        return (
-            f"kernel={KERNEL!r} makes up to {MOST_FEW} rows or columns of P from lines along k, and this is {p.shape}"
-        )
-    return None
 
 
 def sides(p: Problem) -> list[Side]:

@@ -9,6 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import HOPPER, Capabilities
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, passes, tensor_reason
 from tilewise.kernels.k_major import model
 from tilewise.kernels.k_major.forms import texts as every_k_major
@@ -19,13 +20,7 @@ from tilewise.kernels.shared.placed import Operands
 class KMajor(Family):
     name = "k_major"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    scales = True
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return True  # what it refuses is of another kind
+    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=model.KIND, scales=True)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         config, predicted = model.best_config(problem, machine)

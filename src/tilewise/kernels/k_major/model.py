@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.k_major.figures import (
     ACROSS,
     AS_IT_IS,
@@ -66,6 +66,16 @@ KINDS = {
     "float8_e5m2": Kind(1, "e5m2", "float", 2.0, True),
 }
 RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("float32", "bfloat16", "float16")}
+
+
+def _multiplies(p: Problem) -> bool:
+    kind = kind_of(p)
+    if kind is None or (kind.size == 4 and p.precision != "tf32"):
+        return False
+    return p.result.name in RESULTS["tf32" if kind.size == 4 else kind.sum]
+
+
+KIND = Condition(_multiplies, "multiplies float32 with precision='tf32', and 8-bit integers and floats")
 
 
 @dataclass(frozen=True)
@@ -197,25 +207,6 @@ def kind_of(problem: Problem) -> Kind | None:
     """What M's elements are to the kernel, where it takes them beside N's."""
     m, n = KINDS.get(problem.dtype_m.name), KINDS.get(problem.dtype_n.name)
     return m if m and n and (m.size, m.sum) == (n.size, n.sum) else None
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why this kernel does not take the problem, or None when it does."""
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    kind = kind_of(problem)
-    made = () if kind is None else RESULTS["tf32" if kind.size == 4 else kind.sum]
-    if kind is None or problem.result.name not in made:
-        return (
-            f"kernel={KERNEL!r} multiplies float32 as tf32, and 8-bit integers and floats, "
-            f"not {problem.dtype_m} by {problem.dtype_n} into {problem.result}"
-        )
-    if kind.size == 4 and problem.precision != "tf32":
-        return f"kernel={KERNEL!r} multiplies float32 as tf32: pass precision='tf32'"
-    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
-    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
-    return None
 
 
 def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:

@@ -13,6 +13,7 @@ from tilewise.core.plan import DEFAULT_TILE, LAUNCH_SECONDS, Geometry, Plan, ass
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import UsageError
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_tiles, find_rung
 from tilewise.kernels.ladder.recipe import launches
@@ -26,16 +27,13 @@ ANY_SIZE = "tiled_edges"  # the notes' kernel with its boundary checks
 class Ladder(Family):
     name = "ladder"
     kernels: ClassVar = {name: rung.idea for name, rung in LADDER.items()}
+    can = Capabilities(precisions=("ieee",))
     beside_tile = True
     teaches = True
-    precisions = ("ieee",)
 
     def text(self, plan: Plan) -> str:
         """The CUDA C of a plan, which the interpreter reads as the card's compiler does."""
         return render(plan)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return None
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         candidates = [kernel] if kernel else ["tiled_edges", "coarsened", "register_tiled"]

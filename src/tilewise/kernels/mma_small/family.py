@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilewise.core.machine import Machine, arch_number
@@ -10,21 +11,23 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import AMPERE, Capabilities
 from tilewise.kernels.mma_small import model
 from tilewise.kernels.mma_small.recipe import launches
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 
+CAN = Capabilities(
+    AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
+    steps=model.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
+)  # fmt: skip
+
 
 class MmaSmall(ByConfigs):
-    name = "mma_small"
-    kernels: ClassVar = model.IDEAS
-    stores_anywhere = True
-    precisions = ("ieee", "tf32")
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine, kernel)
+    name = model.MMA
+    kernels: ClassVar = {model.MMA: model.IDEAS[model.MMA]}
+    can = CAN
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SmallConfig]:
         return model.best_config(problem, machine)
@@ -36,14 +39,8 @@ class MmaSmall(ByConfigs):
         down, across = model.tiles_of(problem, config.tile)
         return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
 
-    def kernel_for(self, problem: Problem) -> str:
-        return model.kernel_for(problem)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
-
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
+        return worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
@@ -61,3 +58,14 @@ class MmaSmall(ByConfigs):
 
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
         return model.seconds(config, problem, machine)
+
+
+class FmaSmall(MmaSmall):
+    """The same on plain cores, which multiply what tensor cores would round."""
+
+    name = model.FMA
+    kernels: ClassVar = {model.FMA: model.IDEAS[model.FMA]}
+    can = replace(CAN, dtypes=("float32",), float32_as=("ieee", "high"))
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return True

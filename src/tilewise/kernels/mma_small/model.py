@@ -9,7 +9,6 @@ from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
@@ -128,23 +127,6 @@ class SmallConfig:
 def kernel_for(problem: Problem) -> str:
     """Plain cores multiply what tensor cores would round."""
     return FMA if problem.dtype.name == "float32" and problem.precision != "tf32" else MMA
-
-
-def refusal(problem: Problem, machine: Machine, kernel: str | None) -> str | None:
-    p = problem
-    name = kernel or kernel_for(p)
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={name!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
-        return f"kernel={name!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
-    if p.dtype.name not in ("float64", "float32") or name != kernel_for(p):
-        takes = {MMA: "float64, and float32 with precision='tf32'", FMA: "float32 with precision='high' or 'ieee'"}
-        return f"kernel={name!r} multiplies {takes[name]}, not {p.dtype} with precision={p.precision!r}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={name!r} knows plus_times alone, not {p.semiring}"
-    if p.m * p.k * p.n > LARGEST:
-        return f"kernel={name!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
-    return None
 
 
 def tiles_for(problem: Problem) -> tuple[SmallTile, ...]:

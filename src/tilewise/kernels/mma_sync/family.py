@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilewise.core.machine import Machine
+from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
-from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
 from tilewise.kernels.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_sync.recipe import launches
@@ -21,18 +21,17 @@ from tilewise.kernels.shared.placed import Operands
 class MmaSync(Family):
     name = "mma_sync"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    fuses = True
+    can = Capabilities(
+        AMPERE, dtypes=(*HALVES, "float32", "float64", "int8", "uint8"), float32_as=("tf32",), plus_times=True,
+        fuses=True,
+    )  # fmt: skip
     beside_tile = True
 
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return True  # what it refuses is of another kind
-
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        whole = problem.dtype.is_integer and problem.members == 1  # Hopper's own kernel for them has twice the rate
-        return model.worthwhile(problem, machine) and not (whole and k_major.refusal(problem, machine) is None)
+        of_bytes = {problem.dtype_m.name, problem.dtype_n.name, problem.dtype.name} <= {"int8", "uint8"}
+        if of_bytes and problem.members == 1 and arch_number(machine.arch) == HOPPER:
+            return False  # wgmma has twice the rate for them
+        return model.worthwhile(problem, machine)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_config(problem, machine, kernel is not None))

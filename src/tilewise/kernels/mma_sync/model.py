@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
@@ -160,19 +159,6 @@ class MmaConfig:
     def phases_each(self, k: int, size: int) -> int:
         """Phases of a part of k."""
         return max(1, math.ceil(math.ceil(k * size / PHASE_BYTES) / self.parts))
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why the mma.sync kernel does not take this problem, or None when it does."""
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if problem.dtype.name == "float32" and problem.precision != "tf32":
-        return f"kernel={KERNEL!r} multiplies float32 as tf32: pass precision='tf32'"
-    if problem.dtype.name not in ("bfloat16", "float16", "float32", "float64", "int8", "uint8"):
-        return f"kernel={KERNEL!r} multiplies bfloat16, float16, tf32, float64 and 8-bit integers, not {problem.dtype}"
-    if not is_plus_times(problem.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {problem.semiring}"
-    return None
 
 
 def worthwhile(problem: Problem, machine: Machine) -> bool:

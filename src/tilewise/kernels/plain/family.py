@@ -10,6 +10,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
 from tilewise.kernels.plain.forms import texts as every_plain
@@ -21,11 +22,7 @@ from tilewise.kernels.shared.placed import Operands
 class Plain(Family):
     name = "plain"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    tracks_arg = True
-    precisions = ("ieee",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return None
+    can = Capabilities(tracks_arg=True, precisions=("ieee",))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         chosen = model.choose(problem, machine)

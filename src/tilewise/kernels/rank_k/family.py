@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.rank_k import model
 from tilewise.kernels.rank_k.recipe import launches
 from tilewise.kernels.rank_k.text import render_rank_k
@@ -19,11 +20,11 @@ from tilewise.kernels.shared.placed import Operands
 class RankK(ByConfigs):
     name = "rank_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee", "high")  # float32 is added up one after the other, k being short
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
+    can = Capabilities(
+        one_dtype=True, partial_bytes=(4, 4), least_k=1, most_k=model.DEPTHS[-1], stores_anywhere=True,
+        problem=(Condition(lambda p: p.m <= 1 or abs(p.layout_p.row) >= abs(p.layout_p.col), "stores rows of P"),),
+        precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.RankKWay]:
         return model.best_config(problem, machine)

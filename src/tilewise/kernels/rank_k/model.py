@@ -56,19 +56,6 @@ class RankKWay:
         return self.words()
 
 
-def refusal(problem: Problem) -> str | None:
-    p, algebra = problem, problem.algebra
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if algebra.partial.itemsize != SIZE:
-        return f"kernel={KERNEL!r} adds up in {SIZE} bytes, and {algebra.partial} has {algebra.partial.itemsize}"
-    if not 0 < p.k <= DEPTHS[-1]:
-        return f"kernel={KERNEL!r} is for a k of 1 to {DEPTHS[-1]}, and this is {p.shape}"
-    if p.m > 1 and abs(p.layout_p.row) < abs(p.layout_p.col):
-        return f"kernel={KERNEL!r} stores rows that lie side by side"
-    return None
-
-
 def across(problem: Problem, config: RankKWay) -> tuple[int, int]:
     """(strips of columns, threads side by side in one of them)."""
     strips = math.ceil(problem.n / (THREADS * config.columns))

@@ -11,6 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import HOPPER, Capabilities
 from tilewise.kernels.family import Offer, limits_of, tensor_reason
 from tilewise.kernels.read_once import model
 from tilewise.kernels.read_once.recipe import launches
@@ -23,9 +24,10 @@ from tilewise.kernels.shared.turn import render_turn
 class ReadOnce(ByConfigs):
     name = "read_once"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=("float32",), one_dtype=True, same_result=True, float32_as=("high", "tf32"),
+        plus_times=True, stacks=False, few=model.MOST_FEW, problem=(model.ONTO_P, model.LONG_SIDE),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.OnceConfig]:
         config, seconds = model.best_config(problem, machine)
@@ -53,9 +55,6 @@ class ReadOnce(ByConfigs):
 
     def tiles(self, problem: Problem, config: model.OnceConfig) -> str:
         return f"{config.geometry.rows}x{config.geometry.cols}"
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return min(problem.m, problem.n) <= model.MOST_FEW and super().takes(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

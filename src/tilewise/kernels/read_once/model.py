@@ -10,10 +10,10 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.k_major.model import route
 from tilewise.kernels.read_once.seconds import (
     DEPTH,
@@ -138,32 +138,15 @@ class Side(NamedTuple):
     in_place: bool  # the few lines go as they are
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why it does not take this problem, or None when it does."""
-    p = problem
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    if any(dtype.name != "float32" for dtype in (p.dtype_m, p.dtype_n, p.result)):
-        return f"kernel={KERNEL!r} multiplies float32, not {p.dtype_m} by {p.dtype_n} into {p.result}"
-    if p.precision == "ieee":
-        return f"kernel={KERNEL!r} adds in another order than precision='ieee' promises: leave one of them out"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.groups or p.members > 1 or p.scaled:
-        return f"kernel={KERNEL!r} makes one product: no stack, no groups, no scales"
-    if p.accumulate and p.precision != "tf32":
-        return f"kernel={KERNEL!r} adds onto P in tf32 alone: what it makes of extreme magnitudes is made again"
-    if not sides(p):
-        return (
-            f"kernel={KERNEL!r} makes up to {MOST_FEW} rows or columns of P, from no fewer lines of an operand whose "
-            f"elements lie side by side, and this is {p.shape}"
-        )
-    return None
-
-
 def sides(p: Problem) -> list[Side]:
     """The ways round that it can be taken."""
     return list(_sides(p.m, p.k, p.n, p.layout_m, p.layout_n, p.precision == "tf32"))
+
+
+LONG_SIDE = Condition(lambda p: bool(sides(p)), "reads a longer operand whose rows or columns are contiguous")
+ONTO_P = Condition(  # what it makes of extreme magnitudes is made again
+    lambda p: not p.accumulate or p.precision == "tf32", "adds onto P with precision='tf32' alone"
+)
 
 
 @lru_cache(maxsize=64)

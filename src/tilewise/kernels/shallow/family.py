@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import AMPERE, HALVES, Capabilities
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shallow import model
 from tilewise.kernels.shallow.recipe import launches
@@ -20,10 +21,10 @@ from tilewise.kernels.shared.placed import Operands
 class Shallow(ByConfigs):
     name = "shallow"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    precisions = ("ieee", "tf32")
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        AMPERE, dtypes=(*HALVES, "float32", "float64"), one_dtype=True, same_result=True, plus_times=True,
+        accumulates=False, most_k=model.DEEPEST, problem=(model.NEAR, model.FITS), precisions=("ieee", "tf32"),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShallowConfig]:
         return model.best_config(problem, machine)
@@ -38,9 +39,6 @@ class Shallow(ByConfigs):
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         asked = "the kernel was asked for" if kernel else "k is short, and shallow has the least expected time"
         return plan.but(why=f"{asked}; {tiles}")
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.k <= model.DEEPEST and super().takes(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return not model.on_tensor_cores(problem) or worthwhile(problem, machine)

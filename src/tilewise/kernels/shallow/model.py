@@ -9,11 +9,11 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
 
 KERNEL = "shallow"
 IDEA = "a short k: columns of N stay in shared memory, each warp makes rows of P on its own; lines start anywhere"
@@ -74,25 +74,6 @@ def on_tensor_cores(problem: Problem) -> bool:
     return problem.dtype.name != "float32" or problem.precision == "tf32"
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    p = problem
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
-    if p.dtype.name not in ("bfloat16", "float16", "float32", "float64"):
-        return f"kernel={KERNEL!r} multiplies bfloat16, float16, float32 and float64, not {p.dtype}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.accumulate:
-        return f"kernel={KERNEL!r} writes P, and cannot add onto it"
-    if any(abs(stride) * DEEPEST >= 2**31 for x in (p.layout_m, p.layout_n) for stride in (x.row, x.col)):
-        return f"kernel={KERNEL!r} takes lines less than {2**31 // DEEPEST:,} elements apart"
-    if p.k > DEEPEST or not any(configs(p, machine)):
-        return f"kernel={KERNEL!r} is for a k of at most {DEEPEST}, and of fewer in float64; this is {p.shape}"
-    return None
-
-
 def pitch(problem: Problem) -> int:
     """Elements from line to line in shared memory."""
     size, step = problem.dtype.itemsize, step_of(problem.dtype)
@@ -127,6 +108,18 @@ def configs(problem: Problem, machine: Machine) -> Iterator[ShallowConfig]:
             if blocks not in made:
                 made.add(blocks)
                 yield ShallowConfig(cols, warps, blocks)
+
+
+def _fits(p: Problem) -> bool:
+    return any(shared_bytes(p, cols, MOST_WARPS // 2) <= MOST_SHARED for cols in COLUMNS[p.dtype.itemsize])
+
+
+def _is_near(p: Problem) -> bool:
+    return all(abs(stride) * DEEPEST < 2**31 for x in (p.layout_m, p.layout_n) for stride in (x.row, x.col))
+
+
+FITS = Condition(_fits, "keeps all of k in shared memory")
+NEAR = Condition(_is_near, f"takes rows and columns less than {2**31 // DEEPEST:,} elements apart")
 
 
 def held(problem: Problem, config: ShallowConfig) -> int:

@@ -11,6 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities
 from tilewise.kernels.direct_half.recipe import launches_of
 from tilewise.kernels.family import tensor_reason
 from tilewise.kernels.shared.groups import render_walk
@@ -23,10 +24,10 @@ from tilewise.kernels.shifted_half.text import render_shifted_half
 class ShiftedHalf(ByConfigs):
     name = "shifted_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    groups = True
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=HALVES, one_dtype=True, plus_times=True, accumulates=False, unrounded=False,
+        groups=("rows",), contiguous=True,
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShiftedTile]:
         return model.best_tile(problem, machine)

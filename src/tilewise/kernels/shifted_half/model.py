@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.layouts import contiguous_lines
 
 KERNEL = "shifted_half"
 IDEA = "warps load lines that start anywhere and shift them into place, warpgroups multiply: ragged stacks and groups"
@@ -54,26 +52,6 @@ TILES = (
     ShiftedTile(64, 256, 2, 10, 5, 1, (168, 168), 1.54e-6),
     ShiftedTile(64, 128, 1, 6, 4, 2, (128, 128), 1.60e-6),
 )
-
-
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why it does not take this problem, or None when it does."""
-    p = problem
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    if p.dtype.name not in ("bfloat16", "float16") or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.accumulate or p.epilogue or p.unrounded:
-        return f"kernel={KERNEL!r} stores rounded sums as they are: no accumulate, no epilogue"
-    if p.groups and p.groups.along == "k":
-        return f"kernel={KERNEL!r} takes groups of rows, not of k"
-    sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
-    for name, layout, rows, cols in sides:
-        if contiguous_lines(layout, rows, cols) is None:
-            return f"kernel={KERNEL!r} takes operands whose rows or columns lie side by side, and {name}'s do not"
-    return None
 
 
 # Fitted to groups of 2047x1409 on an H200, 8 to 256 of them and 1,024 to 60,000 rows (rms 9 %).

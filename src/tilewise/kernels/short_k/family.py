@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import AMPERE, HALVES, Capabilities
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.turn import render_turn
@@ -21,10 +22,10 @@ from tilewise.kernels.short_k.text import render_short_k
 class ShortK(ByConfigs):
     name = "short_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    precisions = ("tf32",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
+        accumulates=False, least_k=1, problem=(model.SHORT,), precisions=("tf32",),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShortConfig]:
         return seconds.best_config(problem, machine)
@@ -44,9 +45,6 @@ class ShortK(ByConfigs):
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         asked = "the kernel was asked for" if kernel else "k is short, and short_k has the least expected time"
         return plan.but(why=f"{asked}; {tiles}")
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.k <= model.DEEPEST.get(problem.dtype.itemsize, 0) and super().takes(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members == 1 and worthwhile(problem, machine)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
-from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
 
 KERNEL = "short_k"
 IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, whatever its stride; lines start anywhere"
@@ -105,29 +104,18 @@ def width_of(problem: Problem, side: str) -> int:
     return size
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    p = problem
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
-    if p.dtype.name not in ("bfloat16", "float16") and (p.dtype.name, p.precision) != ("float32", "tf32"):
-        return f"kernel={KERNEL!r} multiplies bfloat16, float16, and float32 in precision='tf32', not {p.dtype}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if p.accumulate or p.epilogue:
-        return f"kernel={KERNEL!r} writes P as it is, and cannot add onto it"
-    if not 0 < p.k <= DEEPEST[p.dtype.itemsize] or not (p.m and p.n):
-        deepest = DEEPEST[p.dtype.itemsize]
-        return f"kernel={KERNEL!r} is for a k of 1 to {deepest} and a P that is not empty, and this is {p.shape}"
-    return None
-
-
 def slow_sides(problem: Problem) -> str:
     """Operands whose lines are not read READ_BYTES at once; those of a stack are not turned."""
     if problem.stack:
         return ""
     return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])
+
+
+def _is_short(p: Problem) -> bool:
+    return p.k <= DEEPEST[p.dtype.itemsize] and bool(p.m and p.n)
+
+
+SHORT = Condition(_is_short, f"is for a P that is not empty and a k of up to {DEEPEST[2]}, of tf32 {DEEPEST[4]}")
 
 
 def configs(problem: Problem) -> list[ShortConfig]:

@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import AMPERE, Capabilities
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.sliced_k import model
@@ -20,11 +21,10 @@ from tilewise.kernels.sliced_k.text import render_sliced
 class SlicedK(ByConfigs):
     name = "sliced_k"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee",)
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+    can = Capabilities(
+        AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
+        plus_times=True, steps=model.LARGEST, problem=(model.NEAR,), stores_anywhere=True, precisions=("ieee",),
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SlicedConfig]:
         return model.best_config(problem, machine)
@@ -46,9 +46,6 @@ class SlicedK(ByConfigs):
         if problem.dtype.itemsize == 4:  # stacks of others were not timed with it
             return problem.members == 1 or problem.precision == "high"
         return problem.members == 1 and worthwhile(problem, machine)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return model.reaches(problem)  # the kind says the rest
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

@@ -9,10 +9,10 @@ from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -105,25 +105,12 @@ class SlicedConfig:
         return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    p = problem
-    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
-    if p.dtype.name not in ("float64", "float32") or (p.dtype.name == "float32" and p.precision == "tf32"):
-        return f"kernel={KERNEL!r} multiplies float64 and float32, not {p.dtype} with precision={p.precision!r}"
-    if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if not reaches(p):
-        return f"kernel={KERNEL!r} takes up to {LARGEST:,} steps, and lines less than {MOST_STRIDE:,} bytes apart"
-    return None
-
-
-def reaches(problem: Problem) -> bool:
-    p, size = problem, problem.dtype.itemsize
+def _is_near(p: Problem) -> bool:
     strides = (p.layout_m.row, p.layout_m.col, p.layout_n.row, p.layout_n.col)
-    return p.m * p.k * p.n <= LARGEST and max(map(abs, strides)) * size < MOST_STRIDE
+    return max(map(abs, strides)) * p.dtype.itemsize < MOST_STRIDE
+
+
+NEAR = Condition(_is_near, f"takes rows and columns less than {MOST_STRIDE:,} bytes apart")
 
 
 def tiles_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.swept import model
 from tilewise.kernels.swept.recipe import launches
@@ -19,11 +20,14 @@ from tilewise.kernels.swept.text import render_swept
 class Swept(ByConfigs):
     name = "swept"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    stores_anywhere = True
-    precisions = ("ieee", "high")  # float32 is added up in several parts of k
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem)
+    can = Capabilities(
+        one_dtype=True, partial_bytes=(4, 4), stores_anywhere=True,
+        problem=(
+            Condition(lambda p: p.m <= model.HELD[-1], f"is for up to {model.HELD[-1]} rows"),
+            Condition(lambda p: p.n <= 1 or abs(p.layout_n.row) >= abs(p.layout_n.col), "reads rows of N"),
+        ),
+        precisions=("ieee", "high"),  # float32 is added up in several parts of k
+    )  # fmt: skip
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SweptConfig]:
         return model.best_config(problem, machine)

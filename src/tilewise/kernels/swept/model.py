@@ -55,19 +55,6 @@ class SweptConfig:
         return self.words()
 
 
-def refusal(problem: Problem) -> str | None:
-    p, algebra = problem, problem.algebra
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if algebra.partial.itemsize != SIZE:
-        return f"kernel={KERNEL!r} adds up in {SIZE} bytes, and {algebra.partial} has {algebra.partial.itemsize}"
-    if p.m > HELD[-1]:
-        return f"kernel={KERNEL!r} is for up to {HELD[-1]} rows, and this is {p.shape}"
-    if p.n > 1 and abs(p.layout_n.row) < abs(p.layout_n.col):
-        return f"kernel={KERNEL!r} reads rows of N that lie side by side"
-    return None
-
-
 def configs(problem: Problem) -> Iterator[SweptConfig]:
     few, last = next(h for h in HELD if problem.m <= h), 0
     for across in ACROSS:

@@ -9,6 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model, search
@@ -21,15 +22,11 @@ from tilewise.kernels.wgmma_half.seconds import waves_of
 class WgmmaHalf(Family):
     name = "wgmma_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
-    fuses = True
-    groups = True
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=HALVES, plus_times=True, groups=("rows", "k"),
+        problem=(model.UNROUNDED, model.GROUPS), fuses=True,
+    )  # fmt: skip
     beside_tile = True
-
-    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
-
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return not (problem.groups or problem.unrounded) or super().takes(problem, machine)  # else the kind says all
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *search.best_config(problem, machine))

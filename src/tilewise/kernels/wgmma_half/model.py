@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.alone import transposed_columns
@@ -38,41 +38,30 @@ __all__ = [
     "TensorTile",
     "configs",
     "expected",
-    "refusal",
 ]
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
-    """Why the tensor-core kernel does not take this problem, or None when it does."""
-    if not machine.arch.startswith("sm_90"):
-        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    if problem.dtype.name not in ("bfloat16", "float16"):
-        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {problem.dtype}"
-    lead = problem.layout_p.leading_dimension(problem.m, problem.n)
-    if problem.unrounded and (lead is None or lead % 2 or any(stride % 2 for stride in problem.layout_p.stack)):
-        return f"kernel={KERNEL!r} keeps unrounded sums in rows that start on 8 bytes"
-    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
-    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
-    if problem.groups:
-        return _refused_groups(problem)
-    return None
+def _stores_unrounded(p: Problem) -> bool:
+    lead = p.layout_p.leading_dimension(p.m, p.n)
+    return not p.unrounded or not (lead is None or lead % 2 or any(stride % 2 for stride in p.layout_p.stack))
 
 
-def _refused_groups(p: Problem) -> str | None:
-    if p.accumulate or p.epilogue or p.unrounded:
-        return f"kernel={KERNEL!r} stores groups as they are: no accumulate, no epilogue"
-    if not p.k:
-        return f"kernel={KERNEL!r} adds up at least one k"
+def _groups(p: Problem) -> bool:
+    if p.groups is None:
+        return True
+    if p.accumulate or p.epilogue or p.unrounded or not p.k:
+        return False
     sides = (p.layout_m, p.m, p.k, p.dtype_m), (p.layout_n, p.k, p.n, p.dtype_n)
-    routes = [route(layout, rows, cols, dtype, p.dtype) for layout, rows, cols, dtype in sides]
-    across = along_columns(p.layout_m, p.m, p.k), not along_columns(p.layout_n, p.k, p.n)
-    if p.groups and p.groups.along == "k" and (PACKED in routes or not all(across)):
-        return f"kernel={KERNEL!r} takes groups along k of operands whose rows lie side by side"
-    return None
+    packed = PACKED in [route(layout, rows, cols, dtype, p.dtype) for layout, rows, cols, dtype in sides]
+    rows = along_columns(p.layout_m, p.m, p.k) and not along_columns(p.layout_n, p.k, p.n)
+    return p.groups.along == "rows" or (rows and not packed)
+
+
+UNROUNDED = Condition(_stores_unrounded, "keeps unrounded sums in rows that start on 8 bytes")
+GROUPS = Condition(_groups, "stores groups as they are, and takes those along k of operands whose rows are contiguous")
 
 
 def tuning_class(problem: Problem) -> str:

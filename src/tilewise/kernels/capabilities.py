@@ -1,0 +1,148 @@
+"""What a kernel takes, as data, and the one function that says why it does not take a problem.
+
+A condition is either of a kind of problem (arch, dtypes, precision, semiring), which is decided once for all shapes, or
+of one problem (its shape, strides, and what comes with it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.problem import PRECISIONS, Problem
+from tilewise.kernels.shared.layouts import contiguous_lines
+
+HALVES = ("bfloat16", "float16")
+AMPERE, HOPPER = 80, 90
+ARCH_NAMES = {AMPERE: "Ampere", HOPPER: "Hopper"}
+
+
+class Condition(NamedTuple):
+    """What no field of `Capabilities` says: a test of a problem, and what the kernel takes, as text."""
+
+    holds: Callable[[Problem], bool]
+    takes: str
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a kernel takes, and what it does beside multiplying."""
+
+    # a kind of problem
+    from_arch: int = 0  # compute capability
+    own_arch: bool = False  # that one alone: its instructions are no other's
+    dtypes: tuple[str, ...] = ()  # of the product; any where there are none
+    one_dtype: bool = False  # M and N are of the product's dtype; others are packed first
+    float32_as: tuple[str, ...] = PRECISIONS  # values of precision=
+    plus_times: bool = False  # over no other semiring
+    element_bytes: int = 0  # exactly, where it is not 0
+    partial_bytes: tuple[int, int] = (1, 64)  # least and most
+    kind: Condition | None = None
+    # one problem
+    same_result: bool = False  # P is of the product's dtype, too
+    accumulates: bool = True
+    unrounded: bool = True
+    stacks: bool = True
+    groups: tuple[str, ...] = ()  # of rows whose sizes only the card knows: along "rows", along "k"
+    only_groups: bool = False
+    steps: float = math.inf  # of one member, at most
+    least_k: int = 0
+    most_k: float = math.inf
+    few: float = math.inf  # rows or columns of P, at most
+    contiguous: bool = False  # rows or columns of M, and of N, are
+    problem: tuple[Condition, ...] = ()
+    # beside multiplying
+    fuses: bool = False  # an epilogue is applied before sums are stored; else in a pass of its own
+    tracks_arg: bool = False  # reports which k won
+    scales: bool = False  # scales rows and columns of P
+    stores_anywhere: bool = False  # P may have any strides; else its rows or its columns are contiguous
+    precisions: tuple[str, ...] = PRECISIONS  # of float32, that it honours as requested
+
+
+def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str | None:
+    """Why a kernel does not take a problem; None where it does."""
+    why = why_not_of_kind(can, p, machine) or why_not_of_problem(can, p)
+    return why and f"kernel={kernel!r} " + why.format(
+        p=p,
+        can=can,
+        arch=machine.arch or "no card",
+        generation=ARCH_NAMES.get(can.from_arch),
+        dtypes=_listed(can),
+        precisions=" or ".join(f"precision={name!r}" for name in can.float32_as),
+    )
+
+
+def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | None:
+    """The part that arch, dtypes, precision and semiring decide: a template, which `why_not` fills in."""
+    number, size = arch_number(machine.arch), p.algebra.partial.itemsize
+    if can.own_arch and number != can.from_arch:
+        return "is made for {generation} (sm_{can.from_arch}), and this is {arch}"
+    if number < can.from_arch:
+        return "needs a card from {generation} on (sm_{can.from_arch}), and this is {arch}"
+    if can.dtypes and p.dtype.name not in can.dtypes:
+        return "multiplies {dtypes}, not {p.dtype}"
+    if can.one_dtype and not p.dtype_m == p.dtype_n == p.dtype:
+        return "multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
+    if p.dtype.name == "float32" and p.precision not in can.float32_as:
+        return "multiplies float32 with {precisions}, not {p.precision!r}"
+    if can.plus_times and not is_plus_times(p.semiring):
+        return "knows plus_times alone, not {p.semiring}"
+    if can.element_bytes and p.algebra.element.itemsize != can.element_bytes:
+        return "multiplies elements of {can.element_bytes} bytes, not {p.dtype}"
+    if size < can.partial_bytes[0]:
+        return (
+            "adds up in {can.partial_bytes[0]} bytes at least, and {p.algebra.partial} has {p.algebra.partial.itemsize}"
+        )
+    if size > can.partial_bytes[1]:
+        return (
+            "adds up in {can.partial_bytes[1]} bytes at most, and {p.algebra.partial} has {p.algebra.partial.itemsize}"
+        )
+    if can.kind is not None and not can.kind.holds(p):
+        return can.kind.takes + ", not {p.dtype_m} by {p.dtype_n} into {p.result}"
+    return None
+
+
+def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
+    """The part that shape, strides and what comes with a product decide."""
+    if p.return_arg and not can.tracks_arg:
+        return "does not report which k won: leave kernel= out, or return_arg=True"
+    if p.scaled and not can.scales:
+        return "does not scale rows and columns: leave kernel= out, or scales="
+    if p.groups is not None and p.groups.along not in can.groups:
+        return "takes no groups along {p.groups.along}: leave kernel= out"
+    if p.groups is None and can.only_groups:
+        return "multiplies groups of rows, and there are none: use tw.grouped_matmul"
+    if p.accumulate and not can.accumulates:
+        return "stores P, and cannot add onto it"
+    if p.epilogue and not can.fuses:
+        return "stores products as they are: no epilogue"
+    if can.same_result and p.result != p.dtype:
+        return "multiplies {p.dtype} to {p.dtype}, not to {p.result}"
+    if p.unrounded and not can.unrounded:
+        return "rounds its sums to {p.dtype}"
+    if not can.stacks and p.members > 1:
+        return "makes one product, and this is a stack of {p.members:,}"
+    if not can.least_k <= p.k <= can.most_k:
+        return "is for a k of {can.least_k} to {can.most_k}, and this is {p.shape}"
+    if p.m * p.k * p.n > can.steps:
+        return "is for products of up to {can.steps:,} steps, and this is {p.shape}"
+    if min(p.m, p.n) > can.few:
+        return "makes up to {can.few} rows or columns of P, and this is {p.shape}"
+    if can.contiguous and contiguous_lines(p.layout_m, p.m, p.k) is None:
+        return "takes operands whose rows or columns are contiguous, and M's are not"
+    if can.contiguous and contiguous_lines(p.layout_n, p.k, p.n) is None:
+        return "takes operands whose rows or columns are contiguous, and N's are not"
+    for condition in can.problem:
+        if not condition.holds(p):
+            return condition.takes + ", and this is {p.shape}"
+    return None
+
+
+def _listed(can: Capabilities) -> str:
+    as_tf32 = can.float32_as == ("tf32",)
+    names = ["tf32" if name == "float32" and as_tf32 else name for name in can.dtypes]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
