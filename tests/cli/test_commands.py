@@ -181,12 +181,12 @@ def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
 def test_an_interrupted_command_waits_for_no_compiler():
     program = (
         "import sys, threading, time\n"
-        "import tilewise.cli.guard as guard, tilewise.cli.main as main\n"
+        "import tilewise.cli.main as main\n"
         "def interrupted(arguments, run):\n"
         "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
         "    print('interrupted', file=sys.stderr)\n"
         "    return 130\n"
-        "guard.guarded = interrupted\n"
+        "main.guarded = interrupted\n"
         "main.main()\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)

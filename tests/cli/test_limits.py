@@ -17,8 +17,7 @@ import hostile_programs
 import hostile_runs
 import tilewise as tw
 from seeds import next_seed
-from tilewise.cli.guard import guarded
-from tilewise.cli.main import run
+from tilewise.cli.main import guarded, run
 from tilewise.emulator import budget
 from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError

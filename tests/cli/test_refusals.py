@@ -47,7 +47,7 @@ def test_a_matrix_market_file_without_entries_is_valid(folder, capsys, text):
 @pytest.mark.parametrize("kind", ["general", "symmetric", "skew-symmetric"])
 def test_dense_matrix_market_files_as_scipy_reads_them(folder, kind):
     scipy_io = pytest.importorskip("scipy.io")
-    from tilewise.cli.matrix_market import read_matrix_market
+    from tilewise.cli.graphs import read_matrix_market
 
     rng = np.random.default_rng(next_seed())
     half = np.tril(rng.integers(1, 9, (5, 5)), -1).astype(float)

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings, text_width
-
-FORMATS = ("text", "sanitizer", "sarif", "json")
+from tilewise.cli.terminal import print_json, report_options, say
 
 
 @click.command("check")
@@ -19,12 +18,10 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
 @click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
 @click.option("--unsafe", is_flag=True, help="Run main even where the system has no sandbox for it.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--lang", default=None, help="Of the text: en, vi or pt; the locale's where not given.")
+@report_options("text", "sanitizer", "sarif", "json", of="Of the text: ")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
-    everything: bool, unsafe: bool, form: str, as_json: bool, lang: str | None, **rest: Any,
+    everything: bool, unsafe: bool, form: str, language: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
@@ -34,18 +31,14 @@ def command(
 
     Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer prints them.
     """
-    from tilewise.cli.terminal import print_json, say
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget
-    from tilewise.i18n.messages import chosen_language
     from tilewise.teaching.trace import check
 
-    language = chosen_language(lang)
     chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
     with budget.within(options["limits"]):
         report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, unsafe=unsafe, **options)
         budget.enter("writing the report")
-        form = "json" if as_json else form
         if form == "json":
             print_json(report.to_json())
         elif form == "sarif":

@@ -21,15 +21,9 @@ from tilewise.cli.output import counted_progress, json_option, remark, show
 @click.option("--memory", help="D stays in its file and streams through so much memory: 8GB.")
 @json_option
 def command(
-    graph: Path,
-    output: Path | None,
-    predecessors: Path | None,
-    semiring: str,
-    device: str,
-    ends: tuple[int, int] | None,
-    memory: str | None,
-    as_json: bool,
-) -> None:
+    graph: Path, output: Path | None, predecessors: Path | None, semiring: str, device: str,
+    ends: tuple[int, int] | None, memory: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """The best over all paths between every two nodes: shortest, widest, or whether there is one.
 
     GRAPH is a dense .npy matrix of weights, a sparse .npz of SciPy, or a Matrix Market .mtx file.

@@ -10,6 +10,7 @@ import click
 
 from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings
 from tilewise.cli.output import print_json, remark
+from tilewise.cli.terminal import report_options
 from tilewise.cli.trace import beyond_one_shape, block_choice
 
 NEITHER = "neither takes --compare, -o or --kernel"
@@ -21,7 +22,6 @@ NEITHER = "neither takes --compare, -o or --kernel"
     "--compare", nargs=2, type=click.Path(path_type=Path), metavar="A.cu B.cu", help="Two kernels side by side."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The HTML file; a temporary one where not given.")
-@click.option("--lang", default=None, help="The page's first language: en, vi or pt; the locale's where not given.")
 @click.option("--block", "blocks", multiple=True, metavar="BY,BX", help="Record this block, or all; repeatable.")
 @click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
 @click.option("--what-if/--no-what-if", default=True, help="Carry the rung's variants too.  [default: what-if]")
@@ -31,11 +31,11 @@ NEITHER = "neither takes --compare, -o or --kernel"
 @click.option("--live", is_flag=True, help="Serve one page on this machine with an editor: a change shows at once.")
 @click.option("--watch", is_flag=True, help="The same from the file on disk: whenever it is saved.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live and --watch; any free one where 0.")
-@click.option("--json", "as_json", is_flag=True, help="Print the file's path, size and faults as JSON.")
+@report_options(of="The page's first language: ", json_help="Print the file's path, size and faults as JSON.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, compare: tuple[Path, Path] | None,
-    output: Path | None, lang: str | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None,
-    live: bool, watch: bool, port: int, as_json: bool, **rest: Any,
+    output: Path | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None, live: bool,
+    watch: bool, port: int, form: str, language: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Write the step-through page of KERNEL.cu (or of the lecture notes' kernel, 3x3x3, TILE_WIDTH 2) and open it.
 
@@ -46,10 +46,7 @@ def command(
     from tilewise.cli.npy import reserved
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget
-    from tilewise.i18n.messages import chosen_language
     from tilewise.teaching.page import explore
-
-    language = chosen_language(lang)
 
     if len(shapes) > 1:
         raise click.UsageError("explore shows one --shape")
@@ -79,7 +76,7 @@ def command(
         else:
             target = page.save(_temporary(page.trace.run.entry)).resolve()
     faults = [len(scene.trace.run.faults) for scene in page.scenes if not scene.drops]
-    if as_json:
+    if form == "json":
         print_json({"html": str(target), "bytes": target.stat().st_size, "scenes": len(page.scenes), "faults": faults})
     else:
         click.echo(str(target))

@@ -9,24 +9,22 @@ from typing import Any
 
 import click
 
-FORMATS = ("table", "csv", "json", "junit", "sarif", "github")
+from tilewise.cli.terminal import plain, report_options
 
 
 @click.command("grade")
 @click.argument("files", nargs=-1, required=True, metavar="DIR|FILES…")
 @click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="Its rules and points, as TOML.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write it there instead of to stdout.")
 @click.option("--html", "html_folder", type=click.Path(path_type=Path), help="A folder for a summary and a page each.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes; as many as there are cores.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="A file may take.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random operands; another each time where not given.")
 @click.option("--unsafe", is_flag=True, help="Run a submission's main even where the system has no sandbox for it.")
-@click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
+@report_options("table", "csv", "json", "junit", "sarif", "github")
 def command(
-    files: tuple[str, ...], assignment_file: Path | None, form: str, as_json: bool, output: Path | None,
-    html_folder: Path | None, jobs: int | None, seconds: float, seed: int | None, unsafe: bool, lang: str | None,
+    files: tuple[str, ...], assignment_file: Path | None, form: str, output: Path | None, html_folder: Path | None,
+    jobs: int | None, seconds: float, seed: int | None, unsafe: bool, language: str,
 ) -> int:  # fmt: skip
     """Grade files, folders, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
 
@@ -37,12 +35,10 @@ def command(
     from dataclasses import replace
 
     from tilewise.cli.output import progress, remark
-    from tilewise.i18n.messages import chosen_language
     from tilewise.teaching.course.assignment import Assignment, read_assignment
     from tilewise.teaching.course.submissions import collect
     from tilewise.teaching.course.workers import grade_all
 
-    language = chosen_language(lang)
     assignment = replace(read_assignment(assignment_file) if assignment_file else Assignment(), unsafe=unsafe)
     submissions = collect(files)
     seed = secrets.randbelow(2**31) if seed is None else seed
@@ -56,14 +52,13 @@ def command(
         from tilewise.teaching.course.summary_page import save_summary
 
         remark(f"written: {save_summary(grades, assignment, html_folder, language)}")
-    _print("json" if as_json else form, grades, assignment, seed, language, output)
+    _print(form, grades, assignment, seed, language, output)
     return 0 if all(grade.full for grade in grades) else 1
 
 
 def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, output: Path | None) -> None:
     import json
 
-    from tilewise.cli.terminal import plain
     from tilewise.teaching.course import reports
     from tilewise.teaching.page.export import write
 
@@ -89,7 +84,6 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
     from rich.text import Text
 
     from tilewise.cli.output import console
-    from tilewise.cli.terminal import plain
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.reports import item_name, number, sentence
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tilewise.cli.terminal import plain, print_json, report_options
+
 
 @click.command("learn")
 @click.argument("exercise", required=False, metavar="[EXERCISE]")
@@ -14,24 +16,21 @@ import click
 @click.option("--solution", is_flag=True, help="Print the solution.")
 @click.option("--restart", is_flag=True, help="Write the starter file again, over the one that exists.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Of your files.")
-@click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@report_options()
 def command(
-    exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, lang: str | None, as_json: bool
+    exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, form: str, language: str
 ) -> int:
     """Walk through the exercises: run it, repair the file it names, run it again.
 
     Without EXERCISE (a number or a name) it is the first that is not solved yet. A file that is already there is
     checked with no GPU, on random data; exit 1 until it is right.
     """
-    from tilewise.cli.output import print_json
-    from tilewise.i18n.messages import chosen_language, say
+    from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import Progress, exercises, find_exercise
 
-    language = chosen_language(lang)
     progress = Progress(folder)
     if listing:
-        _list(progress, language, as_json)
+        _list(progress, language, form)
         return 0
     one = find_exercise(exercise) if exercise else progress.next
     if one is None:
@@ -47,7 +46,7 @@ def command(
     grade, hints = _attempt(one, file, language)
     if grade.full:
         progress.solve(one)
-    if as_json:
+    if form == "json":
         print_json({**grade.to_json(), "hints": hints, "solved": sorted(progress.solved)})
     else:
         _print(one, grade, hints, progress, language)
@@ -55,7 +54,6 @@ def command(
 
 
 def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
-    from tilewise.cli.terminal import plain
     from tilewise.errors import FileError
     from tilewise.i18n.messages import say
     from tilewise.teaching.page.export import write
@@ -84,7 +82,6 @@ def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
 
 
 def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
-    from tilewise.cli.terminal import plain
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import exercises
     from tilewise.teaching.course.reports import item_name, kind_name, number, sentence
@@ -109,11 +106,10 @@ def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str)
         click.echo(say(language, "learn.again", number=one.number))
 
 
-def _list(progress: Any, language: str, as_json: bool) -> None:
-    from tilewise.cli.output import print_json
+def _list(progress: Any, language: str, form: str) -> None:
     from tilewise.teaching.course.exercises import exercises
 
-    if as_json:
+    if form == "json":
         solved = progress.solved
         print_json(
             [

@@ -34,29 +34,10 @@ from tilewise.cli.output import json_option, show
 @click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
 @json_option
 def command(
-    m_file: Path | None,
-    n_file: Path | None,
-    output: Path | None,
-    shape: str | None,
-    dtype: str,
-    seed: int,
-    semiring: str,
-    device: str,
-    kernel: str | None,
-    tile: int | None,
-    precision: str,
-    alpha: float,
-    bias: Path | None,
-    activation: str | None,
-    memory: str | None,
-    restart: bool,
-    cluster: str | None,
-    tls_ca: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    check: bool,
-    as_json: bool,
-) -> int:
+    m_file: Path | None, n_file: Path | None, output: Path | None, shape: str | None, dtype: str, seed: int,
+    device: str, bias: Path | None, memory: str | None, restart: bool, cluster: str | None, tls_ca: Path | None,
+    tls_cert: Path | None, tls_key: Path | None, check: bool, as_json: bool, **how: Any,
+) -> int:  # fmt: skip
     """Multiply A.npy by B.npy, or random operands of --shape MxKxN.
 
     Prints the times of copying in, computing and copying out apart. Operands and product may be .zarr stores; with
@@ -65,28 +46,29 @@ def command(
     if bool(shape) == bool(m_file) or bool(m_file) != bool(n_file):
         raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
     stores = any(path is not None and path.suffix == ".zarr" for path in (m_file, n_file, output))
-    if any((tls_ca, tls_cert, tls_key)) and not cluster:
+    keys = (tls_ca, tls_cert, tls_key)
+    if any(keys) and not cluster:
         raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --cluster tls://…")
     if memory or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
 
-        if not (m_file and n_file and output) or kernel or tile or alpha != 1 or bias or activation:
+        pinned = how["kernel"] or how["tile"] or how["alpha"] != 1 or bias or how["activation"]
+        if not (m_file and n_file and output) or pinned:
             raise click.UsageError(
                 "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias or "
                 "--activation"
             )
-        files, keys = (m_file, n_file, output), (tls_ca, tls_cert, tls_key)
+        files = (m_file, n_file, output)
         document, rows, passed = multiply_streaming(
-            files, semiring, device, precision, memory, restart, cluster, check, keys
+            files, how["semiring"], device, how["precision"], memory, restart, cluster, check, keys
         )
         show(document, rows, as_json)
         return 0 if passed else 1
     from tilewise.cli.npy import reserved, write_matrix
 
-    options = {"semiring": semiring, "kernel": kernel, "tile": tile, "precision": precision}
     with reserved(output) as place:
         M, N = _operands(m_file, n_file, shape, dtype, seed)
-        report, checked = _multiplied(M, N, device, bias, check, alpha=alpha, activation=activation, **options)
+        report, checked = _multiplied(M, N, device, bias, check, **how)
         if place:
             write_matrix(place, report.product)
     show(_document(report, checked, output), _rows(report, checked, output), as_json)

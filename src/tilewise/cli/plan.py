@@ -30,22 +30,10 @@ from tilewise.errors import UsageError
 @click.option("--source", is_flag=True, help="Print the CUDA C that would run, whole and self-contained.")
 @json_option
 def command(
-    shape: str,
-    dtype: str,
-    semiring: str,
-    device: str,
-    kernel: str | None,
-    tile: int | None,
-    precision: str,
-    memory: str | None,
-    workers: int | None,
-    bandwidth: str,
-    closure: bool,
-    members: int | None,
-    groups: int | None,
-    source: bool,
-    as_json: bool,
-) -> None:
+    shape: str, dtype: str, semiring: str, device: str, kernel: str | None, tile: int | None, precision: str,
+    memory: str | None, workers: int | None, bandwidth: str, closure: bool, members: int | None, groups: int | None,
+    source: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.algebra.builtin import is_structured_name
     from tilewise.planning.choose import make_plan

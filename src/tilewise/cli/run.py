@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-FORMATS = ("text", "sanitizer", "sarif", "json")
+from tilewise.cli.terminal import json_text, plain, report_options
 
 
 class _WithArguments(click.Command):
@@ -46,14 +46,12 @@ class _WithArguments(click.Command):
     "--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed, and written to files."
 )
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--lang", default=None, help="Of what is said about it: en, vi or pt; the locale's where not given.")
 @click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
+@report_options("text", "sanitizer", "sarif", "json", of="Of what is said about it: ")
 def command(
     program: Path, further: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float, interpret: float, limit_memory: str, limit_output: str,
-    real_time: bool, form: str, as_json: bool, lang: str | None, everything: bool,
+    real_time: bool, form: str, language: str, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
 
@@ -62,13 +60,10 @@ def command(
     with the change that repairs it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
-    from tilewise.cli.terminal import json_text, plain
     from tilewise.emulator.host.options import WHERE_POSSIBLE, Options
     from tilewise.emulator.host.process import run_program
-    from tilewise.i18n.messages import chosen_language
     from tilewise.scale.budget import budget
 
-    language = chosen_language(lang)
     sources = list(takewhile(_is_source, further))
     arguments = [*further[len(sources) :], *click.get_current_context().meta["own"]]
     options = Options(
@@ -86,7 +81,6 @@ def command(
     )
     sys.stdout.flush()
     report = run_program(program, arguments, options, fork=True)
-    form = "json" if as_json else form
     if form == "json":
         text = json_text(report.to_json())
     elif form == "sarif":

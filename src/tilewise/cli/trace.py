@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings, text_width, whole_numbers
+from tilewise.cli.terminal import print_json, report_options, say
 
 
 @click.command("trace")
@@ -15,33 +16,28 @@ from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings,
 @click.option("--block", "blocks", multiple=True, metavar="BY,BX", help="Show this block (0,0), or all; repeatable.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0), help="Show this phase only; repeatable.")
 @click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page to step through it.")
 @click.option(
     "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."
 )
 @click.option("--svg-dir", type=click.Path(path_type=Path), help="Write a picture of every phase and block shown.")
-@click.option("--lang", default=None, help="Of text, page and pictures: en, vi or pt; the locale's where not given.")
+@report_options("text", "json", of="Of text, page and pictures: ")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, blocks: tuple[str, ...], phases: tuple[int, ...],
-    seed: int | None, form: str, as_json: bool, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None,
-    lang: str | None, **rest: Any,
+    seed: int | None, form: str, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None,
+    language: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu (or tiled_edges) with no GPU: what each thread loads, where it puts it, what it adds.
 
     The sizes of a matmul-like kernel are bound by name and order, and the binding is printed. --block chooses what is
     shown; how many threads are launched is --block-dim. Exit 1 when the run has faults.
     """
-    from tilewise.cli.terminal import print_json, say
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget
-    from tilewise.i18n.messages import chosen_language
     from tilewise.teaching.page.views import trace
 
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
-    language = chosen_language(lang)
     chosen = chosen_kernel(file, kernel, "tiled_edges")
     options = settings(**(_own_default(rest) if file is None else rest))
     for path in (html_file, svg_file):
@@ -50,18 +46,13 @@ def command(
 
             check_output(path)
     with budget.within(options["limits"]):
-        made = trace(
-            chosen,
-            shape=parse_shape(shapes[0]) if shapes else None,
-            blocks=block_choice(blocks),
-            seed=seed,
-            **options,
-        )
+        shape = parse_shape(shapes[0]) if shapes else None
+        made = trace(chosen, shape=shape, blocks=block_choice(blocks), seed=seed, **options)
         check_phases(phases, made.phases)
         budget.enter("drawing")
         if html_file or svg_file or svg_dir:
             _write_views(made, html_file, svg_file, svg_dir, language, phases)
-        if as_json or form == "json":
+        if form == "json":
             print_json(made.to_json(), indent=None)
         else:
             say(made.text(text_width(), phases or None, language))
@@ -73,7 +64,7 @@ def command(
 def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str) -> str:
     """One shape proves little: the verdict of `tilewise check`, in one line."""
     from tilewise.errors import TilewiseError
-    from tilewise.i18n.messages import say
+    from tilewise.i18n import messages
     from tilewise.i18n.translation import translated
     from tilewise.teaching.trace import check
     from tilewise.teaching.trace.report import beyond
@@ -82,7 +73,7 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
     try:
         return beyond(check(file, **chosen), language)
     except TilewiseError as error:
-        return say(
+        return messages.say(
             language, "check.not.judged", name="tilewise check", reason=translated(str(error).splitlines()[0], language)
         )
 

@@ -30,16 +30,9 @@ from tilewise.system.output import check_output, write_whole
 @click.option("--seed", type=int, help="Of the random shapes; the clock's where it is left out.")
 @json_option
 def command(
-    dtypes: str,
-    shapes: str | None,
-    seconds: float,
-    rounds: int,
-    restart: bool,
-    output: Path | None,
-    calibrate: bool,
-    seed: int | None,
-    as_json: bool,
-) -> None:
+    dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, calibrate: bool,
+    seed: int | None, as_json: bool,
+) -> None:  # fmt: skip
     """Measure the configs that the cost model expects to be near the best, and keep which one was the fastest.
 
     Plans consult that table first: `tilewise plan` says "tuned" where it did. It is written after every product, so an

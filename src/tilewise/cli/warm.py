@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tilewise.cli.output import json_option, print_json, print_table, progress
@@ -16,16 +18,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress
 @click.option("--layers", is_flag=True, help="Those of a model's layers, too: with a bias, and accelerate()'s loss.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; all cores where it is left out.")
 @json_option
-def command(
-    dtypes: str | None,
-    semiring: str,
-    arch: str | None,
-    device: str,
-    groups: bool,
-    layers: bool,
-    workers: int | None,
-    as_json: bool,
-) -> None:
+def command(dtypes: str | None, semiring: str, as_json: bool, **how: Any) -> None:
     """Build every kernel that products of a dtype may need, with all cores, into the cache.
 
     After it no product of any shape, layout and strides waits for a compiler; with TILEWISE_COMPILE=never one that
@@ -40,9 +33,7 @@ def command(
         bar.update(task, description=f"warm {kind}", completed=done, total=total)
 
     with bar:
-        made = warm(
-            semiring, dtypes, device=device, arch=arch, groups=groups, layers=layers, workers=workers, progress=shown
-        )
+        made = warm(semiring, dtypes, progress=shown, **how)
     if as_json:
         print_json({"version": 1, "semiring": semiring, "warmed": [one.to_json() for one in made]})
         return
