@@ -56,7 +56,9 @@ def find_semiring(semiring: str | Semiring) -> Semiring:
         if found is not None:
             return found
     if isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring)):
-        raise UsageError(f"semiring={str(semiring)!r} is over values with fields: only tw.matmul takes it")
+        raise UsageError(
+            f"semiring={str(semiring)!r} is over values with fields: only tw.matmul and tw.closure take it"
+        )
     raise UsageError(
         f"semiring={semiring!r} is not known; known are {', '.join(SEMIRINGS)} "
         f"(also {', '.join(ALIASES)}), or a tw.Semiring of your own"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from tilewise.algebra.dtypes import DTYPES, DType
@@ -112,7 +113,8 @@ def step_of(add: StraightLine, mul: StraightLine) -> StraightLine:
     return made.finished(copied(add, totals | {("y", i): products[i] for i in fields}))
 
 
-def typed(program: StraightLine, dtypes: Sequence[DType], what: str) -> list[DType | None]:
+@lru_cache(maxsize=256)
+def typed(program: StraightLine, dtypes: tuple[DType, ...], what: str) -> list[DType | None]:
     """The dtype of each line: bool for a truth, None for a constant, which takes the dtype of the other operand.
     DtypeError where an operation mixes dtypes or is not defined for them."""
     kinds: list[DType | None] = []
@@ -162,7 +164,7 @@ def run(
     program: StraightLine, dtypes: Sequence[DType], inputs: Mapping[str, Sequence[Any]], to: ProgramTarget
 ) -> list[Any]:
     """Render the program; the fields of the result as values of the target."""
-    kinds = typed(program, dtypes, "a structured semiring")
+    kinds = typed(program, tuple(dtypes), "a structured semiring")
     values: list[Any] = []
 
     def number(i: int, dtype: DType) -> Any:

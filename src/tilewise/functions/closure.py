@@ -42,20 +42,23 @@ def closure(
     device: str = "auto",
     sources: Any = None,
 ) -> Any:
-    """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
+    """The sum (the best, for min and max) over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
 
     W: a square matrix of weights from row to column, or a stack of them; the semiring's zero (∞ for min_plus, the
     dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
-    semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
+    semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability;
+        plus_times and logaddexp_plus sums over all paths, min_count how many are shortest, k_best(k) the k shortest.
     return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
     progress: called with (blocks done, blocks in all) after each block, the blocks of all graphs of a stack counted.
     device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
-    sources: numbers of nodes, or one: only their rows of D, in that order, without the work of the others (of a Dask
-        array: taken from the whole closure). An improving cycle that they do not reach is then not looked for.
+    sources: numbers of nodes, or one: only their rows of D, in that order, by a search over the edges alone (of a Dask
+        array, and where add(x, x) is not x: taken from the whole closure). An improving cycle that they do not reach is
+        then not looked for.
 
-    Sparse graphs of weights that are not below 0 are searched from every node, by SciPy, where that is expected to be
-    sooner done than tiles; W may be a scipy.sparse matrix, whose cells that are not stored are no edges.
-    A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
+    Sparse graphs in which no weight improves on an empty path (none is below 0, for min_plus) are searched from every
+    node where that is expected to be faster than tiles; W may be a scipy.sparse matrix, whose cells that are not stored
+    are no edges. A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError`
+    and is named; so does a sum over all paths that has no limit.
 
     >>> W = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
     >>> tw.closure(W)

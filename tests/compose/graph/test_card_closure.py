@@ -109,7 +109,7 @@ def test_circles_of_weight_zero_are_found_out(card):
     _, before, made = closed(W, "min_plus", tracks=True)
     algebra = find_semiring("min_plus").over(DTYPES["float32"])
     if made.lost.size:
-        before[made.lost] = found_anew(made.lost, W, algebra, 0, np.inf)
+        before[made.lost] = found_anew(made.lost, W, algebra)
     expected = tw.closure(W)
     for source in range(0, 70, 5):
         for target in range(70):

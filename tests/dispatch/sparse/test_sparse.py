@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import time
-
 import numpy as np
 import pytest
 
 import tilewise as tw
 from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
-from tilewise.compose.graph import sparse_closure
 from tilewise.dispatch.sparse import product as sparse_product
 
 sp = pytest.importorskip("scipy.sparse")
@@ -20,23 +15,11 @@ sp = pytest.importorskip("scipy.sparse")
 RINGS = ["min_plus", "max_plus", "min_max", "max_min", "max_times", "lor_land", "plus_times"]
 OWN = tw.Semiring("least_gap", add=tw.minimum, mul=lambda x, y: y - 2 * x, zero=tw.largest, pad_m=0, pad_n=tw.largest)
 
-ALGEBRA = tw.semirings["min_plus"].over(dtype_named("float64"))
-
 
 def sparse(rng, m, n, density):
     made = sp.random_array((m, n), density=density, rng=rng, format="csr")
     made.data[:] = rng.integers(1, 20, made.nnz)
     return made
-
-
-def processor_seconds(work):
-    """The least of three."""
-    found = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 def dense_of(S, semiring, dtype=float):
@@ -148,110 +131,6 @@ def test_what_is_refused():
         tw.plan(S, S)
     with pytest.raises(tw.ShapeError, match="the 3 columns of M do not meet the 4 rows of N"):
         tw.matmul(S, np.ones((4, 2)), semiring="min_plus")
-
-
-def graph(rng, n, degree, low=1.0):
-    S = sp.random_array((n, n), density=min(1.0, degree / n), rng=rng, format="csr")
-    S.data += low
-    return S
-
-
-@pytest.mark.parametrize("degree", [0.7, 2, 20])
-def test_closures_by_search_and_by_tiles_agree(degree, monkeypatch):
-    rng = np.random.default_rng(next_seed() % 2**32)
-    S = graph(rng, 300, degree)
-    W = dense_of(S, "min_plus")
-    expected = {}
-    for least in (0, 10**9):
-        monkeypatch.setattr(sparse_closure, "LEAST", least)
-        monkeypatch.setattr(sparse_closure, "STEP", {4: 1e9, 8: 1e9})  # so that only LEAST keeps from searching
-        for given in (S, W, W.astype(np.float32)):
-            D, before = tw.closure(given, return_predecessors=True)
-            np.testing.assert_allclose(tw.closure(given), D, rtol=1e-6)
-            expected.setdefault("D", D)
-            np.testing.assert_allclose(D, expected["D"], rtol=1e-5)
-            for i, j in rng.integers(0, 300, (50, 2)):
-                nodes = tw.path(before, i, j)
-                assert bool(nodes) == bool(np.isfinite(D[i, j]))
-                total = sum(W[u, v] for u, v in itertools.pairwise(nodes))
-                if nodes and i != j:
-                    assert total == pytest.approx(D[i, j], rel=1e-5)
-
-
-def test_the_choice_is_by_counts():
-    rng = np.random.default_rng(0)
-    float64 = tw.semirings["min_plus"].over(dtype_named("float64"))
-
-    def rows(S):
-        return sparse_closure.Rows.of(S, "W", ALGEBRA)
-
-    assert sparse_closure.by_search(rows(graph(rng, 3000, 0.8)), float64)
-    assert sparse_closure.by_search(rows(graph(rng, 2000, 10)), float64)
-    assert not sparse_closure.by_search(rows(graph(rng, 2000, 400)), float64)
-    assert not sparse_closure.by_search(rows(graph(rng, 300, 200)), float64)
-    assert not sparse_closure.by_search(rows(graph(rng, 100, 1)), float64)
-    negative = graph(rng, 300, 1, low=-2.0)
-    assert not sparse_closure.searchable(rows(negative), float64)
-
-
-def test_counting_ends_where_the_first_nodes_show_enough():
-    rng = np.random.default_rng(0)
-    S = sparse_closure.Rows.of(graph(rng, 500, 50), "W", ALGEBRA)
-    assert sparse_closure.search_cost(S) == pytest.approx(sparse_closure.search_cost(S, math.inf))
-    assert sparse_closure.search_cost(S, 1.0) < 0.2 * sparse_closure.search_cost(S)
-
-
-@pytest.mark.slow
-def test_the_chosen_algorithm_is_seldom_the_slower_one():
-    """30 drawn graphs near the break-even: processor seconds of one thread, over those of the faster algorithm."""
-    seed = next_seed() % 2**32
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
-    float64 = tw.semirings["min_plus"].over(dtype_named("float64"))
-    threads = tw.get_num_threads()
-    tw.set_num_threads(1)
-    try:
-        tw.closure(np.zeros((300, 300)))
-        lost = [loss_of_the_choice(graph(rng, int(n), degree), float64) for n, degree in drawn_graphs(rng, 30)]
-    finally:
-        tw.set_num_threads(threads)
-    print(f"mean {np.mean(lost):.2f}, largest {max(lost):.2f}")
-    assert np.mean(lost) < 1.1
-    assert max(lost) < 1.5
-
-
-def drawn_graphs(rng, count):
-    return zip(rng.integers(500, 2001, count), 2 ** rng.uniform(0, 6, count), strict=True)
-
-
-def loss_of_the_choice(S, algebra):
-    rows = sparse_closure.Rows.of(S, "W", ALGEBRA)
-    W = rows.dense(np.inf, float)
-    seconds = {True: processor_seconds(lambda: sparse_closure.search(rows, False))}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse_closure, "LEAST", len(W) + 1)
-        seconds[False] = processor_seconds(lambda: tw.closure(W))
-    return seconds[sparse_closure.by_search(rows, algebra)] / min(seconds.values())
-
-
-@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])
-def test_a_few_sources(semiring):
-    rng = np.random.default_rng(0)
-    for low in (1.0, -0.05):
-        S = graph(rng, 80, 3, low)
-        if low < 0:
-            S = sp.csr_array(np.triu(S.toarray(), 1))  # no cycles
-        W = dense_of(S, semiring)
-        D, before = tw.closure(W, semiring=semiring, return_predecessors=True)
-        rows, steps = tw.closure(W, semiring=semiring, sources=[3, 41], return_predecessors=True)
-        np.testing.assert_allclose(rows, D[[3, 41]])
-        assert steps.shape == before[[3, 41]].shape
-        np.testing.assert_allclose(tw.closure(S, semiring=semiring, sources=7), D[[7]])
-    with pytest.raises(tw.UsageError, match="must be numbers of nodes, from 0 to 79"):
-        tw.closure(W, sources=[80])
-    loop = np.array([[np.inf, 1.0], [-2.0, np.inf]])
-    with pytest.raises(tw.CycleError, match="0 → 1 → 0"):
-        tw.closure(loop, sources=[0])
 
 
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "lor_land"])

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.floyd.run import closer
-from tilewise.compose.graph.cycles import find_cycle
 from tilewise.compose.graph.keywords import Progress
 from tilewise.compose.graph.laws import kept_apart, one_of, stand_in_for_zero
 from tilewise.compose.graph.paths import NONE
 from tilewise.compose.graph.predecessors import repair
+from tilewise.compose.graph.search import cycle_error, find_cycle
 from tilewise.dispatch.product import matmul
+from tilewise.dispatch.sparse.arrays import Rows
 from tilewise.errors import CycleError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,12 +35,9 @@ BAND = 1024  # rows whose predecessors are updated at a time
 def close_by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:
     """The closure of W in blocks, and predecessors."""
     graph = Graph.of(W, work, tracks)
-    edges = graph.D.copy() if tracks else None
-    _close(graph, 0, len(graph.D), progress)
-    if progress is not None and _one_block(len(graph.D)):
-        progress(1, 1)
-    if graph.before is not None and edges is not None:
-        repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
+    close_square(graph, 0, len(graph.D), progress)
+    if graph.before is not None:
+        repair(graph.before, W, work)
     return graph.finished(), graph.before
 
 
@@ -47,16 +45,10 @@ def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None
     """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
     assert not isinstance(algebra.zero, complex)
     try:
-        _close(Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D))
+        close_square(Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D))
     except CycleError as error:
         nodes = tuple(node + first for node in error.nodes)
         raise cycle_error(nodes, f"one among nodes {first} to {first + len(D) - 1}") from None
-
-
-def cycle_error(nodes: tuple[int, ...], otherwise: str) -> CycleError:
-    """`otherwise`: the text where no nodes are known."""
-    named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else otherwise
-    return CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
 
 
 def start_block(D: Array, algebra: Algebra, one: Number, first: int | None) -> None:
@@ -88,7 +80,7 @@ class Graph:
     @classmethod
     def of(cls, W: Array, algebra: Algebra, tracks: bool) -> Graph:
         partial = algebra.partial.numpy
-        one, absent = one_of(algebra), stand_in_for_zero(W, algebra)
+        one, absent = one_of(algebra), stand_in_for_zero(W, len(W), algebra)
         D = np.empty(W.shape, partial)
         given = W != 0 if algebra.partial.kind == "b" and W.dtype.kind != "b" else W
         with np.errstate(all="ignore"):
@@ -124,65 +116,63 @@ class Graph:
         self.raise_cycle(f"one through node {start + int(worse[0])}")
 
     def raise_cycle(self, otherwise: str = "its nodes could not be named") -> NoReturn:
-        raise cycle_error(find_cycle(self.W, self.given, self.one), otherwise)
+        rows = Rows.of_dense(self.W, self.given.zero, nan=False)
+        raise cycle_error(find_cycle(rows, self.given), otherwise)
+
+    def close_small(self, start: int, stop: int) -> None:
+        D = self.D[start:stop, start:stop]
+        if self.before is None:
+            self.close(D)
+        else:
+            before = self.before[start:stop, start:stop]
+            with np.errstate(all="ignore"):
+                for k in range(stop - start):
+                    _improve(self, D, before, self.algebra.mul(D[:, k, None], D[None, k, :]), before[k][None])
+        self.check_diagonal(start, stop)
+
+    def relax_through(self, K: slice, others: list[slice]) -> None:
+        """All other cells of a square through K, a closed block. D[K, K] has the one of mul along its diagonal: what
+        was in its row and column is among the terms."""
+        self.check_diagonal(K.start, K.stop)
+        if self.before is not None:
+            for part in others:
+                _tracked(self, K, K, part)
+                _tracked(self, part, K, K)
+            for rows, cols in product(others, others):
+                _tracked(self, rows, K, cols)
+            return
+        D, ring = self.D, self.algebra.semiring
+        across = [matmul(D[K, K], D[K, part], semiring=ring) for part in others]
+        down = [matmul(D[part, K], D[K, K], semiring=ring) for part in others]
+        for part, row, column in zip(others, across, down, strict=True):
+            D[K, part], D[part, K] = row, column
+        for (rows, column), (cols, row) in product(zip(others, down, strict=True), zip(others, across, strict=True)):
+            matmul(column, row, semiring=ring, out=D[rows, cols], accumulate=True)
 
 
-def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None) -> None:
+class Closing(Protocol):
+    """A closure in progress: what is done to a square that is not cut further, and through a closed block."""
+
+    def close_small(self, start: int, stop: int) -> None: ...
+
+    def relax_through(self, K: slice, others: list[slice]) -> None: ...
+
+
+def close_square(graph: Closing, start: int, stop: int, progress: Progress | None = None) -> None:
     """Close the square of nodes start to stop, block by block."""
     n = stop - start
-    if _one_block(n):
-        _close_small(graph, start, stop)
-        return
     side = next((side for side in SIDES if n >= LEAST * side), SIDE)
-    count = max(2, round(n / side))  # what is left over is the last block's: a narrow one would be slow
-    widest = max(side, n - (count - 1) * side)
-    row, column = np.empty((widest, n), graph.D.dtype), np.empty((n, widest), graph.D.dtype)
-    for number in range(count):
-        k = start + number * side
-        K = slice(k, k + side if number < count - 1 else stop)
-        _close(graph, K.start, K.stop)
-        graph.check_diagonal(K.start, K.stop)
-        others = [part for part in (slice(start, K.start), slice(K.stop, stop)) if part.start < part.stop]
-        _round(graph, K, others, row[: K.stop - k], column.reshape(-1)[: n * (K.stop - k)].reshape(n, -1))
+    count = max(2, round(n / side)) if n >= SIDE + SIDE // 2 else 1
+    for number in range(count):  # what is left over is the last block's: a narrow one would be slow
+        K = slice(start + number * side, start + (number + 1) * side if number < count - 1 else stop)
+        if count == 1:
+            graph.close_small(start, stop)
+        else:
+            close_square(graph, K.start, K.stop)
+            others = [part for part in (slice(start, K.start), slice(K.stop, stop)) if part.start < part.stop]
+            graph.relax_through(K, others)
         if progress is not None:
             progress(number + 1, count)
-
-
-def _one_block(n: int) -> bool:
-    """Whether so many nodes are closed by one kernel, not block by block."""
-    return n < SIDE + SIDE // 2
-
-
-def _close_small(graph: Graph, start: int, stop: int) -> None:
-    D = graph.D[start:stop, start:stop]
-    if graph.before is None:
-        graph.close(D)
-    else:
-        before = graph.before[start:stop, start:stop]
-        with np.errstate(all="ignore"):
-            for k in range(stop - start):
-                _improve(graph, D, before, graph.algebra.mul(D[:, k, None], D[None, k, :]), before[k][None])
-    graph.check_diagonal(start, stop)
-
-
-def _round(graph: Graph, K: slice, others: list[slice], row: Array, column: Array) -> None:
-    """Relax all other cells of a square through K, a closed block; `row` and `column` are workspace for K's panels."""
-    if graph.before is not None:
-        for part in others:
-            _tracked(graph, K, K, part)
-            _tracked(graph, part, K, K)
-        for rows, cols in product(others, others):
-            _tracked(graph, rows, K, cols)
-        return
-    D, ring, start = graph.D, graph.algebra.semiring, min(K.start, others[0].start)
-    shifted = [slice(part.start - start, part.stop - start) for part in others]
-    for part, there in zip(others, shifted, strict=True):
-        # first along K itself, whose diagonal is the one of mul: what was there is among the terms
-        matmul(D[K, K], D[K, part], semiring=ring, out=row[:, there])
-        matmul(D[part, K], D[K, K], semiring=ring, out=column[there])
-        D[K, part], D[part, K] = row[:, there], column[there]
-    for (rows, down), (cols, along) in product(zip(others, shifted, strict=True), repeat=2):
-        matmul(column[down], row[:, along], semiring=ring, out=D[rows, cols], accumulate=True)
 
 
 def _tracked(graph: Graph, rows: slice, K: slice, cols: slice) -> None:

@@ -1,29 +1,40 @@
-"""`closure`: the best over all paths, over any idempotent semiring.
+"""`closure`: the sum over all paths, which is the best of them where add(x, x) is x.
 
-The algorithm is chosen here: tiles on the host (`blocks`), a card, or a search from every node where that is expected
-to be faster. The caller's matrix is copied first and never written."""
+The algorithm is chosen here: tiles on the host (`blocks`), a card, a search from some nodes, or from every node where
+that is expected to be faster, and `elimination` for other semirings. The caller's matrix is never written."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import DTYPES, dtype_of
+from tilewise.algebra.builtin import SEMIRINGS, find_semiring
+from tilewise.algebra.dtypes import DTYPES, DType, dtype_of
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.algebra.structured import Structured
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
-from tilewise.compose.graph.blocks import Graph, close_by_tiles
+from tilewise.compose.graph.blocks import close_by_tiles
+from tilewise.compose.graph.elimination import eliminate, eliminate_fields
 from tilewise.compose.graph.keywords import ClosureKeywords, Progress
-from tilewise.compose.graph.laws import check_idempotent, nodes_of
-from tilewise.compose.graph.predecessors import found_anew, reached_from
-from tilewise.compose.graph.sparse_closure import by_search, rows_worth_searching, search, searchable
+from tilewise.compose.graph.laws import check_idempotent, check_no_edge, is_idempotent, nodes_of, one_of
+from tilewise.compose.graph.predecessors import found_anew
+from tilewise.compose.graph.search import (
+    SMALL,
+    by_search,
+    cycle_error,
+    find_cycle,
+    rows_worth_searching,
+    search,
+)
+from tilewise.dispatch.route import is_structured
 from tilewise.dispatch.sparse.arrays import Rows, is_sparse
+from tilewise.dispatch.structured.product import structured_ring, value_of
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale.sources import is_dask
 from tilewise.system.memory import check_room
@@ -33,85 +44,122 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 HOST = ("auto", "cpu")
-SMALL = 4 * 1024 * 1024  # bytes; above, free memory is checked first, which takes 0.2 ms
+HOPS = SEMIRINGS["min_plus"].over(DTYPES["float32"])  # for predecessors over bool: then no two nodes name each other
 
 
 def closure(
     W: Any,
     /,
     *,
-    semiring: SemiringName | Semiring = "min_plus",
+    semiring: SemiringName | Semiring | Structured = "min_plus",
     return_predecessors: bool = False,
     progress: Progress | None = None,
     device: str = "auto",
     sources: Any = None,
 ) -> Any:
     """`tw.closure` of arrays that no framework traces."""
+    if is_structured(semiring):
+        return _of_fields(W, cast(Any, semiring), return_predecessors, progress, device, sources)
+    ring = find_semiring(cast(Any, semiring))
     if is_dask(W):
-        return _of_dask(W, semiring, return_predecessors, progress, device, sources)
+        return _of_dask(W, ring, return_predecessors, progress, device, sources)
     if is_sparse(W):
-        return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
+        return closure_of_sparse(W, ring, return_predecessors, progress, device, sources)
     operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
-        return _of_each(operand, find_semiring(semiring), return_predecessors, progress, device, sources)
-    if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
-        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
-    algebra = _algebra(operand, find_semiring(semiring), return_predecessors)
-    work = algebra
-    if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
-        work = find_semiring("min_plus").over(DTYPES["float32"])
+        return _of_each(operand, ring, return_predecessors, progress, device, sources)
+    _check_square(operand.shape)
+    algebra = _algebra(operand.dtype, ring, return_predecessors)
     place = _place(operand, device)
     chosen = nodes_of(sources, operand.shape[0])
     if place != "cpu":
         if chosen is not None:
             raise DeviceError("sources= works on the host: copy W there, or take rows of the whole closure")
+        check_idempotent(algebra)
+        work = HOPS if return_predecessors and algebra.partial.kind == "b" else algebra
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
-    return _on_the_host(operand, algebra, work, return_predecessors, progress, chosen)
+    assert operand.host is not None
+    D, before = _on_the_host(operand.host, algebra, return_predecessors, progress, chosen)
+    return _delivered(operand.library, [(D, algebra.result), *([] if before is None else [(before, DTYPES["int64"])])])
 
 
-def _of_dask(
-    W: Any, semiring: SemiringName | Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
-) -> Any:
+def _check_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {shape}")
+
+
+def _of_dask(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any) -> Any:
     from tilewise.compose.graph.dask_closure import dask_closure
 
     keywords = {"return_predecessors=": tracks, "progress=": progress is not None, "device=": device not in HOST}
     if names := [name for name, given in keywords.items() if given]:
         raise UsageError(f"{', '.join(names)} does not go with a Dask array, which workers close: compute W first")
-    return dask_closure(W, semiring, sources)
+    return dask_closure(W, ring, sources)
 
 
-def _algebra(operand: Operand, ring: Semiring, tracks: bool) -> Algebra:
+def _of_fields(
+    W: Any, semiring: Structured | str, tracks: bool, progress: Progress | None, device: str, sources: Any
+) -> Any:
+    """Of values with fields, which come back as they are given: a tuple of arrays, or one structured array."""
+    ring = structured_ring(semiring)
+    value = value_of(W, "W", ring)
+    for field in value.fields:
+        if field.host is None or device not in HOST:
+            raise DeviceError(f"{ring} is closed on the host: copy the fields of W there, and leave out device=")
+    if tracks:
+        raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
+    _check_square(value.shape)
+    chosen = nodes_of(sources, value.shape[0])
+    algebra = ring.over([x.dtype for x in value.fields])
+    D = eliminate_fields([cast(Array, x.host) for x in value.fields], algebra, progress)
+    made = D if chosen is None else [x[chosen] for x in D]
+    if not value.structured:
+        return _delivered(value.fields[0].library, list(zip(made, algebra.dtypes, strict=True)), single=False)
+    whole = np.empty(made[0].shape, [(name, x.dtype) for name, x in zip(W.dtype.names, made, strict=True)])
+    for name, x in zip(W.dtype.names, made, strict=True):
+        whole[name] = x
+    return whole
+
+
+def _algebra(dtype: DType, ring: Semiring, tracks: bool) -> Algebra:
     """The semiring over W's numbers, where there are closures of it."""
-    algebra = ring.over(operand.dtype)
-    check_idempotent(algebra)
+    algebra = ring.over(dtype)
+    if is_idempotent(algebra):
+        check_no_edge(algebra)
+    one_of(algebra)
     if tracks and not ring.selective and algebra.partial.kind != "b":
         raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
     if algebra.partial.name not in DTYPES or algebra.partial.name.endswith("longdouble"):
-        raise DtypeError(f"closure has no kernel for {operand.dtype}: convert the weights to float64")
+        raise DtypeError(f"closure has no kernel for {dtype}: convert the weights to float64")
     return algebra
 
 
 def _on_the_host(
-    operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, progress: Progress | None, chosen: Array | None
-) -> Any:
-    library, host = operand.library, operand.host
-    assert host is not None
-    copies = 2 + 4 * tracks if chosen is None else 1
-    if (needs := copies * host.size * work.element.numpy.itemsize) > SMALL:
-        check_room(needs, f"a closure of {len(host):,} nodes")
-    if work is not algebra:
-        host = np.where(host != 0, np.float32(1), np.float32(np.inf))
-    host = host.astype(work.element.numpy, copy=False)
+    W: Array, algebra: Algebra, tracks: bool, progress: Progress | None, chosen: Array | None
+) -> tuple[Array, Array | None]:
+    """D and predecessors of a dense matrix, in the dtypes they were computed in."""
+    idempotent = is_idempotent(algebra)
+    copies = 2 + 4 * tracks if chosen is None or not idempotent else 1
+    if (needs := copies * W.size * algebra.element.numpy.itemsize) > SMALL:
+        check_room(needs, f"a closure of {len(W):,} nodes")
+    if algebra.semiring.boolean:
+        W = W != 0
+    W = W.astype(algebra.partial.numpy, copy=False)
+    if not idempotent:
+        D = eliminate(W, algebra, progress)
+        return D if chosen is None else D[chosen], None
     if chosen is not None:
-        D, before = closed_from(host, chosen, work, tracks)
-        if progress is not None:
-            progress(1, 1)
-    elif progress is None and (rows := rows_worth_searching(host, work)) is not None:
-        D, before = search(rows, tracks)
-    else:
-        D, before = close_by_tiles(host, work, tracks, progress)
-    results = [(np.inf > D if algebra.result.kind == "b" != D.dtype.kind else D, algebra.result)]
-    results += [] if before is None else [(before, DTYPES["int64"])]
+        return search(Rows.of_dense(W, algebra.zero, nan=False), algebra, tracks, chosen, progress)
+    if tracks and algebra.partial.kind == "b":
+        D, before = close_by_tiles(np.where(W, np.float32(1), np.float32(np.inf)), HOPS, True, progress)
+        return np.inf > D, before
+    if progress is None and (rows := rows_worth_searching(W, algebra)) is not None:
+        return search(rows, algebra, tracks)
+    return close_by_tiles(W, algebra, tracks, progress)
+
+
+def _delivered(library: Any, results: list[tuple[Array, DType]], single: bool = True) -> Any:
+    """Arrays of W's library; one alone without a tuple around it."""
     handed = []
     for values, dtype in results:
         if library is NUMPY and values.dtype == dtype.numpy:  # D shares no memory with W: no copy
@@ -121,35 +169,20 @@ def _on_the_host(
         assert made.host is not None
         np.copyto(made.host, values, casting="unsafe")
         handed.append(library.deliver(made))
-    return tuple(handed) if tracks else handed[0]
-
-
-def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
-    """Rows of the closure: by search where it takes such weights, else by rounds of products."""
-    rows = Rows.of_dense(W, algebra.zero, nan=False)
-    if searchable(rows, algebra):
-        return search(rows, tracks, sources)
-    graph = Graph.of(W, algebra, False)
-    best, found = reached_from(sources, graph.D, graph.algebra, graph.one, graph.absent, tracks)
-    if best is None:
-        graph.raise_cycle()
-    graph.D = best
-    return graph.finished(), found
+    return handed[0] if single and len(handed) == 1 else tuple(handed)
 
 
 def closure_of_sparse(
     W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
 ) -> Any:
     """Of a scipy.sparse matrix, as NumPy arrays: by search without ever being dense, or as a dense matrix."""
-    algebra = ring.over(dtype_of(W.dtype))
+    algebra = _algebra(dtype_of(W.dtype), ring, tracks)
     rows = Rows.of(W, "W", algebra)
-    if rows.shape[0] != rows.shape[1]:
-        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {rows.shape}")
+    _check_square(rows.shape)
     kept = rows.without(algebra.zero)
     chosen = nodes_of(sources, rows.shape[0])
-    may_search = device in HOST and progress is None and searchable(kept, algebra)
-    if may_search and (chosen is not None or by_search(kept, algebra)):
-        D, before = search(kept, tracks, chosen)
+    if device in HOST and is_idempotent(algebra) and (chosen is not None or by_search(kept, algebra)):
+        D, before = search(kept, algebra, tracks, chosen, progress)
         D = D.astype(algebra.result.numpy, copy=False)
         return (D, before) if tracks else D
     check_room(3 * rows.shape[0] ** 2 * rows.data.dtype.itemsize, f"a dense closure of {rows.shape[0]:,} nodes")
@@ -165,7 +198,7 @@ def _of_each(
         raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
     _place(operand, device)
     library, stack, nodes = operand.library, operand.shape[:-2], operand.shape[-1]
-    algebra, chosen = _algebra(operand, ring, tracks), nodes_of(sources, nodes)
+    algebra, chosen = _algebra(operand.dtype, ring, tracks), nodes_of(sources, nodes)
     shape = (*stack, nodes if chosen is None else len(chosen), nodes)
     made = library.empty(shape, algebra.result, "cpu")
     table = library.empty(shape, DTYPES["int64"], "cpu") if tracks else None
@@ -234,8 +267,12 @@ def _repair_on_host(W: Array, closed: CardClosure, work: Algebra, table: Operand
     circle."""
     from tilewise.compose.graph.card_closure import put_rows
 
-    graph = Graph.of(W.astype(work.element.numpy, copy=False), work, False)
+    W = (
+        np.where(W != 0, np.float32(1), np.float32(np.inf))
+        if work is HOPS
+        else W.astype(work.element.numpy, copy=False)
+    )
     if closed.improves:
-        graph.raise_cycle()
+        raise cycle_error(find_cycle(Rows.of_dense(W, work.zero, nan=False), work))
     assert table is not None
-    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, graph.algebra, graph.one, graph.absent), stream)
+    put_rows(table, closed.lost, found_anew(closed.lost, W, work), stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,29 @@ from tilewise.errors import AlgebraError, DtypeError, UsageError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def check_idempotent(algebra: Algebra) -> None:
-    """add(x, x) must be x: only then do repeated walks over an edge add nothing."""
+@lru_cache(maxsize=256)
+def is_idempotent(algebra: Algebra) -> bool:
+    """Whether add(x, x) is x: only then do repeated walks over an edge add nothing."""
     samples = _samples(algebra.partial)
     with np.errstate(all="ignore"):
-        same = np.array_equal(algebra.add(samples, samples), samples)
-    if not same:
+        return np.array_equal(algebra.add(samples, samples), samples)
+
+
+def check_idempotent(algebra: Algebra) -> None:
+    if not is_idempotent(algebra):
         raise AlgebraError(
-            f"closure needs an add with add(x, x) == x (min, max, or), and {algebra.semiring} has another: "
-            "use min_plus, max_plus, min_max, max_min, lor_land or one of your own"
+            f"{algebra.semiring} has no add with add(x, x) == x (min, max, or): its closure takes a matrix that lies "
+            "whole in the host's memory"
         )
-    if algebra.partial.kind == "b":
-        _check_no_edge(algebra, samples)
+    check_no_edge(algebra)
 
 
-def _check_no_edge(algebra: Algebra, samples: Array) -> None:
+def check_no_edge(algebra: Algebra) -> None:
     """mul(zero, x) must be zero, or what is no edge is one; bool has no value beside False and True to stand for it."""
+    samples = _samples(algebra.partial)
     nothing = np.full_like(samples, algebra.zero)
+    if algebra.partial.kind != "b":
+        return
     if not (algebra.mul(nothing, samples) == nothing).all() or not (algebra.mul(samples, nothing) == nothing).all():
         raise DtypeError(
             f"over bool {algebra.zero} is the zero of {algebra.semiring}, and mul makes an edge of it: use lor_land, "
@@ -39,6 +46,7 @@ def _check_no_edge(algebra: Algebra, samples: Array) -> None:
         )
 
 
+@lru_cache(maxsize=256)
 def one_of(algebra: Algebra) -> Number:
     """The neutral element of mul: what the empty path from a node to itself weighs. Of all weights where there is one
     (of max that is −∞), else of those that are not below 0."""
@@ -68,14 +76,14 @@ def _samples(dtype: DType) -> Array:
     return np.array([1, 2, 3, 5]).astype(dtype.numpy)
 
 
-def stand_in_for_zero(W: Array, algebra: Algebra) -> bool | int | float:
+def stand_in_for_zero(weights: Array, nodes: int, algebra: Algebra) -> bool | int | float:
     """What stands for "no edge" while integers are added: a value that two of cannot wrap. Zero itself elsewhere."""
 
     def heaviest() -> int:
-        edges = W[(algebra.zero != W)]
+        edges = weights[algebra.zero != weights]
         return max((abs(int(edges.max())), abs(int(edges.min()))) if edges.size else (0,))
 
-    return stand_in(algebra, len(W), heaviest)
+    return stand_in(algebra, nodes, heaviest)
 
 
 def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool | int | float:

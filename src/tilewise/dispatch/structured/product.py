@@ -38,7 +38,7 @@ def structured_ring(ring: Structured | str) -> Structured:
 
 def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") -> Any:
     """P as a tuple of arrays, or as a structured array where M is one."""
-    left, right = _value(M, "M", ring), _value(N, "N", ring)
+    left, right = value_of(M, "M", ring), value_of(N, "N", ring)
     kinds = {(x.library.name, x.device) for x in (*left.fields, *right.fields)}
     if len(kinds) > 1:
         raise UsageError(
@@ -57,7 +57,8 @@ def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") ->
     return _on_the_host(algebra, left, right, shape)
 
 
-def _value(x: Any, role: str, ring: Structured) -> Value:
+def value_of(x: Any, role: str, ring: Structured) -> Value:
+    """An operand as its fields; an error names what does not fit the semiring."""
     names, many = ", ".join(ring.fields), len(ring.fields)
     if isinstance(x, (tuple, list)):
         if len(x) != many:
