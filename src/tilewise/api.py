@@ -64,7 +64,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         scipy.sparse goes with itself and with NumPy.
     semiring: a name (`plus_times`, `min_plus`, …), an alias (`tropical`, `viterbi`, …) or a `tw.Semiring`.
     out: where P goes; may overlap M or N, but not itself.
-    device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
+    device: "auto" runs where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
         interprets the card's kernels on host arrays, with no card.
     kernel, tile: pin the rung of the ladder and its TILE_WIDTH (1 to 32) instead of letting the plan choose.
     precision: float32 on a card: "ieee", "high" or "tf32".
@@ -72,11 +72,11 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
     nonnegative: your promise that no element of M or N is below 0 or NaN. float32 under min or max is then compared as
         integers on a card, three at a time, which is faster; a broken promise gives wrong products. Without it, large
-        products on a card look through their operands first.
+        products on a card check their operands first.
     memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
-    dtype: of P, as NumPy has it: both operands are taken to it first. With "int32" the product of 8-bit integers does
-        not wrap, and stays on the tensor cores of a card that has them.
+    dtype: of P, as NumPy has it: both operands are converted to it first. With "int32" the product of 8-bit integers
+        does not wrap, and stays on the tensor cores of a card that has them.
     scales: for 8-bit floats: a pair (a, b), and P = a · (M·N) · b before it is rounded. Each is a number, an array of
         one, or an array of one for each row (a) or column (b), float32.
     alpha, bias, activation: P = activation(alpha · M·N + bias), for floats in plus_times; fused into the tensor-core

@@ -21,7 +21,7 @@ KINDS = {
 
 
 def drawn_problem(rng: random.Random, kind: str, most: int = 16384) -> Problem:
-    """Extents log-uniform from 1; two of three in fresh lines, the others strided, shifted or stacked."""
+    """Extents log-uniform from 1; two of three contiguous, the others strided, shifted or stacked."""
     dtype = kind if kind in DTYPES else "float32"
     m, k, n = (round(math.exp(rng.uniform(0, math.log(most)))) for _ in range(3))
     if rng.random() < 0.3:

@@ -196,7 +196,7 @@ def trace(function: Callable[[Any, Any], Any], what: str) -> Expression:
     except AlgebraError as error:
         raise AlgebraError(f"{what}: {error}") from None
     except Exception as error:
-        raise AlgebraError(f"{what} must be a function of two values; calling it said: {error}") from error
+        raise AlgebraError(f"{what} must be a function of two values; it raised: {error}") from error
 
 
 def constant_over(node: Expression, dtype: DType) -> Number:

@@ -119,7 +119,7 @@ def _traced(function: Callable[[Any, Any], Any], names: tuple[str, ...], what: s
     except AlgebraError as error:
         raise AlgebraError(f"{what}: {error}") from None
     except Exception as error:
-        raise AlgebraError(f"{what} must be a function of two values with fields; calling it said: {error}") from error
+        raise AlgebraError(f"{what} must be a function of two values with fields; it raised: {error}") from error
 
 
 @lru_cache(maxsize=512)

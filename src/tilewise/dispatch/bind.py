@@ -98,7 +98,7 @@ def _problem(
 
 
 def _matrices(product: Operand, shape: ProductShape) -> Operand:
-    """P as (a stack of) matrices, where vectors made it less."""
+    """P with the axes that vector operands leave out, as (a stack of) matrices."""
     product = product.with_axis(-1) if shape.vector_n else product
     return product.with_axis(-2) if shape.vector_m else product
 
@@ -127,7 +127,7 @@ def _scaled(call: Call, o: Options) -> Call:
 
 
 def _with_epilogue(call: Call, o: Options) -> Call:
-    """The same call with what becomes of the product before it is stored."""
+    """The call with its epilogue, which is applied before the product is stored."""
     added = None
     if o.bias is not None:
         added = operand_beside(call.library, o.bias, "bias")
@@ -210,6 +210,6 @@ def _where(left: Operand, device: str) -> str:
     requested = f"cuda:{card_number(device)}"
     if left.device not in ("cpu", requested):
         raise DeviceError(
-            f"the operands are on {left.device} and device={device!r} was requested: they do not travel by themselves"
+            f"the operands are on {left.device} and device={device!r} was requested: copy them there first"
         )
     return requested

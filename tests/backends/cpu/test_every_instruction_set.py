@@ -74,7 +74,7 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", HERE)
 def test_stretches_of_k_leave_sums_that_are_added_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a handful of rows, against little matrices too, and with any number of threads."""
+    """Those for a few rows, with small matrices too, and any number of threads."""
     print(f"seed {SEED}")
     monkeypatch.setattr(few_rows, "FAR", 1)
     monkeypatch.setattr(few_rows, "LESS", 1)
@@ -90,7 +90,7 @@ def test_stretches_of_k_leave_sums_that_are_added_up(name: str, monkeypatch: pyt
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", HERE)
 def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None:
-    """Another order of tiles than that of a little P."""
+    """A large P runs its tiles in another order than a small one."""
     print(f"seed {SEED}")
     draw = random.Random(SEED)
     for i in range(4):
@@ -111,7 +111,7 @@ def test_a_signalling_nan_is_skipped_like_any_other(name: str) -> None:
 
 
 def test_a_kernel_that_leaves_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """little with one task for all columns but the last: P starts poisoned, and that one stays so."""
+    """`unpacked` with one task for all columns but the last: P starts poisoned, and that column stays so."""
     family = FAMILIES["unpacked"]
 
     def fewer(a: Any, cut: Any, extents: Any) -> Any:

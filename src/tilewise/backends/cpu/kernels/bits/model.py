@@ -1,4 +1,4 @@
-"""`bits`: or of ands over truth values, whatever + and × are called, and whatever the strides."""
+"""`bits`: semirings whose add is OR and whose mul is AND, on booleans packed into bits; any strides."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A tile of P of any height and width, as many rows and columns as there are, and M's rows where they lie.
+"""A microkernel for any tile height and width: an edge tile computes exactly its rows and columns.
 
-M may be packed, and so may N: then its rows are a panel's width apart. P is written straight, its last vector under a
-mask, or overlapping the one before where the machine has no cheap masks: the columns they share are made twice, alike.
-A tile with few sums keeps several of each, for every other k, so that an addition need not wait for the one before.
+M and N are read in place or packed (rows of a packed N are a panel's width apart). P is stored directly; its last
+vector is masked or, where the machine has no cheap masks, overlaps the one before, and the shared columns are computed
+twice. A tile with few accumulators keeps several sets of them, one for every so many k, to hide the latency of an add.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class _ExactTile:
             f.store(a.vector, value, f.at(a.vector, self.wide, row), a.target.vector_bytes)
 
     def prefetch_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
-        """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
+        """Prefetch this tile of P, or the next one, while the sums are computed."""
         f, a = self.f, self.a
         kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
         for row in range(self.form.rows):
