@@ -10,8 +10,8 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import table_for
 from tilewise.kernels.choosing import competing
-from tilewise.kernels.direct import model as direct
 from tilewise.kernels.shallow import model as shallow
+from tilewise.kernels.simt_gemm.direct import Direct, every_config
 from tilewise.planning.choose import make_plan
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
@@ -69,8 +69,9 @@ def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
     ],
 )
 def test_small_tiles_are_expected_to_take_what_they_took(m, k, n, dtype, measured):
-    config, problem = direct.DirectConfig(direct.TILES[0], 1, 1), problem_of_shape(m, k, n, dtype)
-    assert direct.seconds(config, problem, H200) == pytest.approx(measured, rel=0.14)
+    problem = problem_of_shape(m, k, n, dtype)
+    config = every_config(problem.algebra.partial.itemsize, (1,))[0]
+    assert Direct().seconds(config, problem, H200) == pytest.approx(measured, rel=0.14)
 
 
 @pytest.mark.parametrize(

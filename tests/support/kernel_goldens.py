@@ -218,17 +218,41 @@ def compiled(text: str, arch: str, machine_code: bool) -> bytes:
     return code
 
 
+NAMES = re.compile(r"%(?:f|r|rd|rs|p|fd|h|hh|b|rq)\d+\b|\$L__\w+|_Z\w+")
+COPY = re.compile(r"\s*mov\.\w+ \s*(%\w+), ([^;]*);")
+
+
 def numbered(ptx: str, entry: str) -> str:
-    """PTX without comments and declarations of registers; registers, labels and mangled names by their first use."""
+    """PTX without comments and declarations of registers; registers, labels and mangled names by their first use, and
+    copies between registers that stand together, none of which reads what another writes, in one order."""
     ptx = re.sub(rf"\b{re.escape(entry)}(?=\b|_param)", "ENTRY", ptx)
     kept = [line for line in ptx.splitlines() if line.strip() and not re.match(r"\s*(//|\.reg |\.version)", line)]
+    runs: list[list[str]] = []
+    for line in kept:
+        if COPY.match(line) and runs and COPY.match(runs[-1][0]):
+            runs[-1].append(line)
+        else:
+            runs.append([line])
     seen = dict[str, str]()
 
     def by_use(match: re.Match[str]) -> str:
         kind = re.sub(r"\d+$", "", match[0]) if match[0][0] == "%" else "NAME"
         return seen.setdefault(match[0], f"{kind}#{len(seen)}")
 
-    return re.sub(r"%(?:f|r|rd|rs|p|fd|h|hh|b|rq)\d+\b|\$L__\w+|_Z\w+", by_use, "\n".join(kept))
+    for run in runs:  # what is not copied is numbered first
+        if not _are_apart(run):
+            NAMES.sub(by_use, "\n".join(run))
+    lines = []
+    for run in runs:
+        made = [NAMES.sub(by_use, line) for line in run]
+        lines += sorted(made) if _are_apart(run) else made
+    return "\n".join(lines)
+
+
+def _are_apart(run: list[str]) -> bool:
+    copies = [match for line in run if (match := COPY.match(line))]
+    written = [copy[1] for copy in copies]
+    return len(copies) == len(run) and len(set(written)) == len(written) and not {c[2] for c in copies} & set(written)
 
 
 def functions(cubin: bytes) -> list[str]:

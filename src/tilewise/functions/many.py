@@ -58,7 +58,7 @@ def _together(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:
 
 
 def _on_a_card(pair: Pair) -> tuple[Operand, Operand] | None:
-    from tilewise.kernels.many.recipe import SMALL
+    from tilewise.kernels.simt_gemm.grouped import SMALL
 
     M, N = pair
     kinds = {type(x).__module__.partition(".")[0] for x in pair}
@@ -77,7 +77,7 @@ def _on_a_card(pair: Pair) -> tuple[Operand, Operand] | None:
 def _launched(pairs: list[Pair], together: dict[int, tuple[Operand, Operand]], made: list[Any], ring: Semiring) -> None:
     """All of them queued on the caller's stream, each product in its place of `made`."""
     from tilewise.backends.cuda.launcher import Launcher
-    from tilewise.kernels.many.recipe import Job, many_recipe
+    from tilewise.kernels.simt_gemm.grouped import Job, many_recipe
 
     first = next(iter(together.values()))[0]
     library, device, algebra, jobs = first.library, first.device, ring.over(first.dtype), []

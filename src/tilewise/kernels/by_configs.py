@@ -38,6 +38,10 @@ class ByConfigs(Family):
         """Launches beside the product's own."""
         return 0
 
+    def packs(self, problem: Problem, config: Any) -> tuple[str, ...]:
+        """Operands that are packed first."""
+        return ()
+
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         """The least seconds that the machine allows, and what sets them."""
         return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
@@ -77,7 +81,7 @@ class ByConfigs(Family):
             seconds,
             limits,
             notes,
-            packs=(),
+            packs=self.packs(problem, config),
             config=config,
             passes=self.passes(problem, config),
         )

@@ -16,8 +16,6 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.closure.text import ClosureForm, render_closure
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.gemv.model import few_tile
-from tilewise.kernels.gemv.text import render_few
 from tilewise.kernels.keys import words
 from tilewise.kernels.plain.configs import config_of
 from tilewise.kernels.plain.model import choose
@@ -30,6 +28,8 @@ from tilewise.kernels.plain.text import (
     render_plain,
 )
 from tilewise.kernels.plain.tiles import tiles_of
+from tilewise.kernels.simt_gemm.few import few_tile
+from tilewise.kernels.simt_gemm.text import render_few
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

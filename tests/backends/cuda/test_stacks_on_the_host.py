@@ -14,9 +14,9 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.kernels.cells import model as cells
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
+from tilewise.kernels.simt_gemm import streamed
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(8)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -104,7 +104,7 @@ def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
 @pytest.mark.parametrize("transposed", [False, True])
 def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, transposed):
     """Down columns and along rows, for a P whose rows and one whose columns lie side by side."""
-    monkeypatch.setattr(cells, "MANY_CELLS", 1)
+    monkeypatch.setattr(streamed, "MANY_CELLS", 1)
     seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
     M, N = (rng.integers(-9, 9, (3, *sides)).astype(np.float32) for sides in ((m, 5), (5, n)))

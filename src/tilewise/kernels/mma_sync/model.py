@@ -17,7 +17,6 @@ from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.gemv.model import lines_of_long
 from tilewise.kernels.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_sync.seconds import (
     CORES_FROM,
@@ -43,6 +42,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
 )
 from tilewise.kernels.shared.sums import sum_of
+from tilewise.kernels.simt_gemm.few import lines_of_long
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "mma_sync"

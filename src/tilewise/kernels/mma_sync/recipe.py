@@ -11,7 +11,6 @@ from tilewise.core.epilogue import PLAIN
 from tilewise.core.machine import arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Launch, Scratch
-from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.mma_sync.forms import form_of
 from tilewise.kernels.mma_sync.model import KERNEL, MmaConfig
 from tilewise.kernels.mma_sync.text import render_mma_sync
@@ -21,6 +20,7 @@ from tilewise.kernels.shared.realign import Realigned, lines_of, realign_launche
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.shared.sums import sum_of
+from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -17,7 +17,6 @@ from tilewise.core.machine import Machine, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
-from tilewise.kernels.gemv.model import FEW, lines_of_long
 from tilewise.kernels.plain.configs import Config, config_if_found, config_of
 from tilewise.kernels.plain.seconds import (
     ALONE,
@@ -31,6 +30,7 @@ from tilewise.kernels.plain.seconds import (
 )
 from tilewise.kernels.plain.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
+from tilewise.kernels.simt_gemm.few import FEW, lines_of_long
 from tilewise.system.machine_code import Row
 
 KERNEL = "plain"

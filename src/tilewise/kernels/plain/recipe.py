@@ -14,7 +14,6 @@ from tilewise.core.machine import starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
-from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.plain.configs import Config
 from tilewise.kernels.plain.forms import alike, by_turns
 from tilewise.kernels.plain.model import KERNEL, Choice, Tail, k_each, whole_tiles
@@ -32,6 +31,7 @@ from tilewise.kernels.plain.tiles import PlainTile
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
 
 GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
 

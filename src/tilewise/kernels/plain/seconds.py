@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tilewise.kernels.gemv.model import FEW
 from tilewise.kernels.plain.tiles import PlainTile
+from tilewise.kernels.simt_gemm.few import FEW
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 START_SECONDS = 4e-6

@@ -14,9 +14,9 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
-from tilewise.kernels.buffered.family import Buffered
-from tilewise.kernels.buffered.model import TILES, BufferedConfig, configs, lines_of, piece
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.simt_gemm.buffered import TILES, Buffered, lines_of
+from tilewise.kernels.simt_gemm.strips import StripConfig
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
@@ -49,10 +49,10 @@ def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
         around, kind = whole.copy(), dtype_of(M.dtype)
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (2,), kind, kind, tw.semirings[name], *layouts, onto, "ieee")
-        plan = Buffered().pinned(problem, A100, BufferedConfig(tile, 1))
+        plan = Buffered().pinned(problem, A100, StripConfig(tile, 1))
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
-        np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {tile.words()}")
+        np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {tile}")
         P[...] = before
         np.testing.assert_array_equal(whole, around, err_msg=f"seed {seed}: written beside P")
 
@@ -60,9 +60,9 @@ def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
 def test_the_blocks_of_a_cluster_cover_k():
     for k in (1, 7, 33, 100, 4097):
         problem = problem_of_shape(9, k, 9)
-        for config in configs(problem, H200):
-            assert piece(problem, config) * config.cluster >= k
-    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9), A100)} == {1}
+        for config in Buffered().configurations(problem, H200):
+            assert config.piece(k) * config.cluster >= k
+    assert {config.cluster for config in Buffered().configurations(problem_of_shape(9, 4097, 9), A100)} == {1}
 
 
 def test_neighbours_are_found_along_k_or_across_it():
@@ -73,7 +73,7 @@ def test_neighbours_are_found_along_k_or_across_it():
 
 
 def test_what_it_does_not_take_is_refused():
-    with pytest.raises(tw.TilewiseError, match="middling products"):
+    with pytest.raises(tw.TilewiseError, match="products of up to 2,147,483,648 steps"):
         make_plan(problem_of_shape(4096, 4096, 4096), H200, "buffered")
     with pytest.raises(tw.TilewiseError, match="4 bytes"):
         make_plan(problem_of_shape(64, 64, 64, "float64"), H200, "buffered")

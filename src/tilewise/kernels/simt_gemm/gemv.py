@@ -14,12 +14,12 @@ from tilewise.errors import DtypeError
 from tilewise.kernels.calibration import applies
 from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.gemv import model
-from tilewise.kernels.gemv.recipe import launches
-from tilewise.kernels.gemv.text import every_few
 from tilewise.kernels.plain.text import render_combine
 from tilewise.kernels.shared.halves import halves_on_hopper, onto
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.simt_gemm import few as model
+from tilewise.kernels.simt_gemm.few_recipe import launches
+from tilewise.kernels.simt_gemm.text import every_few
 
 DEEP = 512  # k of a stack's members from which it competes
 FEW_HALVES = 4  # rows or columns, on Hopper
@@ -59,19 +59,9 @@ class Gemv(Family):
         pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
-            self,
-            problem,
-            machine,
-            chosen.kernel,
-            tile,
-            chosen.geometry,
-            seconds,
-            limits,
-            (),
-            packs=(),
-            config=chosen,
+            self, problem, machine, chosen.kernel, tile, chosen.geometry, seconds, limits, (), packs=(), config=chosen,
             passes=int(pieces > 1),
-        )
+        )  # fmt: skip
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
         return plan.but(why=f"{asked}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
 

@@ -13,8 +13,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.direct.family import Direct
-from tilewise.kernels.direct.model import TILES, configs, every_config, piece
+from tilewise.kernels.simt_gemm.direct import TILES, Direct, every_config
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -63,22 +62,24 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_strips_and_sums_fit_a_block_without_an_attribute(size):
     made = every_config(size, (1, 2, 4, 8))
-    assert {config.tile for config in made} == set(TILES), "every tile can be had"
+    assert {config.tile[:4] for config in made} == set(TILES), "every tile can be had"
     for config in made:
-        assert config.shared_bytes(size) <= 48 * 1024
-        assert config.tile.rows * config.depth(size) % config.threads == 0, "every thread loads as much as every other"
-        assert config.tile.cols * config.depth(size) % config.threads == 0
-        assert config.threads <= 1024
+        assert config.tile.shared_bytes(size, 1) <= 48 * 1024
+        assert config.tile.rows * config.tile.deep % config.tile.threads == 0, (
+            "every thread loads as much as every other"
+        )
+        assert config.tile.cols * config.tile.deep % config.tile.threads == 0
+        assert config.tile.threads <= 1024
 
 
 def test_the_blocks_of_a_cluster_cover_k():
     for k in (1, 7, 33, 100, 4097):
         problem = problem_of_shape(9, k, 9)
-        for config in configs(problem, H200):
-            assert piece(problem, config) * config.cluster >= k
-    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9), A100)} == {1}
+        for config in Direct().configurations(problem, H200):
+            assert config.piece(k) * config.cluster >= k
+    assert {config.cluster for config in Direct().configurations(problem_of_shape(9, 4097, 9), A100)} == {1}
 
 
 def test_what_is_too_large_is_refused():
-    with pytest.raises(tw.TilewiseError, match="small products"):
+    with pytest.raises(tw.TilewiseError, match="products of up to 536,870,912 steps"):
         make_plan(problem_of_shape(4096, 4096, 4096), H200, "direct")

@@ -11,7 +11,7 @@ from host_card import run_recipe
 from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.backends.cuda.compile import compile_source
-from tilewise.kernels.many.recipe import JOBS, Job, many_recipe, render_many
+from tilewise.kernels.simt_gemm.grouped import JOBS, Job, many_recipe, render_many
 from tilewise.system.cache import DiskCache
 
 
@@ -50,5 +50,5 @@ def test_its_parameters_fit_a_launch(tmp_path):
 
     assert ctypes.sizeof(Job) * JOBS + 8 <= 4096
     for dtype in ("bfloat16", "float64"):
-        text = render_many(tw.semirings["plus_times"].over(DTYPES[dtype]))
+        text = render_many(tw.semirings["plus_times"].over(DTYPES[dtype]), JOBS)
         assert compile_source(text, "sm_80", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"

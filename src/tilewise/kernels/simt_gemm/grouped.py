@@ -1,0 +1,127 @@
+"""`grouped`: groups of rows whose sizes only the card knows, over any algebra, layout and dtype. `many`: lists of
+unrelated products, whose jobs are a launch's own parameters. Both make 64×64 of P by one tile loop."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import ClassVar
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Groups, Problem
+from tilewise.core.recipe import Launch, Recipe, Scratch
+from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.plain.configs import step_slots
+from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.simt_gemm.coefficients import coefficients
+from tilewise.kernels.simt_gemm.recipe import strides
+from tilewise.kernels.simt_gemm.text import render_grouped, render_many
+
+SIDE, PHASE, THREADS = 64, 16, 256
+GRID_Y = 65535
+JOBS = 40  # of a launch, whose parameters have 4 KiB
+SMALL = 2**23  # steps: larger products are better off by themselves, with tiles and pipelines of their own
+
+MEMBERS = Condition(
+    lambda p: p.groups is not None and (p.groups.along == "rows" or p.groups.count <= GRID_Y),
+    f"makes up to {GRID_Y:,} members of P along k",
+)
+
+
+class Grouped(ByConfigs):
+    name = "grouped"
+    kernels: ClassVar = {
+        name: "blocks find their group's rows on the card and make 64x64 of P by tiles in shared memory, any algebra"
+    }
+    can = Capabilities(
+        groups=("rows", "k"), only_groups=True, unrounded=False, problem=(MEMBERS,),
+        precisions=("ieee", "high"),  # float32 is added up one after the other
+    )  # fmt: skip
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
+        p, f, groups = problem, coefficients("grouped"), problem.groups
+        assert groups is not None
+        rate = machine.step_rate("float32") * f.rate / max(1.0, step_slots(p.algebra, machine) / 2)
+        tiles = expected_tiles(p, SIDE) if groups.along == "rows" else math.ceil(p.m / SIDE)
+        work = tiles * SIDE * math.ceil(p.n / SIDE) * SIDE * p.k
+        return f.start + max(work / rate, p.least_bytes / (f.reading * machine.bandwidth)), None
+
+    def packs(self, problem: Problem, config: None) -> tuple[str, ...]:
+        dtypes = ("M", problem.dtype_m), ("N", problem.dtype_n)
+        return tuple(name for name, dtype in dtypes if dtype != problem.dtype)
+
+    def geometry(self, problem: Problem, config: None) -> Geometry:
+        shared = (SIDE * (PHASE + 1) + PHASE * (SIDE + 1)) * problem.algebra.partial.itemsize
+        return Geometry((THREADS, 1), SIDE, SIDE, PHASE, shared)
+
+    def tiles(self, problem: Problem, config: None) -> str:
+        return f"{problem.groups.count if problem.groups else 0:,} groups"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        assert problem.groups is not None
+        yield render_walk.named(problem.groups.wide)
+        either = (False, True)
+        for k_along_m, k_along_n, accumulate in product(either, either, either):
+            yield grouped_text(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+        """M, N and P have any strides; tiles of the groups are found first, then all of them made."""
+        p, m, n = plan.problem, given.M.layout, given.N.layout
+        assert p.groups is not None
+        by_k = p.groups.along == "k"
+        k_along = abs(m.col) <= abs(m.row), abs(n.row) < abs(n.col)
+        source = grouped_text(p.algebra, p.groups, k_along, p.accumulate)
+        made, groups, down = [], OFFSETS, math.ceil(p.m / SIDE)
+        if not by_k:
+            walk, groups = walk_launch(p, SIDE, scratch)
+            made, down = [walk], most_tiles(p, SIDE)
+        arguments = (
+            *(x.pointer for x in (given.M, given.N, given.P)),
+            groups,
+            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+            *strides(given),
+            ctypes.c_longlong(0 if by_k else n.stack[0]),
+            ctypes.c_longlong(given.P.layout.stack[0] if by_k else 0),
+        )
+        grid = (down * math.ceil(p.n / SIDE), p.groups.count if by_k else 1)
+        return [*made, Launch.of(source, self.name, grid, (THREADS,), arguments)]
+
+
+def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
+    """The key of its text; how many groups there are is an argument."""
+    by_k = groups.along == "k"
+    return render_grouped.named(algebra, by_k, groups.wide and by_k, k_along, accumulate)
+
+
+class Job(ctypes.Structure):
+    """The kernel's `Job`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("M", "N", "P")),
+        *((name, ctypes.c_longlong) for name in ("m_row", "m_col", "n_row", "n_col", "p_row", "p_col")),
+        *((name, ctypes.c_int) for name in ("m", "k", "n", "first")),
+    )
+
+    @property
+    def blocks(self) -> int:
+        made: int = math.ceil(self.m / SIDE) * math.ceil(self.n / SIDE)
+        return made
+
+
+def many_recipe(algebra: Algebra, jobs: Sequence[Job]) -> Recipe:
+    """All of them; their addresses are known. A P without cells has no blocks."""
+    busy, made, text = [job for job in jobs if job.blocks], [], render_many.named(algebra, JOBS)
+    for start in range(0, len(busy), JOBS):
+        some, first = busy[start : start + JOBS], 0
+        for job in some:
+            job.first = first
+            first += job.blocks
+        table = (Job * JOBS)(*some)
+        made.append(Launch.of(text, "many", (first,), (THREADS,), (table, ctypes.c_int(len(some)))))
+    return Recipe(tuple(made))

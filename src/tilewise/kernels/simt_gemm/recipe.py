@@ -1,0 +1,41 @@
+"""Launches of kernels that take a stack's members along blockIdx.y: one for all members that lie evenly."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Launch, Value
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
+
+
+def in_runs(
+    p: Problem,
+    given: Operands,
+    source: str,
+    kernel: str,
+    blocks: int,
+    threads: int,
+    own: Iterable[Value],
+    shared: int = 0,
+    cluster: int = 1,
+) -> list[Launch]:
+    """`own`: the kernel's arguments between the extents and the steps from member to member."""
+    matrices = given.M, given.N, given.P
+    runs = Runs(p.stack, [x.layout.stack for x in matrices], GRID_LIMIT)
+    own, steps = tuple(own), [ctypes.c_longlong(step) for step in runs.steps]
+    extents = [ctypes.c_int(extent) for extent in (p.m, p.k, p.n)]
+    return [
+        Launch.of(
+            source, kernel, (blocks, count), (threads,), (*(x.member(first) for x in matrices), *extents, *own, *steps),
+            shared, cluster=cluster,
+        )
+        for first, count in runs.starts()
+    ]  # fmt: skip
+
+
+def strides(given: Operands) -> list[ctypes.c_longlong]:
+    """Of rows and columns of M, N and P."""
+    return [ctypes.c_longlong(s) for x in (given.M, given.N, given.P) for s in (x.layout.row, x.layout.col)]

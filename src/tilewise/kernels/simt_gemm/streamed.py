@@ -1,0 +1,350 @@
+"""Operands streamed through registers and caches, with no tile of both in shared memory.
+
+`cells`: a thread makes a few cells. `rank_k`: a short k, columns of N stay in registers. `swept`: few rows, N is read
+once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from operator import itemgetter
+from typing import ClassVar, NamedTuple
+
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Launch, Scratch
+from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.plain.configs import step_slots
+from tilewise.kernels.shared.halves import onto
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stacked import Runs
+from tilewise.kernels.simt_gemm.coefficients import coefficients
+from tilewise.kernels.simt_gemm.recipe import in_runs, strides
+from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
+
+THREADS = 256  # of a block
+UNIT_SHARED = 227 * 1024
+SIZE = 4  # bytes of a partial sum, of rank_k and swept
+
+
+def slots_of(problem: Problem, machine: Machine) -> float:
+    """Instructions of a step, in those of plus_times."""
+    return max(1.0, step_slots(problem.algebra, machine) / 2)
+
+
+class Cut(NamedTuple):
+    """A thread's cells: so many, down a column or along a row."""
+
+    width: int
+    down: bool
+
+
+MANY_CELLS, MOST_WIDE = 2**17, 4  # a thread makes several where there are so many
+CUTS = (Cut(1, False), *(Cut(width, down) for width in (2, MOST_WIDE) for down in (False, True)))
+LONGEST = 256  # k: beyond it sums one after the other are less exact than a tile's, and slower
+LARGEST = 2**22  # steps of one member beyond which tiles always win,
+SHALLOW, LARGEST_SHALLOW = 16, 2**26  # and in stacks where k is so small that writing P is all there is to do
+# Where columns are few, each thread of a warp walks rows of M of its own, and a row is one access to the first cache:
+FEW_COLUMNS, LONG_LINE = 4, 100  # so few, along rows of M of so many bytes and more
+MOST_BLOCKS = 2**31 - 1
+
+
+def cut(problem: Problem) -> Cut:
+    """More cells of a thread read operands less often, and leave fewer threads."""
+    p = problem
+    if p.members * p.m * p.n < MANY_CELLS:
+        return CUTS[0]
+    down = p.m >= MOST_WIDE or p.m >= p.n
+    longest = p.m if down else p.n
+    width = MOST_WIDE if longest >= MOST_WIDE else 2 if longest >= 2 else 1
+    return Cut(width, down and width > 1)
+
+
+def threads_of_a_member(problem: Problem) -> int:
+    p, (width, down) = problem, cut(problem)
+    return math.ceil(p.m / width) * p.n if down else p.m * math.ceil(p.n / width)
+
+
+SMALL = Condition(
+    lambda p: p.m * p.k * p.n <= (LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST),
+    f"is for up to {LARGEST:,} steps, and {LARGEST_SHALLOW:,} in stacks with a short k",
+)
+
+
+class Cells(ByConfigs):
+    name = "cells"
+    kernels: ClassVar = {
+        name: "a thread makes a few cells of P from the caches: small products, and stacks of thousands of them"
+    }
+    can = Capabilities(
+        one_dtype=True, most_k=LONGEST, problem=(SMALL,), stores_anywhere=True,
+        precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
+    )  # fmt: skip
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.m * problem.k * problem.n <= LARGEST
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
+        p, f = problem, coefficients("cells")
+        threads = p.members * threads_of_a_member(p)
+        waves = math.ceil(max(1.0, threads / (machine.units * machine.resident_threads)))
+        rate = machine.step_rate("float32") * f.rate / slots_of(p, machine)
+        reading = p.least_bytes / (f.reading * machine.bandwidth)
+        latency = p.k * f.step * max(1.0, p.dtype.itemsize / 4) * waves
+        return float(self._start(p) + max(latency, p.steps / rate, reading, self._scattered_rows(p, machine))), None
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """A launch, and the longer of one thread's k and the bytes."""
+        p, f = problem, coefficients("cells")
+        deep = p.k * f.step * max(1.0, p.dtype.itemsize / 4)
+        return float(self._start(p) + max(deep, p.least_bytes / (f.reading * machine.bandwidth)))
+
+    def _start(self, p: Problem) -> float:
+        f = coefficients("cells")
+        return float(f.start_stack if p.members > 1 else f.start)
+
+    def _scattered_rows(self, p: Problem, machine: Machine) -> float:
+        """Seconds of rows of M which no two rows of P share, if they are what is waited for."""
+        scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE
+        if not scattered:
+            return 0.0
+        steps = coefficients("cells").row_steps["2" if p.dtype.itemsize <= 2 else "1"]
+        return float(p.members * p.m * p.k * steps / machine.step_rate("float32"))
+
+    def geometry(self, problem: Problem, config: None) -> Geometry:
+        """A block as people count it: so many cells of P side by side."""
+        cells = THREADS * cut(problem).width
+        cols = min(problem.n, cells)
+        return Geometry((THREADS, 1), max(1, cells // max(1, cols)), max(1, cols), 1, 0)
+
+    def tiles(self, problem: Problem, config: None) -> str:
+        threads = problem.members * threads_of_a_member(problem)
+        return f"{threads:,} threads of {cut(problem).width} cells each"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for one, accumulate in product(CUTS, onto(problem, machine)):
+            yield render_cells.named(problem.algebra, *one, accumulate)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+        """M, N and P have any strides; all threads of a run of members are one row of blocks."""
+        p, matrices, made = plan.problem, (given.M, given.N, given.P), []
+        source, each = render_cells.named(p.algebra, *cut(p), p.accumulate), threads_of_a_member(p)
+        runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
+        by_columns = p.m > 1 and abs(p.layout_p.row) < abs(p.layout_p.col)  # neighbouring threads go down columns of P
+        for first, count in runs.starts():
+            arguments = (
+                *(x.member(first) for x in matrices), *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+                *strides(given), *map(ctypes.c_longlong, (*runs.steps, count * each)), ctypes.c_int(by_columns),
+            )  # fmt: skip
+            grid = (math.ceil(count * each / THREADS),)
+            made.append(Launch.of(source, self.name, grid, (THREADS,), arguments))
+        return made
+
+
+class Streamed(ByConfigs):
+    """Configurations whose seconds are compared one by one."""
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[RankKConfig | SweptConfig]:
+        return tuple(self.configs(problem))
+
+    def configs(self, problem: Problem) -> Iterator[RankKConfig | SweptConfig]:
+        raise NotImplementedError
+
+    @lru_cache(maxsize=64)  # noqa: B019  a family lives as long as the process
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, RankKConfig | SweptConfig]:
+        timed = ((self.seconds(config, problem, machine), config) for config in self.configs(problem))
+        return min(timed, key=itemgetter(0))
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """One block, or the bytes."""
+        f = coefficients(self.name)
+        return float(f.start + max(f.block, f.reading * problem.least_bytes / machine.bandwidth))
+
+
+DEPTHS = (4, 8, 16, 32, 64)  # of k
+MOST_HELD = 64  # elements of N that a thread has in registers
+COLUMNS = (1, 2, 4)
+ROWS = (32, 64, 128, 256)  # of a block
+
+
+@dataclass(frozen=True)
+class RankKConfig:
+    """A thread makes so many columns, a block so many rows."""
+
+    deep: int
+    columns: int
+    rows: int
+
+    def words(self) -> str:
+        return f"k{self.deep} {self.columns} columns {self.rows} rows"
+
+    def spec(self) -> str:
+        return self.words()
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.rows * (self.deep + 4) * SIZE
+
+    def across(self, n: int) -> tuple[int, int]:
+        """(strips of columns, threads side by side in one of them)."""
+        strips = math.ceil(n / (THREADS * self.columns))
+        wide = math.ceil(math.ceil(n / strips) / self.columns)
+        return strips, wide if wide < 128 else min(THREADS, math.ceil(wide / 32) * 32)
+
+    def threads(self, n: int) -> int:
+        """Of a block: whole rows of its strip, whole warps."""
+        return whole_warps(self.across(n)[1])
+
+
+def whole_warps(across: int) -> int:
+    """Threads of a block that has whole rows of so many threads."""
+    return math.ceil(THREADS // across * across / 32) * 32
+
+
+class RankK(Streamed):
+    """Fitted to 534 configurations of 161 random stacks (rms 16 % near the best; the choice 3 % above it)."""
+
+    name = "rank_k"
+    kernels: ClassVar = {name: "a short k: a thread keeps columns of N in registers and makes row after row of P"}
+    can = Capabilities(
+        one_dtype=True, partial_bytes=(SIZE, SIZE), least_k=1, most_k=DEPTHS[-1], stores_anywhere=True,
+        problem=(Condition(lambda p: p.m <= 1 or abs(p.layout_p.row) >= abs(p.layout_p.col), "stores rows of P"),),
+        precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
+    )  # fmt: skip
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members > 1  # one product alone has kernels of its own for every size
+
+    def configs(self, problem: Problem) -> Iterator[RankKConfig]:
+        deep = next(d for d in DEPTHS if problem.k <= d)
+        highest = next((rows for rows in ROWS if rows >= problem.m), ROWS[-1])
+        for columns in COLUMNS:
+            if deep * columns <= MOST_HELD and (columns == 1 or problem.n >= 32 * columns):
+                yield from (RankKConfig(deep, columns, rows) for rows in ROWS if rows <= highest)
+
+    def seconds(self, config: RankKConfig, problem: Problem, machine: Machine) -> float:
+        """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue
+        what they do; or the bytes; and what a launch takes anyway."""
+        p, f, many = problem, coefficients(self.name), config.threads(problem.n)
+        strips, wide = config.across(p.n)
+        height, at_once = min(config.rows, p.m), max(1, many // wide)
+        blocks = p.members * strips * math.ceil(p.m / config.rows)
+        registers = 65536 // (many * (32 + config.deep * config.columns))
+        held = max(1, min(machine.resident_threads // many, registers, UNIT_SHARED // (config.shared_bytes + 1024)))
+        passes = math.ceil(height / at_once)
+        each = passes * (config.columns * (config.deep * slots_of(p, machine) + f.cell) + config.deep / 4 + 4)
+        each += f.load * (config.deep * config.columns / 2 + height * p.k / many)
+        issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
+        busiest = math.ceil(blocks / machine.units)
+        alone = math.ceil(blocks / (machine.units * held)) * (f.block + f.next_row * passes)
+        memory = f.reading * p.least_bytes / machine.bandwidth
+        return float(f.start + max(alone, busiest * many * each / issue + f.block, memory))
+
+    def geometry(self, problem: Problem, config: RankKConfig) -> Geometry:
+        cols = config.across(problem.n)[1] * config.columns
+        block = config.threads(problem.n), 1
+        return Geometry(block, config.rows, min(problem.n, cols), config.deep, config.shared_bytes)
+
+    def tiles(self, problem: Problem, config: RankKConfig) -> str:
+        return f"blocks of {config.rows} rows, {config.columns} columns a thread"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for deep, columns in product(DEPTHS, COLUMNS):
+            if deep * columns <= MOST_HELD:
+                yield render_rank_k.named(problem.algebra, deep, columns, False)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+        """M and N have any strides, P too as long as its columns are closer than its rows."""
+        p, config, m = plan.problem, plan.config, given.M.layout
+        source = render_rank_k.named(p.algebra, config.deep, config.columns, p.accumulate)
+        strips, wide = config.across(p.n)
+        own = (
+            *strides(given), *(ctypes.c_int(x) for x in (config.rows, wide, strips)),
+            ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(abs(m.col) <= abs(m.row)),
+        )  # fmt: skip
+        blocks = math.ceil(p.m / config.rows) * strips
+        return in_runs(p, given, source, self.name, blocks, config.threads(p.n), own, config.shared_bytes)
+
+
+HELD = (2, 4, 8)  # rows
+ACROSS = (32, 64, 128, 256)  # columns of a block where there are more
+STAGE, AT_ONCE = 512, 8  # of k; loads of a thread
+LONGEST_SWEEP = 4096  # k that it is offered for: a thread adds up all of it in sequence where rows of N are long
+
+
+@dataclass(frozen=True)
+class SweptConfig:
+    """Rows that registers hold, and columns of a block."""
+
+    few: int
+    across: int
+
+    def words(self) -> str:
+        return f"{self.few} rows {self.across} columns"
+
+    def spec(self) -> str:
+        return self.words()
+
+
+class Swept(Streamed):
+    """Fitted to 205 configurations of 85 random stacks (rms 16 % near the best; the choice 3 % above it)."""
+
+    name = "swept"
+    kernels: ClassVar = {
+        name: "few rows: a block sweeps once over rows of N as they lie, however short, and keeps all rows' sums"
+    }
+    can = Capabilities(
+        one_dtype=True, partial_bytes=(SIZE, SIZE), stores_anywhere=True,
+        problem=(
+            Condition(lambda p: p.m <= HELD[-1], f"is for up to {HELD[-1]} rows"),
+            Condition(lambda p: p.n <= 1 or abs(p.layout_n.row) >= abs(p.layout_n.col), "reads rows of N"),
+        ),
+        precisions=("ieee", "high"),  # float32 is added up in several parts of k
+    )  # fmt: skip
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members > 1 and problem.k <= LONGEST_SWEEP  # one product alone has kernels of its own
+
+    def configs(self, problem: Problem) -> Iterator[SweptConfig]:
+        few, last = next(h for h in HELD if problem.m <= h), 0
+        for across in ACROSS:
+            wide = min(across, problem.n)
+            if wide > last:
+                last = wide
+                yield SweptConfig(few, wide)
+
+    def seconds(self, config: SweptConfig, problem: Problem, machine: Machine) -> float:
+        """As of rank_k."""
+        p, f, many = problem, coefficients(self.name), whole_warps(config.across)
+        strips, at_once = math.ceil(p.n / config.across), max(1, many // config.across)
+        blocks, resident = p.members * strips, machine.resident_threads // many
+        loads = math.ceil(p.k / at_once)
+        alone = f.block + f.stage * math.ceil(p.k / STAGE) + f.trip * math.ceil(loads / AT_ONCE)
+        each = loads * (config.few * slots_of(p, machine) + f.load) + p.k / many * config.few * f.load
+        issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
+        work = math.ceil(blocks / machine.units) * many * each / issue + f.block
+        waves = math.ceil(blocks / (machine.units * resident))
+        return float(f.start + max(waves * alone, work, f.reading * p.least_bytes / machine.bandwidth))
+
+    def geometry(self, problem: Problem, config: SweptConfig) -> Geometry:
+        return Geometry((whole_warps(config.across), 1), config.few, config.across, STAGE, STAGE * config.few * SIZE)
+
+    def tiles(self, problem: Problem, config: SweptConfig) -> str:
+        return f"strips of {config.across} columns"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return (render_swept.named(problem.algebra, few, False) for few in HELD)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+        """M, N and P have any strides."""
+        p, config = plan.problem, plan.config
+        source = render_swept.named(p.algebra, config.few, p.accumulate)
+        own, blocks = (*strides(given), ctypes.c_int(config.across)), math.ceil(p.n / config.across)
+        return in_runs(p, given, source, self.name, blocks, whole_warps(config.across), own)

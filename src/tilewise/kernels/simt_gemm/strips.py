@@ -1,0 +1,236 @@
+"""Strips of M and N through shared memory: `direct` with one stage, for small products, and `buffered` with two.
+
+A configuration is a tile, how many groups of threads share a strip's k, and how many blocks of a cluster share all of
+it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Any, ClassVar, NamedTuple
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Launch
+from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.plain.configs import step_slots
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
+from tilewise.kernels.simt_gemm.recipe import in_runs
+from tilewise.kernels.simt_gemm.text import render_strips
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
+UNIT_SHARED = 227 * 1024
+FEWEST = 0.15  # share of the units, below which nothing is faster any more
+# A launch whose blocks take no more than half of a card's room is followed by the next one before it is over; where
+# they take more, the next one's last blocks come late. Seven products of 16x32 tiles with 3.3 to 4.6 blocks a unit took
+# 0.9 to 2.4 µs longer than what fits those of 1 to 3 blocks within 0.2, and those of 10 to 19 within 1.2.
+LATE_SECONDS = 1.8e-6
+
+
+class StripTile(NamedTuple):
+    """A block makes rows × cols of P, a thread tm × tn of them; `groups` of threads share a strip's `deep` of k."""
+
+    rows: int
+    cols: int
+    tm: int
+    tn: int
+    groups: int
+    deep: int
+    resident: int  # blocks of a multiprocessor that registers are kept for
+
+    @property
+    def threads(self) -> int:
+        return self.rows // self.tm * (self.cols // self.tn) * self.groups
+
+    def shared_bytes(self, size: int, stages: int) -> int:
+        """For the strips, and then for the groups' sums, in elements of `size` bytes."""
+        strips = stages * self.deep * (self.rows + self.cols + 2 * (16 // size))
+        return size * max(strips, self.groups * self.rows * self.cols)
+
+
+@dataclass(frozen=True)
+class StripConfig:
+    """A tile, and how many blocks of a cluster share all of k."""
+
+    tile: StripTile
+    cluster: int
+
+    def words(self) -> str:
+        return f"{self.tile.rows}x{self.tile.cols} g{self.tile.groups} c{self.cluster}"
+
+    def spec(self) -> str:
+        return self.words()
+
+    def piece(self, k: int) -> int:
+        """How much of k one block of a cluster takes."""
+        return math.ceil(k / self.cluster)
+
+
+def clusters_of(machine: Machine) -> tuple[int, ...]:
+    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
+
+
+@lru_cache(maxsize=256)
+def rate_of(algebra: Algebra, machine: Machine) -> float:
+    """Steps a second of the whole card."""
+    wide = "float64" if algebra.partial.name == "float64" else "float32"
+    return machine.step_rate(wide) / max(1.0, step_slots(algebra, machine) / 2)
+
+
+ROOMS = 14  # where they begin in a row
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
+    memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
+    m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    rows, cols, depth, cluster, end, stores = int(row[1]), int(row[2]), int(row[3]), int(row[11]), row[8], row[9]
+    if k <= int(row[0]):
+        return INFINITE
+    tiles, piece = members * -(-m // rows) * -(-n // cols), -(-k // cluster)
+    deep = min(piece, depth)
+    crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** given[5]
+    alone, busy = (row[4] + row[5] * deep) ** 4, deep**4 * (row[6] ** 4 + (row[7] * crowd) ** 4)
+    held = int(row[ROOMS])
+    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
+    strips, work = -(-piece // depth), 0.0
+    if full:
+        work = full * (strips * sqrt(sqrt(alone + busy * held**4)) + end + stores * held)
+    if rest:
+        last = busiest(rest, row, ROOMS)
+        work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
+    read = given[7] * tiles * (rows + cols)
+    if tiles > int(row[12]) and tiles <= int(row[13]):
+        work += LATE_SECONDS
+    return row[10] + sqrt(sqrt(work**4 + given[6] + read**4)) + given[8]
+
+
+class Times(NamedTuple):
+    """What differs between the two kernels in a configuration's row."""
+
+    least_k: int  # beyond which its blocks have enough
+    strip: float  # seconds until one is there,
+    of_k: float  # and of each k of it, where a block has a unit to itself
+    share: float  # of the plain cores' rate,
+    other: float = 1.0  # and of that, over other semirings than plus_times
+    late: tuple[int, int] = (0, 0)  # tiles: more than these, and no more than those, delay the next launch
+
+
+class Strips(ByConfigs):
+    """What direct and buffered share: the formula, its table, the launches."""
+
+    stages: ClassVar[int]
+    own_shared: ClassVar[int] = 0  # bytes that a block takes beside its own
+
+    @abstractmethod
+    def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
+        """All configurations for partial sums of `size` bytes."""
+
+    @abstractmethod
+    def figures(self, algebra: Algebra) -> Any:
+        """Its coefficients."""
+
+    @abstractmethod
+    def times(self, config: StripConfig, algebra: Algebra, machine: Machine, slower: float) -> Times: ...
+
+    def slower(self, problem: Problem) -> float:
+        """By how much steps take longer than their rate says."""
+        return 1.0
+
+    @lru_cache(maxsize=64)  # noqa: B019  a family lives as long as the process
+    def table(self, algebra: Algebra, machine: Machine, slower: float = 1.0) -> tuple[tuple[StripConfig, ...], Rows]:
+        """Every configuration, with what its seconds are computed from: k up to which its blocks would have too little;
+        its sides and the depth of a strip; seconds until that is there, and of each k of it where a block has a unit to
+        itself; of each k on the cores of a unit that has many, and on its way into shared memory; of a block beside its
+        strips, and of its stores; of a launch; blocks of a cluster; from how many tiles on the next launch is late, and
+        up to how many; rooms."""
+        size, figures, rows = algebra.partial.itemsize, self.figures(algebra), list[tuple[float, ...]]()
+        configs = self.every(size, machine)
+        for config in configs:
+            tile, cluster, own = config.tile, config.cluster, self.times(config, algebra, machine, slower)
+            shared = UNIT_SHARED // (tile.shared_bytes(size, self.stages) + self.own_shared)
+            held = max(1, min(machine.resident_threads // tile.threads, tile.resident, shared, MOST))
+            rate = rate_of(algebra, machine) / slower / machine.units * own.share * own.other
+            cells = tile.rows * tile.cols
+            meeting = figures.meet + figures.met * cluster if cluster > 1 else 0.0
+            loads = (tile.rows + tile.cols) * algebra.element.itemsize / figures.unit
+            rows.append((
+                own.least_k, tile.rows, tile.cols, tile.deep, own.strip, own.of_k, cells / rate, loads, figures.block,
+                figures.cell * cells, figures.start + meeting, cluster, *own.late,
+                *padded(rooms(machine.units, cluster, held)),
+            ))  # fmt: skip
+        return configs, Rows(rows)
+
+    def given(self, p: Problem, machine: Machine) -> Row:
+        """What all rows share."""
+        f, size = self.figures(p.algebra), p.dtype.itemsize
+        memory = f.reading * p.least_bytes / machine.bandwidth
+        storing = f.storing * p.members * p.m * p.n * size / machine.bandwidth
+        from_l2 = f.from_l2 * p.k * size / machine.bandwidth
+        return p.m, p.k, p.n, p.members, machine.units, f.crowd, memory**4, from_l2, storing
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, StripConfig]:
+        every, table = self.table(problem.algebra, machine, self.slower(problem))
+        number, least = _seconds.least(table, self.given(problem, machine), problem.largest)
+        return least, every[number]
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[StripConfig]:
+        """Those whose blocks have some of k each."""
+        every, table = self.table(problem.algebra, machine, self.slower(problem))
+        return [config for config, row in zip(every, table.rows, strict=True) if problem.k > row[0]]
+
+    def seconds(self, config: StripConfig, problem: Problem, machine: Machine) -> float:
+        every, table = self.table(problem.algebra, machine, self.slower(problem))
+        return _seconds(table.rows[every.index(config)], self.given(problem, machine))
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """A launch, and the longest of: every step at the best tile's rate, one block's strips of k, the bytes."""
+        p, f = problem, self.figures(problem.algebra)
+        steps = f.block + p.steps / (rate_of(p.algebra, machine) * max(f.shares.values()))
+        alone = min([p.k * of_k + beside for of_k, beside in self._alone(p.algebra, machine)])
+        reading = f.reading * p.least_bytes / machine.bandwidth
+        return 0.999 * float(f.start + max(steps, alone, reading))
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _alone(self, algebra: Algebra, machine: Machine) -> list[tuple[float, float]]:
+        """By blocks of a cluster: the least seconds of each k where a block has a unit to itself, and beside."""
+        rows, f = self.table(algebra, machine)[1].rows, self.figures(algebra)
+        return [
+            (min((row[4] / row[3] + row[5]) / blocks for row in alike), alike[0][10] - f.start + f.block)
+            for blocks in sorted({row[11] for row in rows})
+            if (alike := [row for row in rows if row[11] == blocks])
+        ]
+
+    def geometry(self, problem: Problem, config: StripConfig) -> Geometry:
+        tile, size = config.tile, problem.algebra.partial.itemsize
+        return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.deep, tile.shared_bytes(size, self.stages))
+
+    def tiles(self, problem: Problem, config: StripConfig) -> str:
+        tile = config.tile
+        down, across = math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
+        return f"{down}x{across} tiles of {tile.rows}x{tile.cols}"
+
+    def _launches(
+        self, plan: Plan, given: Operands, along_k: tuple[bool, bool] | None, lies: Sequence[Any], shared: int
+    ) -> list[Launch]:
+        """`lies`: the arguments that say how operands lie."""
+        p, config, P = plan.problem, plan.config, given.P.layout
+        assert isinstance(config, StripConfig)
+        tile, across = config.tile, math.ceil(p.n / config.tile.cols)
+        source = render_strips.named(p.algebra, tile, self.stages, along_k, p.accumulate)
+        rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k))
+        own = (*lies, *map(ctypes.c_int, rest))
+        blocks = math.ceil(p.m / tile.rows) * across * config.cluster
+        return in_runs(p, given, source, self.name, blocks, tile.threads, own, shared, config.cluster)

@@ -1,0 +1,118 @@
+"""The texts of the kernels on plain cores: macros of a configuration, the semiring's prelude, the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import prelude
+from tilewise.core.machine import Machine
+from tilewise.kernels.keys import Written
+from tilewise.kernels.plain.configs import binary
+from tilewise.kernels.plain.text import step_text
+from tilewise.kernels.shared.groups import offset_type
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
+
+EARLY = "plain/in_turn.cuh"
+LOOPS = {1: "direct", 2: "buffered"}  # of strips, by stages
+
+
+def rendered(algebra: Algebra, macros: Mapping[str, object], accumulate: bool, *files: str) -> str:
+    """Macros, prelude, files."""
+    return "\n".join((*defined(dict(macros)), "", prelude(algebra, accumulate=accumulate), *map(kernel_text, files)))
+
+
+@Written
+def render_strips(
+    algebra: Algebra, tile: tuple[int, ...], stages: int, along_k: tuple[bool, bool] | None, accumulate: bool
+) -> str:
+    """`tile`: a StripTile. `along_k`: whether neighbours of M, and of N, lie along k, where that is compiled in."""
+    rows, cols, tm, tn, groups, deep, resident = tile
+    macros: dict[str, object] = {"TM": rows, "TN": cols, "RM": tm, "RN": tn, "KC": deep, "GROUPS": groups}
+    if along_k is not None:
+        macros |= {"RESIDENT": resident, "M_ALONG_K": int(along_k[0]), "N_ALONG_K": int(along_k[1])}
+    return rendered(algebra, macros, accumulate, "shared/cluster.cuh", EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
+
+
+@Written
+def render_cells(algebra: Algebra, width: int, down: bool, accumulate: bool) -> str:
+    return rendered(algebra, {"WIDTH": width, "DOWN": int(down)}, accumulate, EARLY, "simt_gemm/cells.cu")
+
+
+@Written
+def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -> str:
+    return rendered(algebra, {"DEEP": deep, "COLUMNS": columns}, accumulate, EARLY, "simt_gemm/rank_k.cu")
+
+
+@Written
+def render_swept(algebra: Algebra, few: int, accumulate: bool) -> str:
+    return rendered(algebra, {"FEW": few}, accumulate, EARLY, "simt_gemm/swept.cu")
+
+
+@Written
+def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
+    """`k_along`: whether the k of M and of N lie side by side; `wide`: ends of groups have 64 bits."""
+    macros: dict[str, object] = {"K_ALONG_M": int(k_along[0]), "K_ALONG_N": int(k_along[1]), "BY_K": int(by_k)}
+    head = (*defined(macros), offset_type(wide), prelude(algebra, accumulate=accumulate))
+    return "\n".join((*head, kernel_text("simt_gemm/tile.cuh"), kernel_text("simt_gemm/grouped.cu")))
+
+
+@Written
+def render_many(algebra: Algebra, jobs: int) -> str:
+    """`jobs`: products of a launch, at most."""
+    return rendered(algebra, {"JOBS": jobs}, False, "simt_gemm/tile.cuh", "simt_gemm/many.cu")
+
+
+def few_text(algebra: Algebra, tile: FewTile, accumulate: bool, pointers: tuple[str, ...]) -> str:
+    """The name of a text for members of a stack; factors that may be swapped are not."""
+    if tile.swapped and _either_way(algebra):
+        tile = replace(tile, swapped=False)
+    return stacked.named(render_few.named(algebra, tile, accumulate=accumulate), pointers)
+
+
+@Written
+def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
+    """Whether sums of a piece of k go to a plane of their own is said when it is launched."""
+    swapped = tile.swapped and not _either_way(algebra)
+    defines: dict[str, object] = {
+        "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
+        "SWAPPED": int(swapped),
+        "RESIDENT": tile.resident,
+        "ARG": int(tile.config.name == "where"),
+    }  # fmt: skip
+    if tile.kernel == "few_dots":
+        defines["LINES"] = tile.lines
+    return "\n".join(
+        (
+            step_text(algebra, tile.config, accumulate, False),
+            *defined(defines),
+            "",
+            *map(kernel_text, (EARLY, "simt_gemm/few.cuh", f"simt_gemm/{tile.kernel}.cu")),
+        )
+    )
+
+
+def _either_way(algebra: Algebra) -> bool:
+    """Whether a product has the same bits with its factors swapped, in one instruction."""
+    return binary(algebra.semiring.mul) in ("add", "mul") and algebra.partial.kind != "c"
+
+
+def every_few(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
+    """Every text that few rows or columns of a dtype may name; `dots`: rows of those with lines along k."""
+    config, size = few_config(algebra, machine, False), algebra.element.itemsize
+    for held in HELD:
+        for vector in (1, 2, 4, 8):
+            if vector * size > 16:
+                continue
+            several = min(4, room_for(config, held))
+            tiles = [
+                dots_tile(config, held, vector, size, False, lines)
+                for lines in ({several, 1 if held <= 2 else several} if held in dots else ())
+            ]
+            if vector <= room_for(config, held):
+                tiles.append(rows_tile(config, held, vector, size, False))
+            for tile in tiles:
+                yield few_text(algebra, tile, False, ("A", "B", "P"))
