@@ -1,5 +1,6 @@
 """Arrays with labels or units (pandas, xarray, …): NumPy leaves a product of them to their own class, which aligns
-labels and multiplies units. As plain numbers they would give another result, so they are refused."""
+labels and multiplies units. As plain numbers they would give another result, so they are refused; and so are lazy
+arrays where they would have to be read whole."""
 
 from __future__ import annotations
 
@@ -8,8 +9,20 @@ from typing import Any
 import numpy as np
 
 from tilewise.errors import UsageError
+from tilewise.system.imported import imported
 
 PLAIN_NUMBERS = ("dask", "cupy", "torch", "jax", "jaxlib")  # libraries whose arrays have no labels
+
+LAZY = {"dask.array": ".compute()", "zarr": "[:]"}  # arrays that may be larger than memory, and how they are read
+
+
+def check_whole(array: Any, role: str) -> None:
+    """A UsageError where `array` is lazy: nothing is read into memory unasked."""
+    for module, instead in LAZY.items():
+        library = imported(module)
+        if library is not None and isinstance(array, library.Array):
+            name = module.partition(".")[0].capitalize()
+            raise UsageError(f"{role} is a {name} array, which this would read whole: pass {role}{instead}")
 
 
 def check_plain(array: Any, role: str) -> None:

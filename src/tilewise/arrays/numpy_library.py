@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
-from tilewise.arrays.labelled import check_plain
+from tilewise.arrays.labelled import check_plain, check_whole
 from tilewise.arrays.operand import Library, Operand
 from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
 from tilewise.system.imported import imported
@@ -28,6 +28,7 @@ class NumpyLibrary(Library):
         sparse = imported("scipy.sparse")
         if sparse is not None and sparse.issparse(array):
             raise UsageError(f"{role} is a scipy.sparse matrix, which this does not take: pass {role}.toarray()")
+        check_whole(array, role)
         check_plain(array, role)
         try:
             host = np.asarray(array)

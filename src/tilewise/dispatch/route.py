@@ -49,7 +49,19 @@ class StructuredValues:
 
         names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
         o.refuse(f"does not go with {o.semiring}, whose values have fields", *names)
-        return structured_matmul(M, N, structured_ring(cast(Any, o.semiring)), o.device)
+        ring = structured_ring(cast(Any, o.semiring))
+        if "dask" in sys.modules and (_on_dask(M) or _on_dask(N)):
+            from tilewise.scale.dask_product import dask_fields
+
+            return dask_fields(M, N, ring, o, matmul)
+        return structured_matmul(M, N, ring, o.device)
+
+
+def _on_dask(x: Any) -> bool:
+    """Whether a value, or a field of it, is a Dask array."""
+    from tilewise.scale.sources import is_dask
+
+    return any(map(is_dask, x)) if isinstance(x, (tuple, list)) else is_dask(x)
 
 
 class SparseMatrices:
@@ -84,11 +96,7 @@ class LargerThanMemory:
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
         from tilewise.scale.product import larger_matmul
 
-        o.refuse(
-            "need operands that lie in memory whole",
-            *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
-        )
-        return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
+        return larger_matmul(M, N, o, matmul)
 
 
 class LazilyReduced:

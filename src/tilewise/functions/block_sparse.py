@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.labelled import check_plain
+from tilewise.arrays.labelled import check_plain, check_whole
 from tilewise.errors import ShapeError
 from tilewise.functions.groups import grouped_matmul
 from tilewise.system.imported import imported
@@ -35,8 +35,9 @@ def block_sparse_matmul(
            [0.],
            [0.]])
     """
-    check_plain(M, "M")
-    check_plain(N, "N")
+    for x, role in ((M, "M"), (N, "N")):
+        check_plain(x, role)
+        check_whole(x, role)
     M, N = (np.asarray(x) if isinstance(x, list | tuple) else x for x in (M, N))
     held = _mask(mask, M, N)
     (m, k), (tiles_m, tiles_k) = M.shape, held.shape

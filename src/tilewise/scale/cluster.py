@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.core.options import Options
 from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, UsageError
 from tilewise.scale import host
 from tilewise.scale.files import problem_of
@@ -150,10 +151,11 @@ def multiply_on_cluster(
                     (n_file, (plan.depth, plan.cols), problem.dtype_n),
                 )
             )
+            o = Options(semiring, device=device, precision=precision)
             place.discard_begun()
             target.begin()
             try:
-                _run(dask_matmul(left, right, semiring, device, precision), plan, target, client, progress)
+                _run(dask_matmul(left, right, o), plan, target, client, progress)
                 target.complete()
             finally:
                 target.close()

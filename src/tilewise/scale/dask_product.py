@@ -10,90 +10,221 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_of
-from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.extent import check_block
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import dtype_given, dtype_of, promote
+from tilewise.algebra.structured import Structured
+from tilewise.arrays import find_library
+from tilewise.arrays.float8_scales import bind_scales
 from tilewise.arrays.labelled import check_plain
-from tilewise.core.problem import Problem, problem_of_shape
-from tilewise.core.shapes import written
+from tilewise.core.epilogue import check_fits, epilogue_of
+from tilewise.core.options import Options
+from tilewise.core.problem import problem_of_shape
+from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DtypeError, ShapeError, UsageError
-from tilewise.scale import host
-from tilewise.scale.pieces import of_panels
+from tilewise.scale.dask_blocks import BlockedOperand
+from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, Scaling, SumsTask, TileTask
+from tilewise.scale.sources import is_dask, is_zarr
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-CHEAP_NODES = 16  # of the graph of a block
-CHEAP_BYTES = 64 * 1024  # that such a graph may carry
 SPLIT_BLOCKS = 4  # blocks of k in each part at least, where k is split
 SPLIT_TASKS = 4  # tasks per thread of the cluster that split-K aims at
+Matmul = Callable[..., Any]
 
 
-def dask_matmul(M: Any, N: Any, semiring: str | Semiring, device: str = "auto", precision: str = "high") -> Any:
-    """The product as a Dask array; nothing is multiplied yet."""
+def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any:
+    """The product as a Dask array, with the k that won as a second one; nothing is multiplied yet. `matmul`: what
+    tasks multiply blocks with where they return the k that won."""
+    _check_keywords(o)
+    left, right = _operand(M, "M"), _operand(N, "N")
+    if o.dtype is not None:
+        left, right = _narrowed(left, right, o.dtype)
+    shape = product_shape(left.shape, right.shape)
+    left, right = _as_stacks(left, right, shape)
+    dtypes = dtype_of(left.dtype), dtype_of(right.dtype)
+    ring = find_semiring(o.semiring)
+    problem = problem_of_shape(
+        shape.m, shape.k, shape.n, dtypes[0], ring, dtype_n=dtypes[1], precision=o.precision,
+        nonnegative=o.nonnegative, unrounded=True,
+    )  # fmt: skip
+    result = ring.over(problem.dtype).result
+    if o.return_arg:
+        if not ring.selective:
+            raise UsageError(
+                f"return_arg=True returns the k that won, and {ring} picks none: use a min or max semiring"
+            )
+        o.refuse("and return_arg= exclude each other", "alpha", "bias", "activation", "scales")
+        P = Product(left, right, shape, o).array(ArgTask(problem, o.device, matmul), _pair(result.numpy))
+        return P["value"], P["arg"]
+    bias = None if o.bias is None else _bias(o.bias, shape.n, right.chunks[-1])
+    epilogue = epilogue_of(o.alpha, None if bias is None else dtype_of(bias.dtype), o.activation)
+    check_fits(epilogue, ring, is_plus_times(ring), result)
+    scaling = None
+    if o.scales is not None:
+        o.refuse("and scales= exclude each other: put alpha into a scale", "alpha", "bias", "activation")
+        if not is_plus_times(ring):
+            raise UsageError(f"scales= needs plus_times, and the semiring is {ring}: leave them out")
+        given = replace(problem, unrounded=False, stack=shape.stack)
+        scaling = Scaling.of(bind_scales(o.scales, given, find_library(np.empty(0)), "cpu"))
+    task = SumsTask(problem, o.device, epilogue, scaling)
+    return Product(left, right, shape, o, bias).array(task, result.numpy)
+
+
+def dask_fields(M: Any, N: Any, ring: Structured, o: Options, matmul: Matmul) -> Any:
+    """The same for values with fields: a tuple of Dask arrays, or a Dask array of records where M is one."""
+    if o.device not in ("auto", "cpu"):
+        raise UsageError(f"device={o.device!r}: fields of Dask arrays are multiplied on their workers' CPUs")
+    left, right = _records(M, "M", ring), _records(N, "N", ring)
+    shape = product_shape(left.shape, right.shape)
+    names = ring.fields
+    pairs = [[dtype_of(x.dtype[i]) for x in (left, right)] for i in range(len(names))]
+    algebra = ring.over([promote(*pair) for pair in pairs])
+    left, right = _as_stacks(left, right, shape)
+    result = np.dtype([(name, d.numpy) for name, d in zip(names, algebra.dtypes, strict=True)])
+    P = Product(left, right, shape, o).array(FieldsTask(algebra, result, matmul), result)
+    return P if is_dask(M) else tuple(P[name] for name in names)
+
+
+def _check_keywords(o: Options) -> None:
+    o.refuse("do not go with Dask arrays: store the product, and chunks are the budget", "out", "memory", "accumulate")
+    o.refuse("do not go with Dask arrays, whose tasks choose their kernels", "kernel", "tile")
+    if o.device not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"device={o.device!r}: workers take 'auto' (a card where there is one), 'cpu' or 'cuda'")
+
+
+def _operand(array: Any, name: str) -> Any:
     import dask.array as da
-    from dask.base import tokenize
-    from dask.highlevelgraph import HighLevelGraph
 
-    if device not in ("auto", "cpu", "cuda"):
-        raise UsageError(f"device={device!r}: workers take 'auto' (a card where there is one), 'cpu' or 'cuda'")
-    ring = find_semiring(semiring)
-    M, N = _operands(M, N, da)
-    m, k, n = M.shape[0], M.shape[1], N.shape[1]
-    of_m, of_n = dtype_of(M.dtype), dtype_of(N.dtype)
-    problem = problem_of_shape(m, k, n, of_m, ring, dtype_n=of_n, precision=precision, unrounded=True)
-    result = ring.over(problem.dtype).result.numpy
-    name = f"tilewise-{tokenize(M, N, ring, device, precision)}"
-    sides = BlockedOperand(M, "M", transposed=False), BlockedOperand(N, "N", transposed=True)
-    layer: dict[Any, Any] = {}
-    steps = list(_steps(M.chunks[1], N.chunks[0]))
-    parts = _parts(steps, len(M.chunks[0]) * len(N.chunks[1]))
-    for i, rows in enumerate(M.chunks[0]):
-        for j, cols in enumerate(N.chunks[1]):
-            tile = TileTask(replace(problem, m=rows, n=cols), device)
-            ends = [_one_part(layer, name, (i, j, number), tile, sides, part) for number, part in enumerate(parts)]
-            layer[(name, i, j)] = (tile.finish, ends)
-    kept = [side.array for side in sides if not side.cheap]
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=kept)
-    return da.Array(graph, name, chunks=(M.chunks[0], N.chunks[1]), meta=np.empty((0, 0), result))
+    if not isinstance(array, da.Array):
+        check_plain(array, name)
+        array = da.from_array(array if is_zarr(array) else np.asarray(array), chunks="auto")
+    if type(getattr(array, "_meta", None)).__name__ == "MaskedArray":
+        raise DtypeError(f"{name} has masked blocks, and a product would lose their mask: fill them first")
+    if any(math.isnan(extent) for extent in array.shape):
+        raise ShapeError(f"{name} has chunks of unknown size: call {name}.compute_chunk_sizes() first")
+    return array
 
 
-def _operands(M: Any, N: Any, da: Any) -> tuple[Any, Any]:
-    arrays = []
-    for name, array in (("M", M), ("N", N)):
-        if not isinstance(array, da.Array):
-            check_plain(array, name)
-            array = da.from_array(np.asarray(array), chunks="auto")
-        if type(getattr(array, "_meta", None)).__name__ == "MaskedArray":
-            raise DtypeError(f"{name} has masked blocks, and a product would lose their mask: fill them first")
-        if array.ndim != 2:
-            raise ShapeError(f"{name} has {array.ndim} axes: products of Dask arrays are of matrices, which have 2")
-        if any(math.isnan(extent) for extent in array.shape):
-            raise ShapeError(f"{name} has chunks of unknown size: call {name}.compute_chunk_sizes() first")
-        arrays.append(array)
-    if arrays[0].shape[1] != arrays[1].shape[0]:
-        raise ShapeError(
-            f"M is {written(arrays[0].shape)} and N is {written(arrays[1].shape)}: the {arrays[0].shape[1]} columns of "
-            f"M do not meet the {arrays[1].shape[0]} rows of N; they must be equal"
+def _narrowed(M: Any, N: Any, dtype: Any) -> tuple[Any, Any]:
+    wanted, common = dtype_given(dtype), promote(dtype_of(M.dtype), dtype_of(N.dtype))
+    if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
+        raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
+    return M.astype(wanted.numpy), N.astype(wanted.numpy)
+
+
+def _records(x: Any, role: str, ring: Structured) -> Any:
+    """A value with fields as one Dask array of records, block by block."""
+    import dask.array as da
+
+    names, many = ", ".join(ring.fields), len(ring.fields)
+    if is_dask(x) and x.dtype.names is not None:
+        if len(x.dtype.names) != many:
+            raise DtypeError(f"{role} has the fields {', '.join(x.dtype.names)}, and a value of {ring} has {names}")
+        return _operand(x, role)
+    if not isinstance(x, (tuple, list)) or len(x) != many:
+        raise UsageError(
+            f"{ring} is over values with the fields {names}: pass {role} as a tuple of {many} Dask arrays or as a Dask "
+            f"array of records, not {type(x).__name__}"
         )
-    return arrays[0], arrays[1]
+    fields = [_operand(field, f"{role}[{i}]") for i, field in enumerate(x)]
+    for i, field in enumerate(fields):
+        if field.shape != fields[0].shape:
+            raise ShapeError(
+                f"{role}[{i}] is {written(field.shape)} and {role}[0] is {written(fields[0].shape)}: "
+                "all fields of a value have one shape"
+            )
+    fields = [field.rechunk(fields[0].chunks) for field in fields]
+    dtype = np.dtype([(f"f{i}", field.dtype) for i, field in enumerate(fields)])
+    return da.map_blocks(_joined, *fields, dtype=dtype, meta=np.empty((0,) * fields[0].ndim, dtype))
+
+
+def _joined(*fields: Any) -> Any:
+    made = np.empty(fields[0].shape, [(f"f{i}", field.dtype) for i, field in enumerate(fields)])
+    for i, field in enumerate(fields):
+        made[f"f{i}"] = field
+    return made
+
+
+def _as_stacks(M: Any, N: Any, shape: ProductShape) -> tuple[Any, Any]:
+    """Vectors as matrices of one row or column; along axes of the stack chunks meet."""
+    M = M[None, :] if shape.vector_m else M
+    N = N[:, None] if shape.vector_n else N
+    for axis in range(3, min(M.ndim, N.ndim) + 1):
+        of_m, of_n = M.chunks[-axis], N.chunks[-axis]
+        if of_m != of_n and M.shape[-axis] == N.shape[-axis]:
+            N = N.rechunk({N.ndim - axis: of_m})
+    return M, N
+
+
+def _bias(bias: Any, n: int, chunks: tuple[int, ...]) -> Any:
+    import dask.array as da
+
+    check_plain(bias, "bias")
+    bias = bias if is_dask(bias) else da.from_array(np.asarray(bias), chunks=-1)
+    if bias.shape != (n,):
+        raise ShapeError(f"bias is {written(bias.shape)}, and P has {n} columns: pass one number for each of them")
+    return bias.rechunk((chunks,))
+
+
+def _pair(value: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype([("value", value), ("arg", np.int64)])
 
 
 @dataclass(frozen=True)
-class BlockStep:
-    """A range of k within one block of M and one of N: the blocks' indices, and the range in each."""
+class Product:
+    """The operands of a product as (stacks of) matrices, and the row of biases that is added."""
 
-    block_m: int
-    part_m: slice
-    block_n: int
-    part_n: slice
+    M: Any
+    N: Any
+    shape: ProductShape
+    o: Options
+    bias: Any = None
+
+    def array(self, task: TileTask, result: np.dtype[Any]) -> Any:
+        """P, a task for each tile."""
+        import dask.array as da
+        from dask.base import tokenize
+        from dask.highlevelgraph import HighLevelGraph
+
+        M, N = self.M, self.N
+        sides = BlockedOperand(M, "M"), BlockedOperand(N, "N")
+        stack = [self._stack_chunks(-axis) for axis in range(len(self.shape.stack) + 2, 2, -1)]
+        chunks = (*stack, M.chunks[-2], N.chunks[-1])
+        name = f"tilewise-{tokenize(M, N, self.bias, *self.o.keywords().values())}"
+        layer: dict[Any, Any] = {}
+        parts = _parts(list(_steps(M.chunks[-1], N.chunks[-2])), math.prod(map(len, chunks)))
+        for place in np.ndindex(*map(len, chunks)):
+            *above, i, j = place
+            extents = tuple(own[at] for own, at in zip(chunks, place, strict=True))
+            firsts = tuple(sum(own[:at]) for own, at in zip(chunks[-2:], (i, j), strict=True))
+            tile = task.of_tile(extents, firsts)
+            indices = (*_own(M, above), i), (*_own(N, above), j)
+            ends = [_one_part(layer, name, (*place, number), tile, sides, indices, part)
+                    for number, part in enumerate(parts)]  # fmt: skip
+            layer[(name, *place)] = (tile.finish, ends, *(() if self.bias is None else ((self.bias.name, j),)))
+        kept = [side.array for side in sides if not side.cheap] + ([] if self.bias is None else [self.bias])
+        graph = HighLevelGraph.from_collections(name, layer, dependencies=kept)
+        P = da.Array(graph, name, chunks=chunks, meta=np.empty((0,) * len(chunks), result))
+        vectors = self.shape.vector_m, self.shape.vector_n
+        return P[(..., *(0 if vector else slice(None) for vector in vectors))] if any(vectors) else P
+
+    def _stack_chunks(self, axis: int) -> tuple[int, ...]:
+        """Of P along an axis of the stack: those of the operand that is not repeated along it."""
+        has = [x for x in (self.M, self.N) if x.ndim >= -axis]
+        chunks: tuple[int, ...] = max(has, key=lambda x: int(x.shape[axis])).chunks[axis]
+        return chunks
+
+
+def _own(x: Any, above: list[int]) -> tuple[int, ...]:
+    """The block of an operand in the stack: its first one along axes that are repeated."""
+    depth = x.ndim - 2
+    places = above[len(above) - depth :]
+    return tuple(0 if x.numblocks[axis] == 1 else at for axis, at in enumerate(places))
 
 
 def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[BlockStep]:
@@ -101,10 +232,8 @@ def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[Blo
     edges = [np.concatenate(([0], np.cumsum(chunks))).astype(int) for chunks in (chunks_m, chunks_n)]
     for start, stop in pairwise(np.union1d(edges[0], edges[1]).tolist()):
         blocks = [int(np.searchsorted(edge, start, "right")) - 1 for edge in edges]
-        first = [int(edge[block]) for edge, block in zip(edges, blocks, strict=True)]
-        yield BlockStep(
-            blocks[0], slice(start - first[0], stop - first[0]), blocks[1], slice(start - first[1], stop - first[1])
-        )
+        parts = [slice(start - int(edge[at]), stop - int(edge[at])) for edge, at in zip(edges, blocks, strict=True)]
+        yield BlockStep(start, blocks[0], parts[0], blocks[1], parts[1])
 
 
 def _parts(steps: list[BlockStep], tiles: int) -> list[list[BlockStep]]:
@@ -125,183 +254,30 @@ def _threads() -> int:
         return os.cpu_count() or 1
 
 
-class BlockedOperand:
-    """An operand, and whether its blocks are computed inside the tasks that need them."""
-
-    def __init__(self, array: Any, name: str, transposed: bool) -> None:
-        import dask
-
-        self.array, self.name, self.transposed = array, name, transposed
-        (optimized,) = dask.optimize(array)  # of the same keys, but without the futures of blocks that are persisted
-        self._graph = dict(optimized.__dask_graph__())
-        self._dependencies: dict[Any, Any] = {}
-        corners = {(0, 0), tuple(count - 1 for count in array.numblocks)}
-        expensive = 0 in array.numblocks or _holds_futures(array)
-        self.cheap = not expensive and all(self._is_cheap(self._recipe(corner)) for corner in corners)
-
-    def key(self, line: int, block: int) -> Any:
-        return (self.array.name, *((block, line) if self.transposed else (line, block)))
-
-    def block(self, line: int, block: int) -> Any:
-        """The argument of a task: the recipe of a block, or its key."""
-        return (
-            BlockRecipe(*self._recipe((block, line) if self.transposed else (line, block)), self.declared(line, block))
-            if self.cheap
-            else self.key(line, block)
-        )
-
-    def declared(self, line: int, block: int) -> DeclaredBlock:
-        i, j = (block, line) if self.transposed else (line, block)
-        shape = self.array.chunks[0][i], self.array.chunks[1][j]
-        return DeclaredBlock(f"block ({i}, {j}) of {self.name}", shape, self.array.dtype)
-
-    def _recipe(self, index: tuple[int, ...]) -> tuple[dict[Any, Any], Any]:
-        from dask.core import get_dependencies
-
-        key = (self.array.name, *index)
-        found: dict[Any, Any] = {}
-        waiting = [key]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found[name] = self._graph[name]
-                if name not in self._dependencies:
-                    self._dependencies[name] = tuple(get_dependencies(self._graph, name))
-                waiting += self._dependencies[name]
-                if len(found) > CHEAP_NODES:
-                    break
-        return found, key
-
-    @staticmethod
-    def _is_cheap(recipe: tuple[dict[Any, Any], Any]) -> bool:
-        graph, _ = recipe
-        if len(graph) > CHEAP_NODES:
-            return False
-        for node in graph.values():
-            value = getattr(node, "value", node)
-            plain = isinstance(value, np.ndarray) and not isinstance(value, np.memmap)
-            if plain and value.nbytes > CHEAP_BYTES:
-                return False
-        return True
-
-
-def _holds_futures(array: Any) -> bool:
-    """Whether the graph holds futures of a cluster, whose blocks a task cannot compute again."""
-    return any(type(getattr(node, "value", node)).__name__ == "Future" for node in array.__dask_graph__().values())
-
-
-@dataclass(frozen=True)
-class DeclaredBlock:
-    """The declared shape and dtype of a block. Dask does not check them, and kernels rely on them."""
-
-    role: str
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def check(self, value: Any) -> Array:
-        return check_block(value, self.role, self.shape, self.dtype)
-
-
-@dataclass(frozen=True)
-class BlockRecipe:
-    """How a block is computed: a small graph that is opaque to Dask."""
-
-    graph: dict[Any, Any]
-    key: Any
-    declared: DeclaredBlock
-
-    def make(self) -> Array:
-        import dask
-
-        return self.declared.check(dask.get(self.graph, self.key))
-
-
 def _one_part(
-    layer: dict[Any, Any], name: str, place: tuple[int, int, int], tile: TileTask, sides: Any, steps: Any
+    layer: dict[Any, Any],
+    name: str,
+    place: tuple[int, ...],
+    tile: TileTask,
+    sides: tuple[BlockedOperand, BlockedOperand],
+    indices: tuple[tuple[int, ...], tuple[int, ...]],
+    steps: list[BlockStep],
 ) -> Any:
-    """The tasks of one part of k for one tile; the key of the last one."""
+    """The tasks of one part of k for one tile; the key of the last one. `indices`: of M's and N's blocks, without k."""
+    (*above_m, i), (*above_n, j) = indices
+    pairs = [((*above_m, i, step.block_m), (*above_n, step.block_n, j)) for step in steps]
     key: Any
-    i, j, number = place
     if all(side.cheap for side in sides):
-        key = (f"{name}-part", i, j, number)
-        blocks = [(step, sides[0].block(i, step.block_m), sides[1].block(j, step.block_n)) for step in steps]
+        key = (f"{name}-part", *place)
+        blocks = [(step, *(side.block(at) for side, at in zip(sides, pair, strict=True)))
+                  for step, pair in zip(steps, pairs, strict=True)]  # fmt: skip
         layer[key] = (tile.walk, Blocks(blocks))
         return key
     before: Any = None
-    for at, step in enumerate(steps):
-        key = (f"{name}-step", i, j, number, at)
-        layer[key] = (
-            tile.step,
-            before,
-            Blocks([step, sides[0].declared(i, step.block_m), sides[1].declared(j, step.block_n)]),
-            sides[0].block(i, step.block_m),
-            sides[1].block(j, step.block_n),
-        )
+    for number, (step, pair) in enumerate(zip(steps, pairs, strict=True)):
+        key = (f"{name}-step", *place, number)
+        declared = [side.declared(at) for side, at in zip(sides, pair, strict=True)]
+        given = [side.block(at) for side, at in zip(sides, pair, strict=True)]
+        layer[key] = (tile.step, before, Blocks([step, *declared]), *given)
         before = key
     return before
-
-
-class Blocks(list[Any]):
-    """A list without keys, which Dask does not traverse."""
-
-
-class TileTask:
-    """The work for one tile of P."""
-
-    def __init__(self, problem: Problem, device: str) -> None:
-        self.problem, self.device = problem, device
-
-    def walk(self, blocks: Any) -> Array:
-        """All steps, with blocks that are computed here and dropped after use."""
-        sums: Array | None = None
-        kept: list[Any] = [None, None]
-        for step, left, right in blocks:
-            for side, recipe in enumerate((left, right)):
-                if kept[side] is None or kept[side][0] != recipe.key:
-                    kept[side] = None  # before the next one is made
-                    kept[side] = (recipe.key, recipe.make())
-            sums = self._add(sums, kept[0][1][:, step.part_m], kept[1][1][step.part_n])
-        return self._nothing() if sums is None else sums
-
-    def step(self, before: Array | None, steps: Any, left: Any, right: Any) -> Array:
-        """One step of a chain: the sums before are another task's result, so they are copied first."""
-        step, *declared = steps
-        M, N = (
-            x.make() if isinstance(x, BlockRecipe) else expected.check(x)
-            for x, expected in zip((left, right), declared, strict=True)
-        )
-        return self._add(None if before is None else before.copy(), M[:, step.part_m], N[step.part_n])
-
-    def finish(self, parts: list[Array]) -> Array:
-        """The sum of the parts of k, in order, rounded to P's dtype."""
-        algebra = self.problem.algebra
-        sums = parts[0] if parts else self._nothing()
-        with np.errstate(all="ignore"):
-            for part in parts[1:]:
-                sums = algebra.add(sums, part)
-            result: Array = sums.astype(self.problem.semiring.over(self.problem.dtype).result.numpy, copy=False)
-        return result
-
-    def _nothing(self) -> Array:
-        return np.full((self.problem.m, self.problem.n), self.problem.algebra.zero, self.problem.result.numpy)
-
-    def _add(self, sums: Array | None, M: Array, N: Array) -> Array:
-        fresh = sums is None
-        P = np.empty((self.problem.m, self.problem.n), self.problem.result.numpy) if sums is None else sums
-        if self._card():
-            from tilewise.backends.cuda.device import describe
-            from tilewise.backends.cuda.host import multiply_on_device
-            from tilewise.planning.choose import make_plan
-            from tilewise.planning.launchers import launcher_of
-
-            M, N = np.ascontiguousarray(M), np.ascontiguousarray(N)
-            plan = make_plan(of_panels(self.problem, M, N, P, not fresh), describe("cuda:0"))
-            multiply_on_device(launcher_of(plan, "cuda:0"), not fresh, M, N, P)
-        else:
-            host.multiply(self.problem, M, N, P, not fresh)
-        return P
-
-    def _card(self) -> bool:
-        from tilewise.arrays.card import card_count
-
-        return self.device.startswith("cuda") or (self.device == "auto" and card_count() > 0)

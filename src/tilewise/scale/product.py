@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
+from tilewise.core.options import Options
 from tilewise.core.shapes import written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale import host
@@ -27,16 +29,18 @@ def is_larger(M: Any, N: Any, out: Any, memory: Any) -> bool:
     return memory is not None or is_dask(M) or is_dask(N) or any(is_zarr(x) for x in (M, N, out))
 
 
-def larger_matmul(
-    M: Any, N: Any, semiring: str | Semiring, out: Any, device: str, precision: str, memory: int | str | None
-) -> Any:
-    """`matmul` for operands larger than memory: returns a Dask array, `out`, or an array of the operands' kind."""
+def larger_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> Any:
+    """`matmul` for operands larger than memory: returns a Dask array, `out`, or an array of the operands' kind.
+    `matmul`: for blocks of Dask arrays."""
     if is_dask(M) or is_dask(N):
         from tilewise.scale.dask_product import dask_matmul
 
-        if out is not None or memory is not None:
-            raise UsageError("Dask arrays take neither out= nor memory=: store the product, and chunks are the budget")
-        return dask_matmul(M, N, semiring, device, precision)
+        return dask_matmul(M, N, o, matmul)
+    o.refuse(
+        "need operands that lie in memory whole",
+        *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
+    )
+    semiring, out, device, precision, memory = o.semiring, o.out, o.device, o.precision, o.memory
     libraries = [None if is_zarr(x) else find_library(x) for x in (M, N)]
     library = libraries[0] or libraries[1] or find_library(np.empty(0))
     left, right = (_source(x, name, own) for x, name, own in zip((M, N), "MN", libraries, strict=True))

@@ -15,7 +15,7 @@ from tilewise.compose.graph.laws import nodes_of, one_of
 from tilewise.compose.graph.rounds import algebra_for
 from tilewise.dispatch.product import matmul
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.scale.dask_product import DeclaredBlock
+from tilewise.scale.dask_blocks import DeclaredBlock
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

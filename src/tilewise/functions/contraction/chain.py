@@ -13,7 +13,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
 from tilewise.errors import ShapeError, UsageError
-from tilewise.functions.contraction.laws import check_regroups, one_over
+from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over
 from tilewise.functions.contraction.views import array_of, brought, dtype_of_array
 
 T = TypeVar("T")  # an array of any library: the same kind out
@@ -135,8 +135,5 @@ def _check(ring: Semiring, matrices: list[Any]) -> None:
     if is_plus_times(ring):
         return
     always = check_regroups(ring, ring.over(dtype_of_array(matrices[0])).partial, reorders=False)
-    if not always and any(bool((x < 0).any()) for x in matrices):
-        raise UsageError(
-            f"{ring} can be regrouped for values that are not below 0 only, and an operand holds one that is: "
-            "multiply from left to right yourself"
-        )
+    if not always:
+        check_signs(ring, matrices, "multiply from left to right yourself")

@@ -23,7 +23,7 @@ from tilewise.arrays import HostArray, find_library
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.functions.contraction.forms import EinsumKeywords, formed, from_lists
-from tilewise.functions.contraction.laws import check_regroups, one_over, result_over
+from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over, result_over
 from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
 from tilewise.functions.contraction.views import (
@@ -124,11 +124,7 @@ class _Job:
         """Whether the law holds whatever the operands are; they are looked through where it needs them not below 0."""
         if is_plus_times(self.ring) or check_regroups(self.ring, self.algebra.partial):
             return True
-        if any(bool((x < 0).any()) for x in self.arrays):
-            raise UsageError(
-                f"{self.ring} distributes over values that are not below 0 only, and an operand holds one that is: "
-                "multiply two operands at a time"
-            )
+        check_signs(self.ring, self.arrays, "multiply two operands at a time")
         return False
 
     def contracted(self, plan: Contraction, terms: list[str]) -> tuple[Any, str]:

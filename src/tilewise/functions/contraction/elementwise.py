@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.api import matmul
 from tilewise.system.imported import imported
@@ -21,14 +23,23 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
         from tilewise.torch.elementwise import elementwise
 
         return elementwise(algebra.semiring, x, y)
-    kind = type(x).__module__
-    if kind.startswith("numpy") or isinstance(x, np.ndarray):
-        wide, result = algebra.partial.numpy, algebra.result.numpy
-        truths = algebra.semiring.boolean
-        a, b = (v != 0 if truths else v.astype(wide, copy=False) for v in (x, y))
-        with np.errstate(all="ignore"):
-            return np.asarray(algebra.mul(a, b)).astype(result, copy=False)
+    dask = imported("dask.array")
+    if dask is not None and (isinstance(x, dask.Array) or isinstance(y, dask.Array)):
+        return dask.core.elemwise(partial(_by_numpy, algebra), x, y, dtype=algebra.result.numpy)
+    if type(x).__module__.startswith("numpy") or isinstance(x, np.ndarray):
+        return _by_numpy(algebra, x, y)
     return matmul(x[..., None, None], y[..., None, None], semiring=algebra.semiring)[..., 0, 0]
+
+
+def _by_numpy(algebra: Algebra, x: Any, y: Any) -> Any:
+    wide, edges = algebra.partial.numpy, no_edge_of(algebra)
+    x, y = (v != 0 if algebra.semiring.boolean else v.astype(wide, copy=False) for v in (x, y))
+    with np.errstate(all="ignore"):
+        if edges is None:
+            return np.asarray(algebra.mul(x, y)).astype(algebra.result.numpy, copy=False)
+        made = np.asarray(algebra.mul(*(edges.enter(v, name)[0] for v, name in ((x, "M"), (y, "N")))))
+        edges.leave(made)
+        return made.astype(algebra.result.numpy, copy=False)
 
 
 def sums_in_numpy(algebra: Algebra, x: Any) -> bool:

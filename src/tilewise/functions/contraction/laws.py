@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_numpy import numpy_function
 from tilewise.compose.graph.laws import neutral
 from tilewise.errors import DtypeError, UsageError
+from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,6 +40,18 @@ def check_regroups(semiring: Semiring, dtype: DType, reorders: bool = True) -> b
         except UsageError:
             return False
     return True
+
+
+def check_signs(semiring: Semiring, arrays: Sequence[Any], instead: str) -> None:
+    """For a law that holds for values that are not below 0 only: the operands are looked through."""
+    lazy = imported("dask.array")
+    if lazy is not None and any(isinstance(x, lazy.Array) for x in arrays):
+        raise UsageError(f"{semiring} regroups values that are not below 0 only, and a Dask array would have to be "
+                         f"computed to look: {instead}")  # fmt: skip
+    if any(bool((x < 0).any()) for x in arrays):
+        raise UsageError(
+            f"{semiring} regroups values that are not below 0 only, and an operand holds one that is: {instead}"
+        )
 
 
 def _check(semiring: Semiring, dtype: DType, values: Array, reorders: bool) -> None:

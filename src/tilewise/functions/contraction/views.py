@@ -11,6 +11,8 @@ import numpy as np
 from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
 from tilewise.arrays.labelled import check_plain
 
+MODULES = {"jax": "jax.numpy", "cupy": "cupy", "dask": "dask.array"}
+
 
 def array_of(x: Any, role: str) -> Any:
     """An array as it is, anything else as NumPy reads it."""
@@ -23,6 +25,12 @@ def dtype_of_array(x: Any) -> DType:
     return dtype_of(x.dtype) if type(x) is np.ndarray else dtype_given(x.dtype)
 
 
+def _module_of(x: Any) -> Any:
+    """Where the functions of its library are, by NumPy's names."""
+    kind = type(x).__module__
+    return next((sys.modules[name] for start, name in MODULES.items() if kind.startswith(start)), np)
+
+
 def permuted(x: Any, axes: Sequence[int]) -> Any:
     """Its axes in another order."""
     if list(axes) == list(range(x.ndim)):
@@ -32,7 +40,7 @@ def permuted(x: Any, axes: Sequence[int]) -> Any:
 
 def diagonal(x: Any, first: int, second: int) -> Any:
     """The diagonal of two axes, as the last axis."""
-    return x.diagonal(0, first, second)
+    return x.diagonal(0, first, second) if hasattr(x, "diagonal") else _module_of(x).diagonal(x, 0, first, second)
 
 
 def reshaped(x: Any, shape: Sequence[int]) -> Any:
@@ -45,11 +53,7 @@ def repeated(x: Any, shape: Sequence[int]) -> Any:
         return x
     if hasattr(x, "expand"):
         return x.expand(*shape)
-    kind = type(x).__module__
-    if kind.startswith(("jax", "cupy")):
-        library = sys.modules["jax"].numpy if kind.startswith("jax") else sys.modules["cupy"]
-        return library.broadcast_to(x, tuple(shape))
-    return np.broadcast_to(x, tuple(shape))
+    return _module_of(x).broadcast_to(x, tuple(shape))
 
 
 def filled(like: Any, shape: Sequence[int], value: Any) -> Any:
@@ -61,10 +65,7 @@ def filled(like: Any, shape: Sequence[int], value: Any) -> Any:
 
 def brought(like: Any, host: np.ndarray[Any, np.dtype[Any]], dtype: str) -> Any:
     """A host array as one of the same library; `dtype` is its name, for torch, which does not know all of NumPy's."""
-    kind = type(like).__module__
     if hasattr(like, "new_tensor"):
         torch = sys.modules["torch"]
         return like.new_tensor(host.tolist(), dtype=getattr(torch, dtype))
-    if kind.startswith(("jax", "cupy")):
-        return (sys.modules["jax"].numpy if kind.startswith("jax") else sys.modules["cupy"]).asarray(host)
-    return host
+    return host if isinstance(like, np.ndarray) else _module_of(like).asarray(host)
