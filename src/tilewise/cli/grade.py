@@ -26,10 +26,11 @@ def command(
     files: tuple[str, ...], assignment_file: Path | None, form: str, output: Path | None, html_folder: Path | None,
     jobs: int | None, seconds: float, seed: int | None, unsafe: bool, language: str,
 ) -> int:  # fmt: skip
-    """Grade files, folders, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
+    """Grade files, folders, archives, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
 
-    Points come from P in device memory after the kernel ran on random data that the grader drew. Each file is
-    graded in a worker process that is replaced when it crashes or takes too long.
+    Points come from P in device memory after the kernel ran on random data that the grader drew, and from what the
+    program prints or writes in the assignment's tests. All files of one student are one submission, graded in a
+    worker process that is replaced when it crashes or takes too long.
     """
     import secrets
     from dataclasses import replace
@@ -90,8 +91,8 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
     table = Table(title=Text(plain(assignment.title)), title_justify="left", header_style="bold")
     table.add_column(say(language, "grade.name"), overflow="fold")
     table.add_column(say(language, "grade.points"), justify="right", no_wrap=True)
-    for key in assignment.points:
-        table.add_column(item_name(key, language), justify="right", no_wrap=True)
+    for key in assignment.items:
+        table.add_column(item_name(key, assignment, language), justify="right", no_wrap=True)
     table.add_column(say(language, "grade.why"), overflow="fold", ratio=1)
     for grade in grades:
         why = list(dict.fromkeys(sentence(item, grade, language) for item in grade.items if item.why))

@@ -91,7 +91,7 @@ def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str)
     for item in grade.items:
         if item.points < item.most and (why := sentence(item, grade, language)) not in shown:
             shown.add(why)
-            click.echo(plain(f"  {item_name(item.name, language)}: {why}"))
+            click.echo(plain(f"  {item_name(item.name, one.assignment, language)}: {why}"))
     for found in grade.found:
         where = say(language, "findings.line", line=found.line) if found.line else ""
         name = kind_name(found.kind, language)

@@ -1,53 +1,133 @@
-"""An assignment: sizes, tile, kernel, reference, and the points of each item. From TOML."""
+"""An assignment: the points of each item, what its kernels must compute and what its program must do. From TOML.
+
+Kernels with roles (M, N, P) run on the grader's own data: the items `product` and `traffic`. A program runs as it is,
+once per `[[test]]`, and its output is compared. One assignment may have both.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.core.problem import parse_shape
+from tilewise.emulator.machine.findings import Kind
 from tilewise.errors import FileError, ShapeError, UsageError
+from tilewise.scale.budget import budget
 from tilewise.system.files import here
 
 Shape = tuple[int, int, int]
+Text = str | Mapping[str, str]  # a text, or one for each language
 MAX_BYTES = 1 << 20  # of an assignment
 MOST_POINTS = 1_000_000
-ITEMS = ("parses", "product", "faults", "traffic", "calls", "program")
-KNOWN = (
-    "title", "shapes", "tile", "kernel", "block", "grid", "reference", "points", "traffic", "forbidden", "defines",
-    "arguments",
-)  # fmt: skip
+ROLES = ("product", "traffic")  # of kernels whose parameters are M, N and P
+KINDS = tuple(str(kind) for kind in Kind)
+ITEMS = ("parses", "product", "faults", "traffic", "calls", "program", "kernels", *KINDS)
+TYPE_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
+EXPECTATIONS = ("expected", "expected_file", "reference", "property")
+
+
+@dataclass(frozen=True)
+class Test:
+    """One run of the program, and what must come of it."""
+
+    __test__ = False  # no class of pytest's
+
+    name: str
+    points: float = 0.0
+    arguments: tuple[str, ...] = ()  # {seed} is the grading's seed
+    stdin: str = ""
+    stdin_file: str = ""
+    inputs: tuple[
+        str, ...
+    ] = ()  # files beside the assignment, or FILE.py:FUNCTION of the seed that gives {name: bytes}
+    expected: str | None = None
+    expected_file: str = ""
+    reference: str = ""  # FILE.cu, run with the same input
+    property: str = ""  # FILE.py:FUNCTION of the output
+    output: str = ""  # the file that the program writes; its stdout where there is none
+    dtype: str = ""  # of the numbers in a binary output
+    tolerance: float = 0.0  # relative and absolute; 0: texts must be equal word by word
+    partial: bool = False  # points for the share that is right
+    status: int = 0
+    seconds: float | None = None
+    memory: int | None = None
+    hidden: bool = False  # a report says neither the expected values nor the program's
+    title: Text = ""
+    message: Text = ""  # the lecturer's own words where it fails
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a submission is graded by: every item that `points` names."""
+    """What a submission is graded by: every item that `points` names, and every test."""
 
     title: str = "matrix product"
+    points: dict[str, float] = field(default_factory=lambda: {"parses": 1.0, "product": 5.0, "faults": 4.0})
+    tests: tuple[Test, ...] = ()
     shapes: tuple[Shape, ...] = ((4, 4, 4), (6, 6, 6), (9, 9, 9))  # square: a course's kernel may take one size
     tile: int | None = None  # overrides the file's TILE_WIDTH
     kernel: str | None = None  # the __global__ function meant
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     reference: str = "plus_times"  # a semiring; FILE.py:FUNCTION; FILE.cu
-    points: dict[str, float] = field(default_factory=lambda: {"parses": 1.0, "product": 5.0, "faults": 4.0})
     tiles_of: int | None = None  # the tile width whose traffic is the limit; by default `tile`
     forbidden: tuple[str, ...] = ()  # names that must not be called
+    required: tuple[str, ...] = ()  # names that must be called
+    kernels: tuple[str, ...] = ()  # kernels that every run must launch
+    provided: tuple[str, ...] = ()  # files beside the assignment that replace a submission's: a main, a header
     defines: dict[str, str] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()  # of main, for the item "program"
-    folder: Path = Path()  # of its file, and of the reference
+    arguments: tuple[str, ...] = ()  # of main, where there is no test
+    seconds: float = 10.0  # of CPU time, for each run of the program
+    memory: int = 1 << 30
+    folder: Path = Path()  # of its file, and of the files that it names
     unsafe: bool = False  # run main even without a sandbox: an option of the command, never of the file
 
     @property
     def most(self) -> float:
-        return sum(self.points.values())
+        return sum(self.items.values())
+
+    @property
+    def items(self) -> dict[str, float]:
+        """The points of every item and test, in the order of the report."""
+        return self.points | {test.name: test.points for test in self.tests}
+
+    @property
+    def has_roles(self) -> bool:
+        return any(key in self.points for key in ROLES)
+
+    @property
+    def runs(self) -> tuple[Test, ...]:
+        """The runs of the program that its items need."""
+        if self.tests:
+            return self.tests
+        program = [
+            key for key in self.points if key in ("program", "kernels") or (not self.has_roles and key != "calls")
+        ]
+        return (Test("program", arguments=self.arguments),) if program else ()
+
+    def titled(self, item: str, language: str) -> str:
+        """The lecturer's name for a test; empty for the others."""
+        return next((in_language(t.title, language) or t.name for t in self.tests if t.name == item), "")
 
 
-def read_assignment(path: Path) -> Assignment:
+def in_language(text: Text, language: str) -> str:
+    if isinstance(text, str):
+        return text
+    return text.get(language) or text.get("en") or next(iter(text.values()), "")
+
+
+def read_table(path: Path) -> dict[str, Any]:
     try:
         with os.fdopen(here().open(path), "rb") as file:  # a FIFO or a device would never end
             data = file.read(MAX_BYTES + 1)
@@ -63,7 +143,11 @@ def read_assignment(path: Path) -> Assignment:
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, and int()'s for a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
     _fits(table, path)
-    return assignment_of(table, path)
+    return table
+
+
+def read_assignment(path: Path) -> Assignment:
+    return assignment_of(read_table(path), path)
 
 
 def _fits(table: dict[str, Any], path: Path) -> None:
@@ -76,61 +160,101 @@ def _fits(table: dict[str, Any], path: Path) -> None:
         left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
-    """Checks every key and its type; the error names the first that is wrong."""
-    unknown = [key for key in table if key not in KNOWN]
-    if unknown:
-        raise UsageError(f"{path}: {unknown[0]!r} is not known; an assignment has {', '.join(KNOWN)}")
-    points = table.get("points", Assignment().points)
-    wrong = [key for key in points if key not in ITEMS] if isinstance(points, dict) else [points]
-    if wrong:
-        raise UsageError(f"{path}: points for {wrong[0]!r} are not known; there are {', '.join(ITEMS)}")
-    for key, value in points.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_POINTS:
-            raise UsageError(f"{path}: points.{key} must be a number from 0 to {MOST_POINTS:,}, not {value!r}")
-    made = Assignment(
-        title=_of(table, "title", str, path, Assignment.title),
-        shapes=_shapes(_of(table, "shapes", list, path, []), path) or Assignment.shapes,
-        tile=_of(table, "tile", int, path, None),
-        kernel=_of(table, "kernel", str, path, None),
-        block=_sizes(table, "block", path),
-        grid=_sizes(table, "grid", path),
-        reference=_of(table, "reference", str, path, "plus_times"),
-        points={key: float(value) for key, value in points.items()},
-        tiles_of=_of(table, "traffic", int, path, None),
-        forbidden=tuple(str(name) for name in _of(table, "forbidden", list, path, [])),
-        defines={str(k): str(v) for k, v in _of(table, "defines", dict, path, {}).items()},
-        arguments=tuple(str(argument) for argument in _of(table, "arguments", list, path, [])),
-        folder=path.parent,
-    )
-    _check_reference(made, path)
-    return made
+class _Reader:
+    """The keys of one table, each checked; the error names the first that is wrong."""
+
+    def __init__(self, table: dict[str, Any], path: Path, prefix: str = "") -> None:
+        self.table, self.path, self.prefix = table, path, prefix
+
+    def fail(self, key: str, text: str) -> UsageError:
+        return UsageError(f"{self.path}: {self.prefix}{key} {text}")
+
+    def known(self, keys: Mapping[str, object], what: str) -> None:
+        unknown = [key for key in self.table if key not in keys]
+        if unknown:
+            raise UsageError(f"{self.path}: {unknown[0]!r} is not known; {what} has {', '.join(keys)}")
+
+    def value(self, key: str, kind: Any) -> Any:
+        """The value of a key that is there, made what the field holds."""
+        value = self.table[key]
+        if callable(kind) and not isinstance(kind, type):
+            return kind(self, key)
+        right = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not right or (isinstance(value, bool) and kind is not bool):
+            raise self.fail(key, f"must be {TYPE_NAMES[kind]}, not {value!r}")
+        return value
+
+    def fields(self, kinds: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+        return {name: self.value(key, kind) for key, (name, kind) in kinds.items() if key in self.table}
 
 
-def _shapes(given: list[Any], path: Path) -> tuple[Shape, ...]:
+def _texts(reader: _Reader, key: str) -> tuple[str, ...]:
+    return tuple(str(one) for one in reader.value(key, list))
+
+
+def _text(reader: _Reader, key: str) -> Text:
+    value = reader.table[key]
+    if isinstance(value, dict) and all(isinstance(text, str) for text in value.values()):
+        return value
+    return reader.value(key, str)  # type: ignore[no-any-return]
+
+
+def _table(reader: _Reader, key: str) -> dict[str, str]:
+    return {str(k): str(v) for k, v in reader.value(key, dict).items()}
+
+
+def _shapes(reader: _Reader, key: str) -> tuple[Shape, ...]:
     try:
-        return tuple(parse_shape(str(text)) for text in given)
+        return tuple(parse_shape(str(text)) for text in reader.value(key, list)) or Assignment.shapes
     except ShapeError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{reader.path}: {error}") from None
 
 
-def _of(table: dict[str, Any], key: str, kind: type, path: Path, default: Any) -> Any:
-    value = table.get(key, default)
-    if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise UsageError(f"{path}: {key} must be {_TYPE_NAMES[kind]}, not {value!r}")
-    return value
-
-
-_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list", dict: "a table"}
-
-
-def _sizes(table: dict[str, Any], key: str, path: Path) -> tuple[int, ...] | None:
-    value = _of(table, key, list, path, None)
-    if value is None:
-        return None
+def _sizes(reader: _Reader, key: str) -> tuple[int, ...]:
+    value = reader.value(key, list)
     if not 1 <= len(value) <= 3 or not all(isinstance(v, int) and v > 0 for v in value):
-        raise UsageError(f"{path}: {key} must be up to three whole numbers such as [16, 16], not {value!r}")
+        raise reader.fail(key, f"must be up to three whole numbers such as [16, 16], not {value!r}")
     return tuple(value)
+
+
+def _points(reader: _Reader, key: str) -> float:
+    value = reader.table[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_POINTS:
+        raise reader.fail(key, f"must be a number from 0 to {MOST_POINTS:,}, not {value!r}")
+    return float(value)
+
+
+def _memory(reader: _Reader, key: str) -> int:
+    return budget(reader.table[key], f"{reader.path}: {reader.prefix}{key}")
+
+
+def _beside(reader: _Reader, key: str) -> str:
+    """FILE or FILE.py:FUNCTION, whose file lies beside the assignment."""
+    return _checked(reader, key, reader.value(key, str))
+
+
+def _all_beside(reader: _Reader, key: str) -> tuple[str, ...]:
+    return tuple(_checked(reader, key, name) for name in _texts(reader, key))
+
+
+def _checked(reader: _Reader, key: str, given: str) -> str:
+    file, _, function = given.partition(":")
+    if not _is_beside(reader.path.parent, file):
+        raise UsageError(f"{reader.path}: the {reader.prefix}{key} {file} is not beside it")
+    if file.endswith(".py") and not function:
+        raise reader.fail(key, f"must be {file}:FUNCTION")
+    return given
+
+
+def _reference(reader: _Reader, key: str) -> str:
+    given: str = reader.value(key, str)
+    file, _, function = given.partition(":")
+    if file.endswith(".py") and _is_beside(reader.path.parent, file) and not function:
+        raise UsageError(f"{reader.path}: the reference must be {file}:FUNCTION, a function of M and N that gives P")
+    if file.endswith((".py", ".cu")):
+        return _checked(reader, key, given)
+    find_semiring(given)
+    return given
 
 
 def _is_beside(folder: Path, name: str) -> bool:
@@ -140,12 +264,48 @@ def _is_beside(folder: Path, name: str) -> bool:
         return False
 
 
-def _check_reference(made: Assignment, path: Path) -> None:
-    file = made.reference.partition(":")[0]
-    if file.endswith((".py", ".cu")):
-        if not _is_beside(made.folder, file):
-            raise UsageError(f"{path}: the reference {file} is not beside it")
-        if file.endswith(".py") and not made.reference.partition(":")[2]:
-            raise UsageError(f"{path}: the reference must be {file}:FUNCTION, a function of M and N that gives P")
-    else:
-        find_semiring(made.reference)
+def _tests(reader: _Reader, key: str) -> tuple[Test, ...]:
+    made: list[Test] = []
+    for i, table in enumerate(reader.value(key, list), 1):
+        one = _Reader(table if isinstance(table, dict) else {}, reader.path, f"test {i}: ")
+        one.known(TEST_KEYS, "a test")
+        test = Test(**{"name": f"test {i}"} | one.fields(TEST_KEYS))
+        if test.name in {t.name for t in made} or test.name in ITEMS:
+            raise one.fail("name", f"{test.name!r} is used twice")
+        given = [name for name in EXPECTATIONS if name in table]
+        if len(given) > 1:
+            raise one.fail(given[1], f"and {given[0]} cannot both be given")
+        made.append(test)
+    return tuple(made)
+
+
+TEST_KEYS: dict[str, tuple[str, Any]] = {
+    "name": ("name", str), "points": ("points", _points), "arguments": ("arguments", _texts), "stdin": ("stdin", str),
+    "stdin_file": ("stdin_file", _beside), "inputs": ("inputs", _all_beside), "expected": ("expected", str),
+    "expected_file": ("expected_file", _beside), "reference": ("reference", _beside), "property": ("property", _beside),
+    "output": ("output", str), "dtype": ("dtype", str), "tolerance": ("tolerance", float), "partial": ("partial", bool),
+    "status": ("status", int), "seconds": ("seconds", float), "memory": ("memory", _memory), "hidden": ("hidden", bool),
+    "title": ("title", _text), "message": ("message", _text),
+}  # fmt: skip
+KEYS: dict[str, tuple[str, Any]] = {
+    "title": ("title", str), "shapes": ("shapes", _shapes), "tile": ("tile", int), "kernel": ("kernel", str),
+    "block": ("block", _sizes), "grid": ("grid", _sizes), "reference": ("reference", _reference),
+    "traffic": ("tiles_of", int), "forbidden": ("forbidden", _texts), "required": ("required", _texts),
+    "kernels": ("kernels", _texts), "provided": ("provided", _all_beside), "defines": ("defines", _table),
+    "arguments": ("arguments", _texts), "seconds": ("seconds", float), "memory": ("memory", _memory),
+    "test": ("tests", _tests),
+}  # fmt: skip
+
+
+def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
+    """Checks every key and its type; the error names the first that is wrong."""
+    reader = _Reader(table, path)
+    reader.known({**KEYS, "points": None}, "an assignment")
+    given = reader.fields(KEYS)
+    points = table.get("points", {} if given.get("tests") else Assignment().points)
+    wrong = [key for key in points if key not in ITEMS] if isinstance(points, dict) else [points]
+    if wrong:
+        known = ", ".join(ITEMS[: -len(KINDS)])
+        raise UsageError(f"{path}: points for {wrong[0]!r} are not known; there are {known}, and kinds of findings")
+    one = _Reader(points, path, "points.")
+    return Assignment(points={key: _points(one, key) for key in points}, folder=path.parent, **given)

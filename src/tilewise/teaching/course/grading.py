@@ -1,31 +1,31 @@
-"""Grades one submission. Points come from P in device memory after the student's kernel ran on random data of the
-grader; what the program prints or computes on the host does not count."""
+"""Grades one submission: runs what the assignment's items need, then each item is a function of that evidence.
+
+Points for a product come from P in device memory after the student's kernel ran on random data of the grader; points of
+a test from the program's output. What a program reports about itself can only lower its points."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from tilewise.emulator.check.binding import operands
 from tilewise.emulator.limits import DEFAULT, Limits
-from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.machine.findings import Kind
 from tilewise.errors import KernelError, LimitError, TilewiseError
 from tilewise.i18n.messages import LANGUAGES
-from tilewise.teaching.course.assignment import Assignment
-from tilewise.teaching.course.reference import expected, wrong_cells
-from tilewise.teaching.course.whole_program import run_whole
-from tilewise.teaching.trace import CheckReport, Run, check
-from tilewise.teaching.trace.findings_text import message_of
-from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.course.assignment import KINDS, Assignment, in_language
+from tilewise.teaching.course.comparing import expected, judged, wrong_cells
+from tilewise.teaching.course.evidence import GRADED, REFUSED, STOPPED, UNREAD, Evidence, Found
+from tilewise.teaching.course.submissions import COMMENT, Submission
+from tilewise.teaching.trace import Run
 
-MOST_BYTES = 1_000_000  # of a submission
 LIMITS = replace(DEFAULT, seconds=1.5, memory=256 << 20, printf=20, tokens=200_000)
-GRADED, REFUSED, STOPPED, CRASHED, LATE, UNREAD = "graded", "refused", "stopped", "crashed", "late", "unread"
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,6 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A finding as reports show it."""
-
-    kind: str
-    line: int
-    column: int
-    text: str
-    hint: str
-    message: str
-    messages: Mapping[str, str] = field(default_factory=dict)  # `message` in every language
-
-
-@dataclass(frozen=True)
 class Grade:
     name: str
     file: str
@@ -62,7 +49,9 @@ class Grade:
     trouble: str = ""  # why it could not be graded: the emulator's sentence
     line: int = 0
     seconds: float = 0.0
-    source: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)  # by their paths within the submission
+    id: str = ""
+    root: str = ""
 
     @property
     def points(self) -> float:
@@ -76,100 +65,87 @@ class Grade:
     def full(self) -> bool:
         return self.points >= self.most - 1e-9
 
+    def path(self, file: str) -> str:
+        """Where a file of the submission is."""
+        return (PurePath(self.root) / file).as_posix() if self.root and file else self.file
+
     def to_json(self) -> dict[str, Any]:
         made = asdict(self)
-        del made["source"]
+        del made["sources"]
         for found in made["found"]:
             found["told"] = found.pop("messages")
         return {**made, "points": self.points, "most": self.most}
 
 
-def nothing(name: str, file: str, assignment: Assignment, status: str, trouble: str, **more: Any) -> Grade:
+def nothing(submission: Submission, assignment: Assignment, status: str, trouble: str, line: int = 0) -> Grade:
     """No points, and why: a file that was not read, not accepted, or not finished."""
-    items = tuple(Item(key, 0.0, most, f"grade.{status}") for key, most in assignment.points.items())
-    return Grade(name, file, status, items, trouble=trouble, **more)
+    items = tuple(Item(key, 0.0, most, f"grade.{status}") for key, most in assignment.items.items())
+    one = submission
+    return Grade(one.name, one.file, status, items, (), trouble, line, sources=one.texts, id=one.id, root=one.root)
 
 
 def grade_text(
     text: str, assignment: Assignment, seed: int, name: str = "", file: str = "", limits: Limits = LIMITS
 ) -> Grade:
+    """The grade of one file's text."""
+    inside = re.split(r"[\\/]", file)[-1] if file not in ("", "-", "cell") else "program.cu"
+    return grade(Submission(name, file, {inside: text.encode()}), assignment, seed, limits)
+
+
+def grade(submission: Submission, assignment: Assignment, seed: int, limits: Limits = LIMITS) -> Grade:
     started = time.perf_counter()
-    made = _grade(text, assignment, seed, name, file, limits)
-    return replace(made, seconds=round(time.perf_counter() - started, 4), source=text)
+    made = _grade(submission, assignment, seed, limits)
+    return replace(made, seconds=round(time.perf_counter() - started, 4))
 
 
-def _grade(text: str, assignment: Assignment, seed: int, name: str, file: str, limits: Limits) -> Grade:
-    if "__global__" not in text:
-        return nothing(name, file, assignment, REFUSED, "there is no __global__ function in it")
+def _grade(submission: Submission, assignment: Assignment, seed: int, limits: Limits) -> Grade:
+    if submission.trouble:
+        return nothing(submission, assignment, UNREAD, submission.trouble)
+    evidence = Evidence(submission, assignment, seed, limits)
     try:
-        report = check(
-            text, shape=list(assignment.shapes), tile=assignment.tile, entry=assignment.kernel, seed=seed,
-            block=assignment.block, grid=assignment.grid, defines=assignment.defines or None, limits=limits,
-            adversarial=False,  # shadow memory finds races in one run, and a class is large
-            semiring=assignment.reference if _over_semiring(assignment) else "plus_times",
-        )  # fmt: skip
+        refused = evidence.refusal()
+        if refused:
+            return nothing(submission, assignment, *refused)
+        items = [_item(evidence, key, most) for key, most in assignment.items.items()]
     except LimitError as error:
-        return nothing(name, file, assignment, STOPPED, str(error))
+        return nothing(submission, assignment, STOPPED, str(error))
     except KernelError as error:
-        return nothing(name, file, assignment, REFUSED, error.message, line=error.line)
+        file, line = evidence.joined.origin(error.line)
+        return replace(nothing(submission, assignment, REFUSED, error.message, line), file=evidence.shown(file))
     except TilewiseError as error:
-        return nothing(name, file, assignment, REFUSED, str(error))
-    runs = _of_one_kernel(report)
-    graders = {"parses": _parses, "product": _product, "faults": _faults, "traffic": _traffic, "calls": _calls}
-    found = _found(assignment, report)
-    items = []
-    for key, most in assignment.points.items():
-        if key == "program":
-            item, more = _program(assignment, most, text, file)
-            found += tuple(one for one in more if (one.kind, one.line) not in {(f.kind, f.line) for f in found})
-            items.append(item)
-        else:
-            items.append(graders[key](assignment, most, runs, text, seed))
-    return Grade(name, file, GRADED, tuple(items), found)
+        return nothing(submission, assignment, REFUSED, str(error))
+    one = submission
+    return Grade(
+        one.name, one.file, GRADED, tuple(items), evidence.found(), sources=evidence.texts, id=one.id, root=one.root
+    )
 
 
-def _over_semiring(assignment: Assignment) -> bool:
-    return not assignment.reference.partition(":")[0].endswith((".py", ".cu"))
+# -- the items: each (evidence, most points) -> Item
 
 
-def _of_one_kernel(report: CheckReport) -> list[Run]:
-    """The runs of one kernel: the first that multiplies through shared memory, else the first."""
-    entries = dict.fromkeys(run.entry for run in report.runs)
-    shared = [e for e in entries if any(r.entry == e and r.counters.get("uses") for r in report.runs)]
-    chosen = (shared or list(entries))[0]
-    return [run for run in report.runs if run.entry == chosen]
+def _item(evidence: Evidence, key: str, most: float) -> Item:
+    if key in KINDS:
+        return _of_kind(evidence, most, key)
+    if key in ITEMS:
+        return ITEMS[key](evidence, most)
+    return _of_test(evidence, most, key)
 
 
-def _found(assignment: Assignment, report: CheckReport) -> tuple[Found, ...]:
-    out = []
-    for seen in same_place(report.runs):
-        f = seen.finding
-        if f.kind is Kind.WRONG_PRODUCT and not _over_semiring(assignment):
-            continue
-        out.append(_found_one(f))
-    return tuple(out)
-
-
-def _found_one(f: Finding) -> Found:
-    text = f.place.text if f.place else ""
-    column = f.place.column if f.place else 0
-    sentences = {language: message_of(f, language) for language in LANGUAGES}
-    return Found(str(f.kind), f.line, column, text, f.hint, f.message, sentences)
-
-
-# -- the items: each (assignment, most points, runs, text, seed) -> Item
-
-
-def _parses(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
+def _parses(evidence: Evidence, most: float) -> Item:
+    assert evidence.kernels or not evidence.assignment.has_roles
     return Item("parses", most, most)
 
 
-def _product(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
-    """An equal share for each size at which P is right."""
+def _product(evidence: Evidence, most: float) -> Item:
+    """An equal share for each size at which P is right; nothing where the program's own launch fails."""
+    assignment = evidence.assignment
+    failing = [f for outcome in evidence.own for f in outcome.report.faults if f.kind is Kind.LAUNCH]
+    if failing:
+        return Item("product", 0.0, most, "grade.product.launch", {"line": failing[0].line})
     right, wrong = 0, None
     for shape in assignment.shapes:
-        run = next((r for r in runs if r.shape == shape), None)
-        cells = _wrong(assignment, run, seed) if run is not None else None
+        run = next((r for r in evidence.kernels if r.shape == shape), None)
+        cells = _wrong(assignment, run, evidence.seed) if run is not None else None
         if cells is not None and not cells.any():
             right += 1
         elif wrong is None:
@@ -187,27 +163,40 @@ def _wrong(assignment: Assignment, run: Run, seed: int) -> np.ndarray | None:
     return wrong_cells(np.asarray(have), expected(assignment, run.shape, one, two, seed))
 
 
-def _faults(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
-    kinds = [str(f.kind) for run in runs for f in run.faults if f.kind is not Kind.WRONG_PRODUCT]
+def _faults(evidence: Evidence, most: float) -> Item:
+    """No fault in the kernels with roles or, where there are none, in the program's runs. Kinds that have their own
+    points count there."""
+    found = [f for run in evidence.kernels for f in run.faults if f.kind is not Kind.WRONG_PRODUCT]
+    for outcome in evidence.own:
+        found += [f for f in outcome.report.faults if f.kind is Kind.LAUNCH or not evidence.assignment.has_roles]
+    kinds = [str(f.kind) for f in found if str(f.kind) not in evidence.assignment.points]
     if not kinds:
         return Item("faults", most, most)
     return Item("faults", 0.0, most, "grade.faults", {"kinds": list(dict.fromkeys(kinds))})
 
 
-def _traffic(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
+def _of_kind(evidence: Evidence, most: float, kind: str) -> Item:
+    """No finding of one kind, a fault or a cost."""
+    lines = [line for f, _, line in evidence.findings() if str(f.kind) == kind]
+    if not lines:
+        return Item(kind, most, most)
+    return Item(kind, 0.0, most, "grade.kind", {"kinds": [kind], "line": lines[0]})
+
+
+def _traffic(evidence: Evidence, most: float) -> Item:
     """Whether M and N are loaded no more often than with tiles of that width in shared memory."""
-    for run in runs:
+    for run in evidence.kernels:
         if run.shape is None:
             continue
         m, k, n = run.shape
-        tile = assignment.tiles_of or assignment.tile or run.tile or 1
+        tile = evidence.assignment.tiles_of or evidence.assignment.tile or run.tile or 1
         needed = m * k * -(-n // tile) + k * n * -(-m // tile)
         loads = _loads(run)
         if not run.counters.get("uses") or loads > needed:
             values = {"shape": f"{m}x{k}x{n}", "loads": loads, "needed": needed, "tile": tile}
             return Item("traffic", 0.0, most, "grade.traffic", values)
-    item = _product(assignment, most, runs, text, seed)  # a kernel that loads nothing has little traffic, too
-    return replace(item, name="traffic", why=item.why and "grade.traffic.wrong")
+    item = _product(evidence, most)  # a kernel that loads nothing has little traffic, too
+    return replace(item, name="traffic", why="grade.traffic.wrong" if item.why == "grade.product" else item.why)
 
 
 def _loads(run: Run) -> int:
@@ -216,22 +205,58 @@ def _loads(run: Run) -> int:
     return sum(run.counters.get(f"loads of {name}", 0) for name in names)
 
 
-def _program(assignment: Assignment, most: float, text: str, file: str) -> tuple[Item, tuple[Found, ...]]:
-    """The whole program, main included: it ends with status 0, and nothing is wrong on the host or in its launches."""
-    report = run_whole(text, assignment, file)
-    found = tuple(_found_one(f) for f in report.faults)
-    if report.ok and not report.status:
-        return Item("program", most, most), found
-    if found:
-        kinds = list(dict.fromkeys(f.kind for f in found))
-        return Item("program", 0.0, most, "grade.program.faults", {"kinds": kinds}), found
-    values = {"status": report.status, "message": report.message.split("\n")[0]}
-    return Item("program", 0.0, most, "grade.program.ended", values), found
+def _program(evidence: Evidence, most: float) -> Item:
+    """Every run ends with status 0, and nothing is wrong on the host or in its launches."""
+    for test in evidence.assignment.runs:
+        outcome = evidence.outcomes.get(test.name)
+        if outcome is None:
+            continue
+        kinds = list(dict.fromkeys(str(f.kind) for f in outcome.report.faults))
+        if kinds:
+            return Item("program", 0.0, most, "grade.program.faults", {"kinds": kinds})
+        if not outcome.report.ok or outcome.report.status != test.status:
+            values = {"status": outcome.report.status, "message": outcome.report.message.split("\n")[0]}
+            return Item("program", 0.0, most, "grade.program.ended", values)
+    return Item("program", most, most)
 
 
-def _calls(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:
-    code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', " ", text, flags=re.S)
-    used = [name for name in assignment.forbidden if re.search(rf"\b{re.escape(name)}\s*[(<]", code)]
-    if not used:
-        return Item("calls", most, most)
-    return Item("calls", 0.0, most, "grade.calls", {"names": ", ".join(used)})
+def _kernels(evidence: Evidence, most: float) -> Item:
+    """Every run launches the kernels that the assignment names, or one where it names none."""
+    for outcome in evidence.outcomes.values():
+        launched = {
+            str(launch.get("kernel", "")).partition("<")[0].rpartition("::")[2] for launch in outcome.report.launches
+        }
+        missing = [name for name in evidence.assignment.kernels if name not in launched]
+        if missing or not launched:
+            return Item("kernels", 0.0, most, "grade.kernels", {"names": ", ".join(missing) or "__global__"})
+    return Item("kernels", most, most)
+
+
+def _calls(evidence: Evidence, most: float) -> Item:
+    code = COMMENT.sub(" ", "\n".join(evidence.texts.values()))
+
+    def called(name: str) -> bool:
+        return re.search(rf"\b{re.escape(name)}\s*[(<]", code) is not None
+
+    used = [name for name in evidence.assignment.forbidden if called(name)]
+    if used:
+        return Item("calls", 0.0, most, "grade.calls", {"names": ", ".join(used)})
+    missing = [name for name in evidence.assignment.required if not called(name)]
+    if missing:
+        return Item("calls", 0.0, most, "grade.calls.missing", {"names": ", ".join(missing)})
+    return Item("calls", most, most)
+
+
+def _of_test(evidence: Evidence, most: float, name: str) -> Item:
+    test = next(t for t in evidence.assignment.tests if t.name == name)
+    verdict = judged(evidence.outcomes[name], test, evidence.assignment, evidence.seed)
+    why, values = verdict.why, dict(verdict.values)
+    if why and test.message:
+        why, values = "grade.property", {"texts": {code: in_language(test.message, code) for code in LANGUAGES}}
+    return Item(name, most * verdict.share, most, why, values)
+
+
+ITEMS: Mapping[str, Callable[[Evidence, float], Item]] = {
+    "parses": _parses, "product": _product, "faults": _faults, "traffic": _traffic, "calls": _calls,
+    "program": _program, "kernels": _kernels,
+}  # fmt: skip

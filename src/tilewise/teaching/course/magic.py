@@ -16,7 +16,7 @@ import click
 from tilewise.core.problem import parse_shape
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import chosen_language
-from tilewise.teaching.course.assignment import read_assignment
+from tilewise.teaching.course.assignment import Assignment, read_assignment
 from tilewise.teaching.course.grading import Grade, grade_text
 from tilewise.teaching.course.reports import item_name, sentence
 from tilewise.teaching.page import Page, explore
@@ -25,14 +25,15 @@ from tilewise.teaching.page import Page, explore
 class Marks:
     """A grade as a notebook shows it."""
 
-    def __init__(self, grade: Grade, language: str) -> None:
-        self.grade, self.language = grade, language
+    def __init__(self, grade: Grade, assignment: Assignment, language: str) -> None:
+        self.grade, self.assignment, self.language = grade, assignment, language
 
     def __repr__(self) -> str:
         lines = [f"{self.grade.points:g}/{self.grade.most:g}"]
         for item in self.grade.items:
             why = sentence(item, self.grade, self.language)
-            lines.append(f"{item_name(item.name, self.language)}: {item.points:g}/{item.most:g} {why}".rstrip())
+            name = item_name(item.name, self.assignment, self.language)
+            lines.append(f"{name}: {item.points:g}/{item.most:g} {why}".rstrip())
         return "\n".join(lines)
 
 
@@ -54,7 +55,8 @@ def tilewise(line: str, cell: str) -> Page | Marks:
         raise UsageError(f"%%tilewise {line}: {error.format_message()}") from None
     language = chosen_language(given["lang"])
     if given["assignment"]:
-        return Marks(grade_text(cell, read_assignment(given["assignment"]), given["seed"], "cell", "cell"), language)
+        assignment = read_assignment(given["assignment"])
+        return Marks(grade_text(cell, assignment, given["seed"], "cell", "cell"), assignment, language)
     settings = {"shape": parse_shape(given["shape"]) if given["shape"] else None, "tile": given["tile"]}
     if "__global__" not in cell:
         raise UsageError("the cell has no __global__ function")

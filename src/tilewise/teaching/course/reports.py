@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 
 from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
-from tilewise.teaching.course.assignment import Assignment
-from tilewise.teaching.course.grading import GRADED, Found, Grade, Item
+from tilewise.teaching.course.assignment import KINDS, Assignment
+from tilewise.teaching.course.evidence import GRADED, Found
+from tilewise.teaching.course.grading import Grade, Item
 from tilewise.teaching.trace.sarif import RULES, document
 
 SCHEMA = 1
@@ -29,6 +30,8 @@ def sentence(item: Item, grade: Grade, language: str) -> str:
     values = {"trouble": translated(grade.trouble, language), "line": grade.line or "–", **item.values}
     if "kinds" in values:
         values["kinds"] = ", ".join(kind_name(kind, language) for kind in values["kinds"])
+    if "texts" in values:
+        values["text"] = values["texts"].get(language, "")
     if "message" in values:
         values["message"] = translated(values["message"], language)
     return say(language, item.why, **values)
@@ -39,8 +42,11 @@ def kind_name(kind: str, language: str) -> str:
     return say(language, f"kind.{kind}")
 
 
-def item_name(item: str, language: str) -> str:
-    return say(language, f"grade.item.{item}")
+def item_name(item: str, assignment: Assignment, language: str) -> str:
+    """An item in the reader's language, a test by the lecturer's title."""
+    if item in KINDS:
+        return kind_name(item, language)
+    return assignment.titled(item, language) or say(language, f"grade.item.{item}")
 
 
 def number(points: float) -> str:
@@ -50,10 +56,10 @@ def number(points: float) -> str:
 def as_csv(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["name", "file", "status", "points", "most", *assignment.points, "findings", "why"])
+    writer.writerow(["name", "file", "status", "points", "most", *assignment.items, "findings", "why"])
     for grade in grades:
         items = {item.name: item for item in grade.items}
-        points = [number(items[key].points) for key in assignment.points]
+        points = [number(items[key].points) for key in assignment.items]
         found = " ".join(f"{f.kind}:{f.line}" for f in grade.found)
         why = "; ".join(sentence(item, grade, language) for item in grade.items if item.why)
         row = [grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found, why]
@@ -97,7 +103,7 @@ def as_github(grades: Sequence[Grade], language: str = "en") -> str:
     lines = []
     for grade in grades:
         for f in grade.found:
-            where = f"file={_property(grade.file)},line={max(1, f.line)}"
+            where = f"file={_property(grade.path(f.file))},line={max(1, f.line)}"
             lines.append(f"::error {where},title={_property(f.kind)}::{_message(_line(f, language))}")
         if grade.status != GRADED:
             where = f"file={_property(grade.file)},line={max(1, grade.line)}"
@@ -130,7 +136,7 @@ def as_sarif(grades: Sequence[Grade], language: str = "en") -> dict[str, Any]:
     results = []
     for grade in grades:
         for f in grade.found:
-            results.append(_result(f.kind, _line(f, language), grade.file, f.line, f.column))
+            results.append(_result(f.kind, _line(f, language), grade.path(f.file), f.line, f.column))
         if grade.status != GRADED:
             results.append(_result("not-graded", grade.trouble or grade.status, grade.file, grade.line, 1))
     return document(results, [{"id": kind, "shortDescription": {"text": text}} for kind, text in rules.items()])

@@ -60,7 +60,7 @@ def document(title: str, body: str, language: str) -> str:
 
 def class_page(grades: Sequence[Grade], names: Sequence[str], assignment: Assignment, language: str) -> str:
     head = [say(language, "grade.name"), say(language, "grade.points")]
-    head += [item_name(key, language) for key in assignment.points]
+    head += [item_name(key, assignment, language) for key in assignment.items]
     rows = []
     for grade, name in zip(grades, names, strict=True):
         cells = [f'<td><a href="{name}">{escape(grade.name)}</a></td>', _points(grade.points, grade.most)]
@@ -81,7 +81,7 @@ def _points(points: float, most: float) -> str:
 
 def student_page(grade: Grade, assignment: Assignment, language: str) -> str:
     rows = "".join(
-        f"<tr><td>{escape(item_name(i.name, language))}</td>{_points(i.points, i.most)}"
+        f"<tr><td>{escape(item_name(i.name, assignment, language))}</td>{_points(i.points, i.most)}"
         f"<td>{escape(sentence(i, grade, language))}</td></tr>"
         for i in grade.items
     )
@@ -93,12 +93,11 @@ def student_page(grade: Grade, assignment: Assignment, language: str) -> str:
             for f in grade.found
         )
         body += f"<h2>{escape(say(language, 'card.findings'))}</h2><table>{found}</table>"
-    bad = {f.line for f in grade.found} | ({grade.line} if grade.line else set())
-    lines = grade.source.split("\n")[:MOST_LINES]
-    code = "".join(
-        f'<span class="line{" bad" if i in bad else ""}"><b>{i}</b>{escape(text)}</span>'
-        for i, text in enumerate(lines, 1)
-    )
-    return document(
-        f"{grade.name}: {number(grade.points)} / {number(grade.most)}", f"{body}<pre>{code}</pre>", language
-    )
+    for file, text in grade.sources.items():
+        bad = {f.line for f in grade.found if f.file in (file, "")} | ({grade.line} if grade.line else set())
+        lines = "".join(
+            f'<span class="line{" bad" if i in bad else ""}"><b>{i}</b>{escape(line)}</span>'
+            for i, line in enumerate(text.split("\n")[:MOST_LINES], 1)
+        )
+        body += f"<h2>{escape(file)}</h2><pre>{lines}</pre>"
+    return document(f"{grade.name}: {number(grade.points)} / {number(grade.most)}", body, language)

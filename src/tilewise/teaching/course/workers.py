@@ -6,18 +6,17 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from tilewise.system.parent import end_with
 from tilewise.system.timing import Elapsed
 from tilewise.teaching.course.assignment import Assignment
-from tilewise.teaching.course.grading import CRASHED, LATE, MOST_BYTES, UNREAD, Grade, grade_text, nothing
+from tilewise.teaching.course.evidence import CRASHED, LATE
+from tilewise.teaching.course.grading import Grade, grade, grade_text, nothing
+from tilewise.teaching.course.programs import START as PROGRAM_START
 from tilewise.teaching.course.submissions import Submission
-from tilewise.teaching.course.whole_program import SECONDS as PROGRAM_SECONDS
-from tilewise.teaching.course.whole_program import START as PROGRAM_START
 
 SECONDS = 2.0  # a file, by `system.timing.Elapsed`
 START = 60.0  # seconds that a process may take to start
@@ -46,8 +45,8 @@ def grade_all(
 ) -> list[Grade]:  # fmt: skip
     """Every submission's grade, in the order given."""
     grades: dict[int, Grade] = {}
-    if "program" in assignment.points:  # a whole program has its own limit, and its own process ends it there
-        seconds += PROGRAM_SECONDS + PROGRAM_START
+    for test in assignment.runs or replace(assignment, points={"program": 0.0}).runs:  # each has its limit, kept there
+        seconds += (test.seconds or assignment.seconds) + PROGRAM_START
     waiting = list(enumerate(submissions))[::-1]
     workers = [_start(assignment, seed) for _ in range(max(1, min(jobs, len(submissions))))]
 
@@ -98,7 +97,7 @@ def _receive(worker: Worker, assignment: Assignment, finish: Callable[[Worker, G
 
 
 def _trouble(submission: Submission, assignment: Assignment, status: str, sentence: str) -> Grade:
-    return nothing(submission.name, submission.file, assignment, status, sentence)
+    return nothing(submission, assignment, status, sentence)
 
 
 def _start(assignment: Assignment, seed: int) -> Worker:
@@ -126,7 +125,9 @@ def work(line: Connection, assignment: Assignment, seed: int) -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has its own limit
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", assignment, seed)
+    if assignment.has_roles:
+        warm = replace(assignment, points={"product": 1.0}, tests=())
+        grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", warm, seed)
     line.send("ready")
     while True:
         try:
@@ -137,17 +138,8 @@ def work(line: Connection, assignment: Assignment, seed: int) -> None:
 
 
 def grade_one(submission: Submission, assignment: Assignment, seed: int) -> Grade:
-    text = submission.text
-    if text is None:
-        try:
-            path = Path(submission.file)
-            if path.stat().st_size > MOST_BYTES:
-                return _trouble(submission, assignment, UNREAD, f"it is larger than {MOST_BYTES:,} bytes")
-            text = path.read_bytes().decode("utf-8-sig", "replace")
-        except OSError as error:
-            return _trouble(submission, assignment, UNREAD, f"it cannot be read: {error.strerror or error}")
     try:
-        return grade_text(text, assignment, seed, submission.name, submission.file)
+        return grade(submission, assignment, seed)
     except (MemoryError, RecursionError) as error:
         return _trouble(submission, assignment, CRASHED, type(error).__name__)
     except Exception as error:  # our error, not the student's: the others are still graded
