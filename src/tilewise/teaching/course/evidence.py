@@ -1,5 +1,5 @@
-"""What was seen of a submission, for an assignment's items: its kernels with roles on the grader's data, and its program
-in every run."""
+"""What was seen of a submission, for an assignment's items: its kernels with roles on the grader's data, its program in
+every run."""
 
 from __future__ import annotations
 
