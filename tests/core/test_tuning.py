@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-import tilewise.kernels.mma_sync.model as mma_sync
-import tilewise.kernels.wgmma_half.model as wgmma_half
+import tilewise.kernels.mma_gemm.mma_sync.model as mma_sync
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as wgmma_half
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import CLOSE, TunedClass, TunedTable, class_of, preferred, slug, table_for, table_of

@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 import tilewise as tw
-import tilewise.kernels.plain.model as plain_tiles
-import tilewise.kernels.wgmma_half.model as tensor_tiles
-import tilewise.kernels.wgmma_half.search as tensor_search
+import tilewise.kernels.simt_gemm.tiled.model as plain_tiles
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as tensor_tiles
+import tilewise.kernels.wgmma_gemm.wgmma_half.search as tensor_search
 import tilewise.planning.choose as planning
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.card import default_stream
 from tilewise.backends.cuda.device import describe
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.ladder.model import LADDER
-from tilewise.kernels.plain.configs import config_of
+from tilewise.kernels.simt_gemm.tiled.configs import config_of
 from tilewise.planning.launchers import run_plan
 
 all_tiles = plain_tiles.tiles_of

@@ -10,12 +10,12 @@ import sys
 import numpy as np
 
 import tilewise as tw
-import tilewise.kernels.bf16x6.model as bf16x6
-import tilewise.kernels.k_major.model as k_major
+import tilewise.kernels.wgmma_gemm.bf16x6.model as bf16x6
+import tilewise.kernels.wgmma_gemm.k_major.model as k_major
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.bf16x6.model import SplitConfig, SplitTile
-from tilewise.kernels.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorConfig, KMajorTile
+from tilewise.kernels.wgmma_gemm.bf16x6.model import SplitConfig, SplitTile
+from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorConfig, KMajorTile
 
 wrong = 0
 TRANSPOSED = ("turned", "turned")

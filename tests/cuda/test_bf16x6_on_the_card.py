@@ -7,13 +7,13 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.bf16x6.model as model
-import tilewise.kernels.bf16x6.recipe as recipe
 import tilewise.kernels.detours as detours
+import tilewise.kernels.wgmma_gemm.bf16x6.model as model
+import tilewise.kernels.wgmma_gemm.bf16x6.recipe as recipe
 import tilewise.planning.choose as planning
 import tilewise.planning.launchers as launchers
 from tilewise.bench.card_dtypes import DATA, operands
-from tilewise.kernels.bf16x6.model import TILES, SplitConfig, SplitTile
+from tilewise.kernels.wgmma_gemm.bf16x6.model import TILES, SplitConfig, SplitTile
 
 torch = pytest.importorskip("torch")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.mma_sync.model as mma_sync
-import tilewise.kernels.wgmma_half.model as wgmma_half
+import tilewise.kernels.mma_gemm.mma_sync.model as mma_sync
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as wgmma_half
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
 
@@ -26,8 +26,8 @@ ACTIVATIONS = {
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
 FAMILIES = {
-    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.search.best_config"),
-    "mma_sync": (mma_sync, "tilewise.kernels.mma_sync.model.best_config"),
+    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_gemm.wgmma_half.search.best_config"),
+    "mma_sync": (mma_sync, "tilewise.kernels.mma_gemm.mma_sync.model.best_config"),
 }
 
 

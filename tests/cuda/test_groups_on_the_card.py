@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.wgmma_half.model as model
-import tilewise.kernels.wgmma_half.search as search
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as model
+import tilewise.kernels.wgmma_gemm.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from seeds import next_seed
 

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.k_major.model as model
+import tilewise.kernels.wgmma_gemm.k_major.model as model
 import tilewise.planning.choose as planning
-from tilewise.kernels.k_major.model import (
+from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS,
     ACROSS_TILES,
     BY_CLASSES,
@@ -18,7 +18,7 @@ from tilewise.kernels.k_major.model import (
     KMajorTile,
     routes,
 )
-from tilewise.kernels.k_major.model import KINDS as ELEMENTS
+from tilewise.kernels.wgmma_gemm.k_major.model import KINDS as ELEMENTS
 
 torch = pytest.importorskip("torch")
 

@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.mma_sync.model as model
+import tilewise.kernels.mma_gemm.mma_sync.model as model
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.mma_sync.model import TILES, configs
+from tilewise.kernels.mma_gemm.mma_sync.model import TILES, configs
 
 torch = pytest.importorskip("torch")
 

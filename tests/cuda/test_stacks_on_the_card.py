@@ -14,7 +14,7 @@ from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.wgmma_half.model import configs
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs
 from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")

@@ -13,7 +13,7 @@ from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expe
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.core.recipe import Address, Launch, Recipe
-from tilewise.kernels.plain.structured import render_limit, structured_plan
+from tilewise.kernels.simt_gemm.tiled.structured import render_limit, structured_plan
 
 cupy = pytest.importorskip("cupy")
 

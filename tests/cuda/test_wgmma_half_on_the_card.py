@@ -7,11 +7,11 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.wgmma_half.model as tensor_tiles
-import tilewise.kernels.wgmma_half.search as search
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as tensor_tiles
+import tilewise.kernels.wgmma_gemm.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.wgmma_half.model import TILES, TensorConfig
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorConfig
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import table_for
 from tilewise.kernels.choosing import competing
-from tilewise.kernels.shallow import model as shallow
+from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.simt_gemm.direct import Direct, every_config
 from tilewise.planning.choose import make_plan
 

@@ -9,9 +9,9 @@ import pytest
 from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
-from tilewise.kernels.direct_half import alone
-from tilewise.kernels.direct_half.model import HalfTile
-from tilewise.kernels.mma_small.model import configs, seconds
+from tilewise.kernels.mma_gemm.direct_half import alone
+from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
+from tilewise.kernels.mma_gemm.mma_small.model import configs, seconds
 from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
 
 H200 = KNOWN_CARDS["h200"]

@@ -17,8 +17,8 @@ from tilewise.core.tuning import preferred, table_for
 from tilewise.kernels.calibration import mended
 from tilewise.kernels.choosing import PASS_SECONDS, competing, seen_by
 from tilewise.kernels.registry import FAMILIES, family_of
-from tilewise.kernels.wgmma_half import model as wgmma_half
-from tilewise.kernels.wgmma_half import search
+from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
+from tilewise.kernels.wgmma_gemm.wgmma_half import search
 from tilewise.planning.choose import make_plan
 from tilewise.system import machine_code
 from tilewise.system.machine_code import Formula

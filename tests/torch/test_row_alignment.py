@@ -12,7 +12,7 @@ import tilewise as tw
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout
 from tilewise.core.tuning import table_for
-from tilewise.kernels.wgmma_half.tiles import takes_boxes
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import takes_boxes
 from tilewise.torch import buffers, called, choice
 from tilewise.torch.row_alignment import (
     Arrangement,

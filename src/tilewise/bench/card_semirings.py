@@ -1,5 +1,5 @@
 """Suite `semirings` on a card: every semiring against the limit of its own instructions, measured in the same rounds by
-register-only loops (`kernels/plain/limit.cu`); ieee float32 beside cuBLAS; min_plus beside torch.compile; closures.
+register-only loops (`simt_gemm/tiled/limit.cu`); ieee float32 beside cuBLAS; min_plus beside torch.compile; closures.
 
 Some rows of every product are compared with the CPU's engine in the same run.
 """
@@ -30,8 +30,8 @@ from tilewise.bench.timing import GAP_SECONDS, Work, interleaved, on_card
 from tilewise.bench.torch_products import errors_of, is_cold
 from tilewise.compose.graph.closure import closure
 from tilewise.core.recipe import Launch, Recipe
-from tilewise.kernels.plain.configs import Config, config_of
-from tilewise.kernels.plain.text import render_limit
+from tilewise.kernels.simt_gemm.tiled.configs import Config, config_of
+from tilewise.kernels.simt_gemm.tiled.text import render_limit
 
 DEVICE = "cuda:0"
 Array = np.ndarray[Any, np.dtype[Any]]

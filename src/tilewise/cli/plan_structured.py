@@ -31,7 +31,7 @@ def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, sou
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
         facts = _on_the_cpu(algebra)
     else:
-        from tilewise.kernels.plain.structured import render, structured_plan
+        from tilewise.kernels.simt_gemm.tiled.structured import render, structured_plan
 
         plan = structured_plan(algebra, machine, *extents)
         if source:

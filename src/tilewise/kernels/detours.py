@@ -18,8 +18,8 @@ from tilewise.core.recipe import Address, Launch, Recipe, Scratch, Step
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.early import early
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members, operands_of, own_stack, workspace
-from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.text import render_pack
+from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 
 
 @lru_cache(maxsize=4096)

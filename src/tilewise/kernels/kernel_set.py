@@ -9,8 +9,8 @@ from itertools import product
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.kernels.registry import FAMILIES
-from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.kernels.shared.text import render_pack
+from tilewise.kernels.transforms.sums import render_add_parts
 
 SIDE = 8  # of a product that every family takes which takes any of its kind
 

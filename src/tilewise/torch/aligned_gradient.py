@@ -69,7 +69,7 @@ def copied(x: Tensor, lead: int) -> Tensor:
 @lru_cache(maxsize=256)
 def _launcher(dtype: str, shape: torch.Size, lead: int, device: torch.device) -> Any:
     from tilewise.kernels.shared.placed import Placed
-    from tilewise.kernels.shared.realign import Realigned, realign_launches
+    from tilewise.kernels.transforms.realign import Realigned, realign_launches
 
     x = Placed(Address("M"), DTYPES[dtype], shape[0], shape[1], Layout(lead, 1))
     launches = realign_launches([Realigned(x, (), Address("P"))])

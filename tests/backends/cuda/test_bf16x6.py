@@ -18,13 +18,21 @@ import tilewise as tw
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, configs, plane_bytes, slab_of
-from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
-from tilewise.kernels.plain.forms import behind_stacks
-from tilewise.kernels.plain.model import whole_tiles
-from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
+from tilewise.kernels.simt_gemm.tiled.model import whole_tiles
+from tilewise.kernels.simt_gemm.tiled.text import render_combine
+from tilewise.kernels.wgmma_gemm.bf16x6.model import (
+    DEPTH,
+    SHARED_BYTES,
+    TILES,
+    SplitTile,
+    configs,
+    plane_bytes,
+    slab_of,
+)
+from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

@@ -17,11 +17,11 @@ from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Layout, Problem, row_major
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.direct_half.model import TILES
+from tilewise.kernels.mma_gemm.direct_half.model import TILES
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.rows.recipe import add_recipe, take_recipe, weighted_take_recipe
 from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.wgmma_half.model import configs
+from tilewise.kernels.transforms.rows import add_recipe, take_recipe, weighted_take_recipe
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs
 from tilewise.planning.choose import make_plan
 
 pytestmark = [

@@ -13,10 +13,10 @@ from behind_a_compiler import COMPILER, built
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address
-from tilewise.kernels.k_major import across
-from tilewise.kernels.k_major.model import ACROSS, TRANSPOSED, AcrossTile, KMajorConfig
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.wgmma_gemm.k_major import across
+from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, TRANSPOSED, AcrossTile, KMajorConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -83,7 +83,7 @@ def text_of(tile, apart, onto=False, boxed=False):
     defines = {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "CLUSTER": tile.cluster, "BESIDE": int(tile.beside)}
     defines |= {"APART": int(apart), "ONTO": int(onto), "BOXED": int(boxed)}
     text = "\n".join(f"#define {name} {value}" for name, value in defines.items())
-    return text + STUBS + kernel_text("k_major/k_across_columns.cuh") + KERNELS
+    return text + STUBS + kernel_text("wgmma_gemm/k_major/k_across_columns.cuh") + KERNELS
 
 
 def of_thread(thread):

@@ -18,7 +18,10 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.k_major.model import (
+from tilewise.kernels.keys import words
+from tilewise.kernels.shared.text import render_pack
+from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS,
     ACROSS_TILES,
     BY_CLASSES,
@@ -32,10 +35,7 @@ from tilewise.kernels.k_major.model import (
     paired,
     route,
 )
-from tilewise.kernels.k_major.text import render_k_across, render_k_major
-from tilewise.kernels.keys import words
-from tilewise.kernels.shared.text import render_pack
-from tilewise.kernels.shared.turn import render_turn
+from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

@@ -54,7 +54,7 @@ def storer(folder, cols, size, boxed, pack):
     text = "\n".join(f"#define {key} {value}" for key, value in defines.items())
     text += f"\ntypedef float Sum;\ntypedef {name} Result;\n"
     text += f"static Result narrow(Sum sum) {{ {narrow} }}\nstatic Sum widen(Result held) {{ {widen} }}\n"
-    return built(text + STUBS + kernel_text("k_major/k_major_stores.cuh") + KERNEL, "stored", folder)
+    return built(text + STUBS + kernel_text("wgmma_gemm/k_major/k_major_stores.cuh") + KERNEL, "stored", folder)
 
 
 def given_to_threads(tile):

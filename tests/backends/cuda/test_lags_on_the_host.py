@@ -19,7 +19,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Problem
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.wgmma_half import lags
+from tilewise.kernels.wgmma_gemm.wgmma_half import lags
 
 H200 = KNOWN_CARDS["h200"]
 PLUS_TIMES = tw.semirings["plus_times"]

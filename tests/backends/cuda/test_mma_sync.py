@@ -18,12 +18,12 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_sync.family import MmaSync
-from tilewise.kernels.mma_sync.model import TILES, configs, line_bytes
-from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
+from tilewise.kernels.mma_gemm.mma_sync.model import TILES, configs, line_bytes
+from tilewise.kernels.mma_gemm.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.placed import Placed
-from tilewise.kernels.shared.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
-from tilewise.kernels.shared.sums import render_add_parts
+from tilewise.kernels.transforms.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.transforms.sums import render_add_parts
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

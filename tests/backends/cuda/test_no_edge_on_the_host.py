@@ -13,7 +13,7 @@ from host_card import multiplied
 from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
-from tilewise.kernels.plain.configs import config_of
+from tilewise.kernels.simt_gemm.tiled.configs import config_of
 from weights import WEIGHED, by_hand, edges_of, weights
 
 H200 = KNOWN_CARDS["h200"]
@@ -105,7 +105,7 @@ def test_pieces_of_k_meet_with_it(host):
 @pytest.mark.parametrize(("semiring", "dtype"), WEIGHED)
 def test_operands_are_packed_for_it_and_steps_stay_what_they_were(semiring, dtype):
     """A step reads a packed weight and adds it: "no edge" is looked for once a weight, never once a step."""
-    from tilewise.kernels.plain.text import step_text
+    from tilewise.kernels.simt_gemm.tiled.text import step_text
 
     algebra = tw.semirings[semiring].over(DTYPES[dtype])
     config, edges = config_of(algebra, H200), edges_of(semiring, dtype)

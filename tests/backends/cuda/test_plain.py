@@ -17,9 +17,11 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.closure.text import ClosureForm, render_closure
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
-from tilewise.kernels.plain.configs import config_of
-from tilewise.kernels.plain.model import choose
-from tilewise.kernels.plain.text import (
+from tilewise.kernels.simt_gemm.few import few_tile
+from tilewise.kernels.simt_gemm.text import render_few
+from tilewise.kernels.simt_gemm.tiled.configs import config_of
+from tilewise.kernels.simt_gemm.tiled.model import choose
+from tilewise.kernels.simt_gemm.tiled.text import (
     Form,
     render_combine,
     render_join,
@@ -27,9 +29,7 @@ from tilewise.kernels.plain.text import (
     render_pack_words,
     render_plain,
 )
-from tilewise.kernels.plain.tiles import tiles_of
-from tilewise.kernels.simt_gemm.few import few_tile
-from tilewise.kernels.simt_gemm.text import render_few
+from tilewise.kernels.simt_gemm.tiled.tiles import tiles_of
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

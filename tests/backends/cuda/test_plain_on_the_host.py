@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.plain.model as plain_tiles
+import tilewise.kernels.simt_gemm.tiled.model as plain_tiles
 import tilewise.planning.choose as planning
 from behind_a_compiler import COMPILER
 from host_card import multiplied
@@ -16,8 +16,8 @@ from operands import values, weighs
 from oracle import assert_product
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
-from tilewise.kernels.plain.text import combine_share
-from tilewise.kernels.plain.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
+from tilewise.kernels.simt_gemm.tiled.text import combine_share
+from tilewise.kernels.simt_gemm.tiled.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it
@@ -161,7 +161,7 @@ def test_pieces_of_k_are_added_in_order(host):
 
 
 def test_thin_edges_are_made_apart(host, monkeypatch):
-    import tilewise.kernels.plain.model as tiles
+    import tilewise.kernels.simt_gemm.tiled.model as tiles
 
     monkeypatch.setattr(tiles, "THIN_FROM", 64)
     tiles.choose.cache_clear()

@@ -15,8 +15,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.read_once.family import ReadOnce
-from tilewise.kernels.read_once.model import TILES, OnceConfig
+from tilewise.kernels.wgmma_gemm.read_once.family import ReadOnce
+from tilewise.kernels.wgmma_gemm.read_once.model import TILES, OnceConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 H200 = KNOWN_CARDS["h200"]

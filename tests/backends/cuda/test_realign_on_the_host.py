@@ -16,7 +16,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address
 from tilewise.kernels.shared.placed import Placed
-from tilewise.kernels.shared.realign import (
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.transforms.realign import (
     LINES,
     SEGMENT,
     Lines,
@@ -26,9 +27,8 @@ from tilewise.kernels.shared.realign import (
     render_realign,
     scratch_bytes,
 )
-from tilewise.kernels.shared.text import kernel_text
-from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
-from tilewise.kernels.wgmma_half.thin_edges import EdgeCopy, Sums, planes_of
+from tilewise.kernels.wgmma_gemm.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
+from tilewise.kernels.wgmma_gemm.wgmma_half.thin_edges import EdgeCopy, Sums, planes_of
 
 BFLOAT16 = ml_dtypes.bfloat16
 

@@ -16,8 +16,8 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.shifted_half.family import ShiftedHalf
-from tilewise.kernels.shifted_half.model import TILES
+from tilewise.kernels.wgmma_gemm.shifted_half.family import ShiftedHalf
+from tilewise.kernels.wgmma_gemm.shifted_half.model import TILES
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(2)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

@@ -19,9 +19,9 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.short_k import model
-from tilewise.kernels.short_k.family import ShortK
-from tilewise.kernels.short_k.text import render_short_k
+from tilewise.kernels.mma_gemm.short_k import model
+from tilewise.kernels.mma_gemm.short_k.family import ShortK
+from tilewise.kernels.mma_gemm.short_k.text import render_short_k
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

@@ -18,8 +18,8 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.shapes import product_shape
 from tilewise.dispatch.structured import card
-from tilewise.kernels.plain.structured import render, structured_plan
-from tilewise.kernels.plain.tiles import TILES
+from tilewise.kernels.simt_gemm.tiled.structured import render, structured_plan
+from tilewise.kernels.simt_gemm.tiled.tiles import TILES
 
 pytestmark = pytest.mark.drawn(2)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
 

@@ -26,15 +26,15 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
-from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.model import TILES, TensorTile, configs, route
-from tilewise.kernels.wgmma_half.search import best_config
-from tilewise.kernels.wgmma_half.text import (
+from tilewise.kernels.transforms.realign import render_realign
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorTile, configs, route
+from tilewise.kernels.wgmma_gemm.wgmma_half.search import best_config
+from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
     render_gather,
     render_realign_with_edges,
     render_wgmma_half,
 )
-from tilewise.kernels.wgmma_half.tiles import CUTS, INSIDE
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, INSIDE
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

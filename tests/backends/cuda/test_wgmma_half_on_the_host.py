@@ -13,8 +13,8 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.wgmma_half.model import configs
-from tilewise.kernels.wgmma_half.tiles import SQUARE_INSIDE
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import SQUARE_INSIDE
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 

@@ -39,7 +39,7 @@ def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
         return _taken_on_the_host(given, index, scales)
     lead = -(-length * given.dtype.itemsize // LINE_BYTES) * LINE_BYTES // given.dtype.itemsize
     room = library.empty((count, lead), given.dtype, given.device)
-    from tilewise.kernels.rows.recipe import take_recipe, weighted_take_recipe
+    from tilewise.kernels.transforms.rows import take_recipe, weighted_take_recipe
 
     wide, size, layout = index.dtype.itemsize == 8, given.dtype.itemsize, given.layout(())
     if scales is None:
@@ -82,7 +82,7 @@ def first_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
     if given.device == "cpu":
         _added_on_the_host(given, index, scales, product, algebra.partial.numpy)
         return library.deliver(product)
-    from tilewise.kernels.rows.recipe import add_recipe
+    from tilewise.kernels.transforms.rows import add_recipe
 
     wide, weight = index.dtype.itemsize == 8, None if scales is None else scales.dtype
     recipe = add_recipe(algebra, *given.shape, count, given.layout(()), row_major(count, given.shape[1]), weight, wide)

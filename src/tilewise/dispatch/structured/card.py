@@ -15,7 +15,7 @@ from tilewise.backends.cuda.scratch import scratch
 from tilewise.core.problem import Layout
 from tilewise.core.shapes import ProductShape
 from tilewise.kernels.detours import copy_recipe
-from tilewise.kernels.plain.structured import StructuredPlan, structured_plan
+from tilewise.kernels.simt_gemm.tiled.structured import StructuredPlan, structured_plan
 from tilewise.planning.launchers import recipe_launcher
 
 

@@ -18,8 +18,8 @@ from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_tiles, find_rung
 from tilewise.kernels.ladder.recipe import launches
 from tilewise.kernels.ladder.text import render
-from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 ANY_SIZE = "tiled_edges"  # the notes' kernel with its boundary checks
 

@@ -42,7 +42,7 @@ def render_pack(source: DType, target: DType, along_rows: bool) -> str:
     """The pack kernel from one dtype to another."""
     head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
     return "\n".join(
-        (*head, _conversion(source, target), kernel_text("plain/in_turn.cuh"), kernel_text("shared/pack.cu"))
+        (*head, _conversion(source, target), kernel_text("shared/in_turn.cuh"), kernel_text("transforms/pack.cu"))
     )
 
 
@@ -50,7 +50,7 @@ def render_pack(source: DType, target: DType, along_rows: bool) -> str:
 def render_round(source: DType, target: DType) -> str:
     """The kernel that rounds sums where they lie; `target` is the narrower."""
     return "\n".join(
-        (f"// round_rows: {source} to {target}", _conversion(source, target), kernel_text("shared/round_rows.cu"))
+        (f"// round_rows: {source} to {target}", _conversion(source, target), kernel_text("transforms/round_rows.cu"))
     )
 
 

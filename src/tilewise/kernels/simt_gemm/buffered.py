@@ -14,11 +14,11 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities, Condition
-from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
 from tilewise.kernels.simt_gemm.text import render_strips
+from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 TILES = (  # of 19 that were timed these: without the others random stacks take 0.1 % longer in the mean
     StripTile(16, 32, 4, 4, 4, 32, 6),

@@ -15,9 +15,9 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.plain.configs import Config, binary, step_slots
 from tilewise.kernels.shared.halves import halves_on_hopper
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
+from tilewise.kernels.simt_gemm.tiled.configs import Config, binary, step_slots
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few

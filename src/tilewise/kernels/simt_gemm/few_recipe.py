@@ -11,12 +11,12 @@ from tilewise.core.machine import Machine, starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Launch, Scratch, Value, argument
-from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.few import FewTile, few_pieces, few_tile
 from tilewise.kernels.simt_gemm.text import few_text
+from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

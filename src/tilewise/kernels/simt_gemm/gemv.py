@@ -14,12 +14,12 @@ from tilewise.errors import DtypeError
 from tilewise.kernels.calibration import applies
 from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.plain.text import render_combine
 from tilewise.kernels.shared.halves import halves_on_hopper, onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm import few as model
 from tilewise.kernels.simt_gemm.few_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_few
+from tilewise.kernels.simt_gemm.tiled.text import render_combine
 
 DEEP = 512  # k of a stack's members from which it competes
 FEW_HALVES = 4  # rows or columns, on Hopper

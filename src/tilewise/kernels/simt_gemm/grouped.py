@@ -16,12 +16,12 @@ from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Launch, Recipe, Scratch
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities, Condition
-from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.recipe import strides
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
+from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 SIDE, PHASE, THREADS = 64, 16, 256
 GRID_Y = 65535

@@ -21,13 +21,13 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities, Condition
-from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.recipe import in_runs, strides
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
+from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 THREADS = 256  # of a block
 UNIT_SHARED = 227 * 1024

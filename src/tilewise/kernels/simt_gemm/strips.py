@@ -21,11 +21,11 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
 from tilewise.kernels.by_configs import ByConfigs
-from tilewise.kernels.plain.configs import step_slots
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
 from tilewise.kernels.simt_gemm.recipe import in_runs
 from tilewise.kernels.simt_gemm.text import render_strips
+from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile

@@ -9,14 +9,14 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.core.machine import Machine
 from tilewise.kernels.keys import Written
-from tilewise.kernels.plain.configs import binary
-from tilewise.kernels.plain.text import step_text
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
+from tilewise.kernels.simt_gemm.tiled.configs import binary
+from tilewise.kernels.simt_gemm.tiled.text import step_text
 
-EARLY = "plain/in_turn.cuh"
+EARLY = "shared/in_turn.cuh"
 LOOPS = {1: "direct", 2: "buffered"}  # of strips, by stages
 
 

@@ -1,0 +1,279 @@
+"""Small products on tensor cores as the planner sees them: which tile, and how many blocks of a cluster share a k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import NamedTuple
+
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
+from tilewise.kernels.shared.residency import busiest, padded, rooms
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+MMA, FMA = "mma_small", "fma_small"
+IDEAS = {
+    MMA: "small products on tensor cores: elements copied one by one from any layout, k cut over a cluster's blocks",
+    FMA: "small products of float32: elements copied one by one from any layout, k cut over a cluster's blocks",
+}
+LARGEST = 2**34  # steps of one member beyond which large tiles always win
+CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more than 8 must be allowed
+ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
+
+
+class Figures(NamedTuple):
+    """Seconds, but for shares: fitted to the ways of 1,280 random products on an H200 (rms 8 to 9 %; held out, the
+    choice 1 to 2 % above the best of them in the mean)."""
+
+    start: float  # of a launch
+    block: float  # of a block beside its phases: its first loads, its stores
+    cell: float  # of a cell of its tile
+    meet: float  # of a cluster,
+    met_cell: float  # for a cell of its tile,
+    met_block: float  # and for a block of it
+    phase: float  # of a block that has a multiprocessor to itself, beside its products:
+    alone: float  # which then take so many times as long
+    share: float  # of the cores' rate, with as many blocks as fit,
+    tiles: tuple[float, ...]  # and of that, by tile
+    copies: tuple[float, float, float]  # of 8 bytes, on a multiprocessor: across, along, by vectors
+    crowd: float  # how much faster they are where few multiprocessors are busy, as a power of their share
+    empty: float  # share of the copies of rows and columns beyond P that are saved
+    reading: float  # over the bandwidth's own time
+    from_l2: float
+
+
+FIGURES = {
+    "float64": Figures(
+        1.25e-06, 1.24e-06, 4.27e-10, 1.04e-06, 2.61e-11, 1.18e-07, 8.81e-08, 2.38, 0.641,
+        (0.552, 0.848, 0.84, 0.821, 1.3, 1.22, 0.969), (2.62e-10, 2.09e-10, 1.45e-10), 0.0545, 0.166, 1.43, 0.0952,
+    ),
+    "tf32": Figures(
+        9.18e-07, 1.91e-06, 4.36e-10, 5.24e-07, 3.22e-11, 8.95e-08, 1.78e-07, 3.6, 0.287,
+        (0.535, 0.739, 0.941, 0.987, 1.02, 1.08, 0.854), (3.52e-10, 3.27e-10, 1.89e-10), 0.0171, 0.0713, 1.29, 0.0996,
+    ),
+    "float32": Figures(
+        1.04e-06, 2.15e-06, 5.32e-10, 3.33e-07, 8.13e-12, 1.2e-07, 2.03e-07, 2.08, 0.474,
+        (0.832, 0.898, 0.91, 0.756, 0.923, 1.16), (4.38e-10, 4.16e-10, 2.26e-10), 0.0313, 0.0557, 1.36, 0.618,
+    ),
+}  # fmt: skip
+FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
+SHORTEST = 0.25  # share of a phase that no k is too short for
+
+
+@dataclass(frozen=True)
+class SmallTile:
+    """A tile of P made by warps_m × warps_n warps, and groups of them that share a phase's k of `deep` bytes."""
+
+    rows: int
+    cols: int
+    warps_m: int
+    warps_n: int
+    warps_k: int
+    deep: int
+    stages: int
+    resident: int
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps_m * self.warps_n * self.warps_k
+
+    def depth(self, size: int) -> int:
+        """Of k, a phase."""
+        return self.deep // size
+
+    def shared_bytes(self, size: int, cluster: int = 1) -> int:
+        """Of the stages, and of the parts that groups and blocks send."""
+        stages = self.stages * (self.rows + self.cols) * (self.depth(size) + 4)
+        groups = self.warps_k * cluster
+        parts = groups * (self.rows * self.cols // cluster + 1) if groups > 1 else 0
+        return (stages + parts) * size
+
+
+UNIT_SHARED = 228 * 1024  # of a multiprocessor; a block takes 1 KB beside its own
+
+TILES = (
+    SmallTile(16, 32, 1, 2, 4, 256, 4, 3),
+    SmallTile(32, 32, 2, 2, 2, 256, 4, 2),
+    SmallTile(16, 64, 1, 4, 2, 256, 4, 2),
+    SmallTile(64, 16, 4, 1, 2, 256, 4, 2),
+    SmallTile(32, 64, 2, 4, 1, 256, 4, 2),
+    SmallTile(64, 32, 4, 2, 1, 256, 4, 2),
+    SmallTile(64, 64, 2, 4, 1, 128, 5, 2),
+)
+PLAIN_TILES = (
+    SmallTile(16, 32, 1, 1, 8, 256, 4, 2),
+    SmallTile(32, 32, 2, 1, 4, 256, 4, 2),
+    SmallTile(32, 64, 2, 2, 2, 128, 4, 2),
+    SmallTile(64, 32, 2, 1, 4, 128, 4, 2),
+    SmallTile(64, 64, 2, 2, 2, 128, 4, 2),
+    SmallTile(128, 64, 4, 2, 1, 128, 4, 2),
+)
+
+
+@dataclass(frozen=True)
+class SmallConfig:
+    tile: SmallTile
+    cluster: int
+
+    def words(self) -> str:
+        return f"{self.tile.rows}x{self.tile.cols} c{self.cluster}"
+
+
+def kernel_for(problem: Problem) -> str:
+    """Plain cores multiply what tensor cores would round."""
+    return FMA if problem.dtype.name == "float32" and problem.precision != "tf32" else MMA
+
+
+def tiles_for(problem: Problem) -> tuple[SmallTile, ...]:
+    return PLAIN_TILES if kernel_for(problem) == FMA else TILES
+
+
+def step_rate(problem: Problem, machine: Machine) -> float:
+    """Steps a second of the whole card."""
+    return machine.step_rate("float32") if kernel_for(problem) == FMA else mma_rate(problem, machine)
+
+
+def tiles_of(problem: Problem, tile: SmallTile) -> tuple[int, int]:
+    return math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
+
+
+def piece(problem: Problem, config: SmallConfig) -> int:
+    """How much of k one block of a cluster takes: whole phases."""
+    deep = config.tile.depth(problem.dtype.itemsize)
+    return max(1, math.ceil(math.ceil(problem.k / deep) / config.cluster)) * deep
+
+
+def copied(layout: Layout, k_stride: int, line_stride: int, size: int) -> int:
+    """How an operand is copied: 16 bytes at a time where k lies side by side and every line starts on 16 bytes."""
+    if abs(k_stride) > abs(line_stride):
+        return ACROSS
+    step = math.gcd(line_stride, *layout.stack)
+    aligned = k_stride == 1 and step * size % 16 == 0 and layout.alignment == 16
+    return VECTORS if aligned else ALONG
+
+
+def copies_of(problem: Problem) -> tuple[int, int]:
+    m, n, size = problem.layout_m, problem.layout_n, problem.dtype.itemsize
+    return copied(m, m.col, m.row, size), copied(n, n.row, n.col, size)
+
+
+def kind_of(problem: Problem) -> str:
+    """What the figures of its products are kept under."""
+    return "tf32" if problem.dtype.name == "float32" and problem.precision == "tf32" else problem.dtype.name
+
+
+ROOMS = 9  # where they begin in a row
+
+
+@lru_cache(maxsize=256)
+def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows]:
+    """Every way, with what its seconds are reckoned from. `rate`: steps a second of the whole card."""
+    configs, rows, figures, units = list[SmallConfig](), list[tuple[float, ...]](), FIGURES[kind], machine.units
+    clusters, size = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), 8 if kind == "float64" else 4
+    rate /= units
+    for tile, share in zip(PLAIN_TILES if kind == "float32" else TILES, figures.tiles, strict=True):
+        deep, cells = tile.depth(size), tile.rows * tile.cols
+        products = cells * deep / rate / share
+        of_m, of_n = (
+            lines * figures.copies[by] * deep * size / 8 for lines, by in zip((tile.rows, tile.cols), how, strict=True)
+        )
+        alone, cores = (figures.phase + products * figures.alone) ** 4, (products / figures.share) ** 4
+        met = figures.meet + figures.met_cell * cells
+        for blocks in clusters:
+            held = min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, min(blocks, 2)) + 1024))
+            after = figures.block if blocks == 1 else figures.block + met + figures.met_block * blocks
+            times = alone, cores, of_m + of_n, after, figures.cell * cells
+            configs.append(SmallConfig(tile, blocks))
+            rows.append((tile.rows, tile.cols, deep, *times, blocks, *padded(rooms(units, blocks, max(1, held)))))
+    return tuple(configs), Rows(rows)
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Seconds: phases one after the other by the busiest multiprocessor, each as long as a block alone takes or all of
+    them together; or the bytes; and what a launch takes anyway. Limits that are equally near hinder each other. Not
+    where some block has none of k, or a card does not hold all."""
+    m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    rows, cols, deep, alone, after, stores = int(row[0]), int(row[1]), int(row[2]), row[3], row[6], row[7]
+    cluster = int(row[8])
+    tiles, phases = -(-m // rows) * -(-n // cols) * members, -(-k // deep)
+    each, blocks = -(-phases // cluster), tiles * cluster
+    if cluster > 1 and (each * (cluster - 1) >= phases or blocks > 4 * units):
+        return INFINITE
+    used = (min(m, rows) + min(n, cols)) / (rows + cols)
+    copies = row[5] * (1 - given[8] * (1 - used))
+    reading = given[6] + (given[7] * tiles * (rows + cols)) ** 4
+    short = max(SHORTEST, k / deep) if k < deep else 1.0
+    crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** given[9]
+    busy = row[4] + (copies * crowd) ** 4
+    held = int(row[ROOMS])
+    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
+    work = 0.0
+    if full:
+        work = full * (each * short * sqrt(sqrt(alone + busy * held**4)) + after + stores * held)
+    if rest:
+        last = busiest(rest, row, ROOMS)
+        work += each * short * sqrt(sqrt(alone + busy * last**4)) + after + stores * last
+    return given[5] + sqrt(sqrt(work**4 + reading))
+
+
+def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows, Row]:
+    """The ways, their rows, and what all of these share."""
+    p, kind = problem, kind_of(problem)
+    figures = FIGURES[kind]
+    configs, rows = paces(kind, copies_of(p), step_rate(p, machine), machine)
+    memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
+    from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
+    return configs, rows, (
+        p.m, p.k, p.n, p.members, machine.units, figures.start, memory, from_l2, figures.empty, figures.crowd,
+    )  # fmt: skip
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longest of: every step at the best tile's rate, one block's share of k, the bytes."""
+    p, kind = problem, kind_of(problem)
+    figures, rate = FIGURES[kind], step_rate(problem, machine)
+    steps = figures.block + p.steps / (rate * figures.share * max(figures.tiles))
+    alone = min([p.k * of_k + after for of_k, after in _alone(kind, rate, machine)])
+    reading = figures.reading * p.least_bytes / machine.bandwidth
+    return 0.999 * (figures.start + max(steps, alone, reading))
+
+
+@lru_cache(maxsize=64)
+def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]]:
+    """By blocks of a cluster: the least seconds of each k where a block has a multiprocessor to itself, and beside."""
+    rows = paces(kind, (VECTORS, VECTORS), rate, machine)[1].rows
+    return [
+        (min(sqrt(sqrt(row[3])) / row[2] / blocks for row in alike), min(row[6] + row[7] for row in alike))
+        for blocks in sorted({row[8] for row in rows})
+        if (alike := [row for row in rows if row[8] == blocks])
+    ]
+
+
+def configs(problem: Problem, machine: Machine) -> Iterator[SmallConfig]:
+    """Those whose blocks all have some of k, with no more of them than a card holds at once."""
+    every, rows, shared = _rows(problem, machine)
+    return (config for config, row in zip(every, rows.rows, strict=True) if expected(row, shared) < INFINITE)
+
+
+def seconds(config: SmallConfig, problem: Problem, machine: Machine) -> float:
+    """What is expected of one of them."""
+    every, rows, shared = _rows(problem, machine)
+    return expected(rows.rows[every.index(config)], shared)
+
+
+@lru_cache(maxsize=64)
+def best_config(problem: Problem, machine: Machine) -> tuple[float, SmallConfig]:
+    every, rows, shared = _rows(problem, machine)
+    number, least = expected.least(rows, shared, problem.largest)
+    return least, every[number]
+
+
+def geometry(problem: Problem, config: SmallConfig) -> Geometry:
+    tile, size = config.tile, problem.dtype.itemsize
+    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size, config.cluster))

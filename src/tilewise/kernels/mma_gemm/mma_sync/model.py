@@ -1,0 +1,363 @@
+"""The mma.sync kernel as the planner sees it: its tiles, what it takes, how operands reach it, and its model.
+
+It is the tensor-core kernel of cards before and beside Hopper, and of float64 on Hopper. Operands are copied where they
+lie, in pieces of 16, 8 or 4 bytes as their lines allow. Lines that start on no 4 bytes are realigned first
+(`kernels/transforms/realign.cu`), and so are others where small copies would hold the tensor cores up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+
+from tilewise.algebra.dtypes import DType
+from tilewise.core.machine import Machine, arch_number, shared_limit
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
+from tilewise.core.tuning import class_of, preferred
+from tilewise.kernels.mma_gemm.mma_sync.figures import FIGURES
+from tilewise.kernels.mma_gemm.mma_sync.seconds import (
+    CORES_FROM,
+    CUT,
+    CUT_TWICE,
+    EDGED,
+    FEWEST_PHASES,
+    FORMS,
+    PAIRS,
+    THIN_FROM,
+    WHOLE,
+    edge_of,
+    parts_of,
+)
+from tilewise.kernels.mma_gemm.mma_sync.seconds import expected as in_seconds
+from tilewise.kernels.shared.layouts import (
+    AS_IT_IS,
+    LONGEST_LINE,
+    PACKED,
+    REALIGNED,
+    along_columns,
+    along_k,
+    contiguous_lines,
+)
+from tilewise.kernels.simt_gemm.few import lines_of_long
+from tilewise.kernels.transforms.sums import sum_of
+from tilewise.system.machine_code import INFINITE, Row, Rows
+
+KERNEL = "mma_sync"
+IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
+PHASE_BYTES = 128  # of k
+VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
+
+
+@dataclass(frozen=True)
+class MmaTile:
+    """A tile of P made by warps_m × warps_n warps; `resident` such blocks share a multiprocessor.
+
+    `share` is the part of the mma.sync rate that it reaches inside a large product. `rolling`: a fragment of M is read
+    while the one before is multiplied, else all of a step's at once. `step_k`: k of a product of float64 fragments.
+    """
+
+    rows: int
+    cols: int
+    warps_m: int
+    warps_n: int
+    resident: int
+    share: float
+    rolling: bool = False
+    step_k: int = 0
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps_m * self.warps_n
+
+    @property
+    def stage_bytes(self) -> int:
+        return (self.rows + self.cols) * PHASE_BYTES
+
+    def stages(self, arch: str) -> int:
+        """As many as the blocks of a multiprocessor can have, and no more than help."""
+        whole = shared_limit(arch)
+        each = whole if self.resident == 1 else (whole + 1024) // self.resident - 1024
+        return min(5, each // self.stage_bytes)
+
+    def takes(self, n_along_k: bool, vectors: tuple[int, int]) -> bool:
+        """Whether registers suffice: beside 64 × 64 sums of a warp there are none for the addresses of many small
+        copies, and with k along N's lines none for all of M's fragments."""
+        crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
+        copies = (side * PHASE_BYTES // v for side, v in zip((self.rows, self.cols), vectors, strict=True))
+        if max(copies) > 16 * self.threads:
+            return False
+        return not crowded or (vectors == (16, 16) and (self.rolling or not n_along_k))
+
+    def shared_bytes(self, arch: str) -> int:
+        return self.stages(arch) * self.stage_bytes
+
+    def geometry(self, arch: str, size: int) -> Geometry:
+        return Geometry((self.threads, 1), self.rows, self.cols, PHASE_BYTES // size, self.shared_bytes(arch))
+
+
+# by bytes of an element, the fastest inside a large product first; none of them spills
+SMALL = (
+    MmaTile(128, 256, 2, 4, 1, 0.99),
+    MmaTile(128, 256, 2, 4, 1, 0.96, True),
+    MmaTile(128, 128, 2, 2, 2, 0.85, True),
+    MmaTile(128, 128, 2, 4, 1, 0.82),
+    MmaTile(64, 128, 2, 2, 2, 0.75),
+    MmaTile(64, 64, 2, 2, 3, 0.6),
+)
+FLOATS = (MmaTile(128, 128, 2, 4, 1, 0.85), *SMALL[4:])  # rounding to tf32 takes registers,
+BYTES = FLOATS[:1]  # and so does turning bytes
+DOUBLES = (
+    MmaTile(64, 128, 2, 2, 2, 0.92, True, 8),
+    MmaTile(128, 128, 2, 4, 1, 0.925, True, 8),
+    MmaTile(64, 64, 2, 2, 3, 0.9, True, 8),
+    MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
+)
+TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}
+
+
+@dataclass(frozen=True)
+class MmaConfig:
+    """How the mma.sync kernel takes a product."""
+
+    tile: MmaTile
+    routes: tuple[str, str]  # how M and N reach it
+    vectors: tuple[int, int]  # bytes of a copy
+    parts: int = 1  # that k is cut into
+    edge_rows: int = 0  # last rows and columns of P that the kernels for few make: tiles for them would be nearly empty
+    edge_cols: int = 0
+    tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
+
+    def spec(self) -> str:
+        """As tables of measured ways name it."""
+        t, edges = self.tile, " edges" if self.edge_rows or self.edge_cols else ""
+        cut = f" k/{self.parts}" if self.parts > 1 else ""
+        rolling = " rolling" if t.rolling else ""
+        return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}r{t.resident}{rolling} {', '.join(self.routes)}{edges}{cut}"
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        reasons = {
+            REALIGNED: "is realigned first, onto 128-byte lines",
+            PACKED: "is packed first: elements apart, or another dtype",
+        }
+        words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
+        words += [
+            f"{name} is copied {vector} bytes at a time: its lines start on no 16"
+            for name, vector in zip("MN", self.vectors, strict=True)
+            if vector < 16
+        ]
+        if self.edge_rows or self.edge_cols:
+            edges = f"{self.edge_rows} rows, {self.edge_cols} columns of P"
+            words.append(f"thin edges ({edges}) are made by the kernels for few rows, after the rest")
+        if self.parts > 1:
+            words.append(f"k is cut into {self.parts} parts, whose sums are added up in a fixed order")
+        return words
+
+    def phases_each(self, k: int, size: int) -> int:
+        """Phases of a part of k."""
+        return max(1, math.ceil(math.ceil(k * size / PHASE_BYTES) / self.parts))
+
+
+def worthwhile(problem: Problem, machine: Machine) -> bool:
+    """Whether the card has tensor cores for this dtype at all: float64 has them on few."""
+    return machine.tensor_rate(rate_name(problem)) > 0
+
+
+def rate_name(problem: Problem) -> str:
+    return "tf32" if problem.dtype.name == "float32" else problem.dtype.name.removeprefix("u")
+
+
+def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
+    """What all lines of an operand start on: 16 bytes, 8, 4, or fewer; 0 where it has no lines."""
+    lines = contiguous_lines(layout, rows, cols)
+    return 0 if lines is None else _start(layout, lines, size)
+
+
+def _start(layout: Layout, lines: tuple[int, int, int], size: int) -> int:
+    count, _, lead = lines
+    step = math.gcd(0 if count <= 1 else lead, *layout.stack)
+    return math.gcd(16, layout.misalignment, step * size)
+
+
+def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> list[tuple[str, int]]:
+    """(route, bytes of a copy) that an operand can take."""
+    lines = contiguous_lines(layout, rows, cols)
+    start = 0 if lines is None else _start(layout, lines, wanted.itemsize)
+    if lines is None or dtype != wanted or (wanted.itemsize == 1 and start < 4):
+        return [(PACKED, 16)]
+    made = [(AS_IT_IS, start)] if start >= 4 else []
+    if start < 16 and wanted.itemsize > 1 and lines[1] * wanted.itemsize // 2 <= LONGEST_LINE:
+        made.append((REALIGNED, 16))
+    return made or [(PACKED, 16)]
+
+
+def in_the_set(size: int, machine: Machine, asked: bool = False) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
+    """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `asked` for by its name. On
+    Hopper halves go to wgmma_half but for small ones with odd lines (of 447 random shapes, each timed in every way, the
+    other tiles would win 0.05 %)."""
+    if size == 2 and arch_number(machine.arch) == 90 and not asked:
+        return TILES[size][5:], VECTORS[2:]
+    return TILES[size], VECTORS
+
+
+@lru_cache(maxsize=64)
+def best_config(problem: Problem, machine: Machine, asked: bool = False) -> tuple[MmaConfig, float]:
+    """The way with the least expected seconds; `asked`: for this kernel by its name, so that every tile counts."""
+    table = machine.tuned
+    sizes = problem.m, problem.k, problem.n
+    tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
+    key = tuning_class(problem) if tuned_here else ""
+    if table is None or key not in table.entries:
+        pairs, given = _given(problem, machine, asked)
+        number, seconds = in_seconds.least(_table(problem, machine, asked)[1], given, problem.largest)
+        return _config(number, pairs, problem, machine, asked), seconds
+    every = [
+        (expected(config, problem, machine), number, config) for number, config in enumerate(configs(problem, machine))
+    ]
+    seconds, best, tuned = preferred(every, key, table)
+    return replace(best, tuned=tuned), seconds
+
+
+def tuning_class(problem: Problem) -> str:
+    """What kind of product this is, for tables of measured ways."""
+    p, size = problem, problem.dtype.itemsize
+    columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+    starts = line_bytes(p.layout_m, p.m, p.k, size), line_bytes(p.layout_n, p.k, p.n, size)
+    layouts = "".join("NT"[transposed] for transposed in columns)
+    return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, starts == (16, 16))
+
+
+Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
+
+
+def _table(p: Problem, machine: Machine, asked: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
+    return _table_of(rate_name(p), p.dtype.itemsize, machine, asked)
+
+
+@lru_cache(maxsize=64)
+def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tuple[MmaTile, ...], Rows]:
+    """The tiles that fit a machine, and a row for each of them, pair of routes and form: its sides, blocks of a
+    multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
+    along N's lines and by bytes of a copy: 0 where registers do not suffice."""
+    tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
+    among, _ = in_the_set(size, machine, asked)
+    for tile, share in zip(TILES[size], figures.shares, strict=True):
+        if tile not in among or tile.stages(machine.arch) < 2 + tile.rolling:
+            continue
+        steps = _mma_rate(rate, size, machine) / machine.units * tile.share * share  # of a multiprocessor, a second
+        phase = tile.rows * tile.cols * (PHASE_BYTES // size) / steps
+        cores = [
+            phase * (1 + slow) if tile.takes(along, (vector, vector)) else 0.0
+            for along, (vector, slow) in product((False, True), figures.small.items())
+        ]
+        sides = tile.rows, tile.cols, tile.resident, machine.units * tile.resident
+        times = tile.stage_bytes / figures.unit, figures.cell * tile.rows * tile.cols
+        tiles.append(tile)
+        rows += [(*sides, *times, pair, form, *cores) for pair, form in product(range(PAIRS), range(FORMS))]
+    return tuple(tiles), Rows(rows)
+
+
+def _given(p: Problem, machine: Machine, asked: bool = True) -> tuple[list[Pair], Row]:
+    """How operands may come, and what all rows share."""
+    size, f, bandwidth = p.dtype.itemsize, FIGURES[p.dtype.itemsize], machine.bandwidth
+    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
+    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
+    widest = in_the_set(size, machine, asked)[1][0]
+    pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
+    lies, vectors, told = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
+    for routes, vector in pairs:
+        cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
+        moved = f.copy + p.members * 2 * cells * size / (bandwidth * f.copying) if cells else 0.0
+        along = lies and routes[1] != PACKED
+        told += (CORES_FROM + 3 * along + vectors.index(vector), moved, PACKED in routes, f.phase[vector])
+    slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (f.n_along if lies else 1.0)
+    edges = [f.edge + p.k * extent * size / (bandwidth * f.edges) for extent in (p.n, p.m)]
+    return pairs, (
+        p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
+        (p.least_bytes / (bandwidth * f.memory)) ** 4,
+        2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p, machine),
+        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.tile, f.start, f.part, *told,
+    )  # fmt: skip
+
+
+def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
+    """Whether the kernels for few can make the last rows and columns of P as operands lie."""
+    if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
+        return False, False  # those apply none, and are launched member by member
+    return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
+
+
+def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, asked: bool = True) -> MmaConfig:
+    """What a row stands for."""
+    tile = _table(p, machine, asked)[0][number // (FORMS * PAIRS)]
+    (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
+    if form == EDGED:
+        may = zip(_may_have_edges(p, machine), (p.m, p.n), (tile.rows, tile.cols), strict=True)
+        edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
+        return MmaConfig(tile, routes, (vector, vector), 1, edges[0], edges[1])
+    return MmaConfig(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))
+
+
+def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
+    tiles = -(-p.m // tile.rows) * -(-p.n // tile.cols) * p.members
+    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+    return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
+
+
+def configs(problem: Problem, machine: Machine) -> list[MmaConfig]:
+    pairs, given = _given(problem, machine)
+    rows = _table(problem, machine)[1].rows
+    fitting = [number for number, row in enumerate(rows) if in_seconds(row, given) < INFINITE]
+    return [_config(number, pairs, problem, machine) for number in fitting]
+
+
+def expected(config: MmaConfig, problem: Problem, machine: Machine) -> float:
+    """Seconds of one way; both operands are copied by one width."""
+    pairs, given = _given(problem, machine)
+    tiles, rows = _table(problem, machine)
+    form = EDGED if config.edge_rows or config.edge_cols else WHOLE
+    if config.parts > 1:
+        form = CUT if config.parts == _parts(problem, config.tile, machine, CUT) else CUT_TWICE
+    pair = pairs.index((config.routes, config.vectors[0]))
+    return in_seconds(rows.rows[tiles.index(config.tile) * FORMS * PAIRS + FORMS * pair + form], given)
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longest of: every step at the best rate that a tile reaches, the phases of one tile, the bytes.
+    Where k is cut, a part has FEWEST_PHASES at least, and parts are added up."""
+    p, figures = problem, FIGURES[problem.dtype.itemsize]
+    step, phase = _fastest(rate_name(p), p.dtype.itemsize, machine)
+    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+    work = max(p.steps * step, min(phases * phase, FEWEST_PHASES * phase + figures.part))
+    reading = p.least_bytes / (machine.bandwidth * figures.memory)
+    return 0.999 * (figures.start + max(figures.tile + work, reading))
+
+
+@lru_cache(maxsize=64)
+def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
+    """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
+    figures, vectors = FIGURES[size], in_the_set(size, machine)[1]
+    lies = min(1.0, figures.m_across) * min(1.0, figures.n_along)
+    timed = [
+        (row[0] * row[1], lies * row[CORES_FROM + 3 * along + number], figures.phase[vector])
+        for row in _table_of(rate, size, machine, False)[1].rows
+        for along, (number, vector) in product((False, True), enumerate(figures.small))
+        if vector in vectors
+    ]
+    timed = [of for of in timed if of[1] > 0.0]
+    steps = PHASE_BYTES // size * machine.units
+    return min(x / cells / steps for cells, x, _ in timed), min(x * figures.alone + more for _, x, more in timed)
+
+
+def mma_rate(problem: Problem, machine: Machine) -> float:
+    """Steps a second by mma.sync: half of what Hopper has for warpgroups, at the clock it holds; elsewhere all."""
+    return _mma_rate(rate_name(problem), problem.dtype.itemsize, machine)
+
+
+def _mma_rate(name: str, size: int, machine: Machine) -> float:
+    halved = arch_number(machine.arch) == 90 and size < 8
+    whole = machine.tensor_rate(name) or machine.step_rate(name)  # a card without them multiplies by its plain cores
+    return whole * (0.46 if halved else 1.0)

@@ -1,0 +1,144 @@
+"""The launches of `mma_sync`: operands as they lie or realigned, the product, and the parts of k added up."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from itertools import chain
+
+from tilewise.core.epilogue import PLAIN
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Launch, Scratch
+from tilewise.kernels.mma_gemm.mma_sync.forms import form_of
+from tilewise.kernels.mma_gemm.mma_sync.model import KERNEL, MmaConfig
+from tilewise.kernels.mma_gemm.mma_sync.text import render_mma_sync
+from tilewise.kernels.shared.layouts import REALIGNED, along_k
+from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
+from tilewise.kernels.transforms.realign import Realigned, lines_of, realign_launches, scratch_bytes
+from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
+from tilewise.kernels.transforms.sums import sum_of
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have lines of elements side by side, P rows."""
+    p, config = plan.problem, plan.config
+    assert isinstance(config, MmaConfig)
+    ready, moved = [given.M, given.N], []
+    for at, how in enumerate(config.routes):
+        if how == REALIGNED:
+            moved.append(Realigned(ready[at], p.stack, scratch.take(scratch_bytes(ready[at], p.stack))))
+            ready[at] = moved[-1].placed
+    apart = config.parts > 1 or _added_apart(plan)
+    sums = scratch.take(config.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
+    product = _Product(plan, ready[0], ready[1], given, sums)
+    made = realign_launches(moved)
+    if sums is None:
+        made += product.in_runs()
+    else:
+        for member in members(p.stack):
+            made += [product.launch(member), product.add_parts(member, sums)]
+    for edge in _edges(plan, given, config):
+        made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
+    return made
+
+
+def _added_apart(plan: Plan) -> bool:
+    """Whether `add_parts` adds onto what P holds, so that one kernel less knows of that."""
+    p = plan.problem
+    return p.accumulate and p.members == 1
+
+
+def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[FewJob]:
+    """The last rows of P, and what is left of its last columns."""
+    p, M, N, P, edges = plan.problem, given.M, given.N, given.P, []
+    m, n = p.m - config.edge_rows, p.n - config.edge_cols
+    if config.edge_rows:
+        last = M.part(m, config.edge_rows, 0, p.k), N, P.part(m, config.edge_rows, 0, p.n)
+        edges.append(FewJob(p, plan.machine, *last, None, False))
+    if config.edge_cols:
+        last = M.part(0, m, 0, p.k), N.part(0, p.k, n, config.edge_cols), P.part(0, m, n, config.edge_cols)
+        edges.append(FewJob(p, plan.machine, *last, None, True))
+    return edges
+
+
+class _Product:
+    """The product of operands that are where the kernel wants them."""
+
+    def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands, sums: Address | None) -> None:
+        p, config = plan.problem, plan.config
+        assert isinstance(config, MmaConfig)
+        self._plan, self._config, self._lead = plan, config, given.P.lead
+        self._m, self._n = p.m - config.edge_rows, p.n - config.edge_cols
+        self._M, self._N, self._P, self._sums = M, N, given.P, sums
+        self._source = source_of(plan, M, N, given.P)
+        self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, given.bias)
+        size = p.dtype.itemsize
+        self._each = config.phases_each(p.k, size)
+        self._parts = max(1, math.ceil(math.ceil(p.k * size / 128) / self._each))
+
+    def in_runs(self) -> list[Launch]:
+        """One launch for all members of a stack that lie evenly."""
+        runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
+        return [self.launch(first, count, runs.steps) for first, count in runs.starts()]
+
+    def launch(self, member: tuple[int, ...], count: int = 1, steps: Sequence[int] = ()) -> Launch:
+        """`count` members of the stack from this one on, `steps` elements apart."""
+        p, config = self._plan.problem, self._config
+        target, lead = self._P.member(member), self._lead
+        if self._sums is not None:
+            target, lead = self._sums, _whole(p.n)
+        arguments = (
+            self._M.member(member),
+            self._N.member(member),
+            target,
+            self._epilogue,
+            *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
+            *(ctypes.c_longlong(x) for x in (lines_of(self._M)[2], lines_of(self._N)[2], lead)),
+            ctypes.c_int(self._each),
+            *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
+        )
+        tiles = math.ceil(self._m / config.tile.rows) * math.ceil(self._n / config.tile.cols)
+        shared = config.tile.shared_bytes(self._plan.machine.arch)
+        return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (config.tile.threads,), arguments, shared)
+
+    def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
+        p = self._plan.problem
+        return add_parts(p, sums, _whole(p.n), self._P.member(member), self._lead, self._parts, self._epilogue)
+
+
+def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
+    """The text for operands that lie so."""
+    p, config, arch = plan.problem, plan.config, plan.machine.arch
+    assert isinstance(config, MmaConfig)
+    store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
+    apart = config.parts > 1 or _added_apart(plan)
+    form = form_of(
+        p.dtype,
+        p.result,
+        along_k(M.layout, M.rows, M.cols, "M"),
+        along_k(N.layout, N.rows, N.cols, "N"),
+        min(_vector(M), _vector(N), *config.vectors),
+        store,
+        p.accumulate and not apart,
+        apart,
+    )
+    stages, number = config.tile.stages(arch), min(90, arch_number(arch))
+    epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
+    text = render_mma_sync.named(p.dtype, p.result, config.tile, stages, form, epilogue, number)
+    return stacked.named(text, ("M", "N", "P"))
+
+
+def _whole(extent: int) -> int:
+    """The lead of a matrix of sums: they are written 16 bytes at a time."""
+    return -(-extent // 4) * 4
+
+
+def _vector(x: Placed) -> int:
+    """Bytes that a copy may take: what all lines start on."""
+    count, _, lead = lines_of(x)
+    strides = (*(() if count <= 1 else (lead,)), *x.layout.stack)
+    return math.gcd(16, x.pointer.alignment, *(stride * x.dtype.itemsize for stride in strides))

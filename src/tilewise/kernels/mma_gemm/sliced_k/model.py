@@ -1,0 +1,288 @@
+"""Tiles of a warp as the planner sees them: which tile, and how many warps and blocks share its k."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import sqrt
+from typing import NamedTuple
+
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
+from tilewise.kernels.shared.residency import rooms
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+KERNEL = "sliced_k"
+IDEA = "a warp makes a tile over a slice of k by itself; warps and a cluster's blocks share a tile's k: any layout"
+LARGEST = 2**34  # steps of one member beyond which large tiles always win
+STEP = 8  # of k, that a warp takes at a time
+GRAIN = {8: 8, 4: 16}  # columns that a tile has more or fewer of, by bytes of an element
+MOST_WARPS = 8
+MOST_STRIDE = 2**31  # bytes from line to line
+TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
+CLUSTERS = (1, 2, 4, 8)
+
+
+class Figures(NamedTuple):
+    """Seconds, but for shares."""
+
+    start: float  # of a launch, its first loads and its last stores
+    slices: float  # of the meeting of a block's warps,
+    part: float  # and for a byte of their sums
+    meet: float  # of a cluster's blocks,
+    met: float  # and for a byte of their sums
+    store: float  # of a byte of a tile
+    memory: float  # over the bandwidth's own time
+    from_l2: float  # of a byte, for all units
+    step: float  # of a warp that has a unit to itself, beside its products:
+    alone: float  # which then take so many times as long
+    shares: tuple[float, ...]  # of the cores' rate, by tile
+    copies: tuple[float, float, float, float]  # of a byte, on a unit: across k, along k, each by 16 bytes
+
+
+FIGURES = {
+    8: Figures(
+        6.13e-07, 7.47e-07, 4.29e-12, 1.26e-06, 1.19e-11, 3.24e-11, 1.7, 1.35e-13, 1.57e-07, 1.09,
+        (0.94, 0.867, 0.744, 0.901), (6.7e-12, 1.14e-11, 7.32e-12, 7.32e-12),
+    ),
+    4: Figures(
+        1.43e-06, 3.66e-09, 9.41e-12, 9.83e-07, 3.1e-11, 3.36e-11, 1.34, 2.59e-13, 8.29e-07, 0.00916,
+        (0.706, 0.597, 1.3, 0.871), (3.95e-11, 3.9e-11, 2.37e-11, 1.89e-11),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SlicedTile:
+    """What a warp makes. `stages` of its lines are in shared memory; `resident` blocks of MOST_WARPS share a unit."""
+
+    rows: int
+    cols: int
+    stages: int
+    resident: int
+    warps: int  # that a unit's registers hold
+    held: bool = False  # float64: rows of M are read over those multiplied; float32: lines come through registers
+
+    def warp_bytes(self, size: int) -> int:
+        """Of shared memory: its stages, and then its sums."""
+        sums = self.rows * (self.cols + 16 // size) * size
+        return max(sums, self.stages * STEP * (self.rows + self.cols + 8) * size)
+
+
+TILES = {
+    8: (
+        SlicedTile(32, 32, 0, 1, 8),
+        SlicedTile(32, 32, 0, 1, 12, True),
+        SlicedTile(64, 16, 0, 1, 12, True),
+        SlicedTile(64, 32, 0, 1, 8, True),
+    ),
+    4: (
+        SlicedTile(64, 48, 4, 1, 8),
+        SlicedTile(64, 48, 2, 1, 8, True),
+        SlicedTile(64, 16, 2, 2, 16, True),
+        SlicedTile(32, 32, 2, 2, 16, True),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SlicedConfig:
+    """`slices` of a block's `warps` share a tile, and `cluster` blocks; `turned`: P's columns are the tile's rows."""
+
+    tile: SlicedTile
+    warps: int
+    slices: int
+    cluster: int
+    transposed: bool
+
+    def words(self) -> str:
+        sides = f"{self.tile.cols}x{self.tile.rows}" if self.transposed else f"{self.tile.rows}x{self.tile.cols}"
+        return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
+
+
+def _is_near(p: Problem) -> bool:
+    strides = (p.layout_m.row, p.layout_m.col, p.layout_n.row, p.layout_n.col)
+    return max(map(abs, strides)) * p.dtype.itemsize < MOST_STRIDE
+
+
+NEAR = Condition(_is_near, f"takes rows and columns less than {MOST_STRIDE:,} bytes apart")
+
+
+def tiles_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
+    """Down and across the tile's own way."""
+    sides = (problem.n, problem.m) if config.transposed else (problem.m, problem.n)
+    return math.ceil(sides[0] / config.tile.rows), math.ceil(sides[1] / config.tile.cols)
+
+
+def teams_across(problem: Problem, config: SlicedConfig) -> int:
+    """Tiles of a block that lie across: a square of them where P is wide enough, so that they share most lines."""
+    _, across = tiles_of(problem, config)
+    return min(_widest(config.warps // config.slices), 1 << (across - 1).bit_length())
+
+
+def groups_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
+    """Blocks down and across, without the cluster's others."""
+    (down, across), wide = tiles_of(problem, config), teams_across(problem, config)
+    return math.ceil(down / (config.warps // config.slices // wide)), math.ceil(across / wide)
+
+
+def blocks_of(problem: Problem, config: SlicedConfig) -> int:
+    """Of one member, without the cluster's others."""
+    down, across = groups_of(problem, config)
+    return down * across
+
+
+def piece(problem: Problem, config: SlicedConfig) -> int:
+    """How much of k one warp takes: whole steps."""
+    return max(1, math.ceil(math.ceil(problem.k / STEP) / (config.slices * config.cluster))) * STEP
+
+
+def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
+    """How M and N are read, as the kernel's texts have it, and whether neighbours lie along k. Of float64 by pairs of k
+    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1) or across it,
+    and on 16 bytes (2)."""
+    size, sides = problem.dtype.itemsize, list[tuple[bool, bool]]()
+    m, n = problem.layout_m, problem.layout_n
+    for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
+        along = abs(k) < abs(line) or k == 1
+        side, lead = (k, line) if along else (line, k)
+        even = side == 1 and x.alignment == 16 and math.gcd(lead, *x.stack) * size % 16 == 0
+        sides.append((along, even))
+    if size == 4:
+        return tuple((along + 2 * even, along) for along, even in sides)
+    pairs = all(even for along, even in sides if along) and any(along for along, _ in sides)
+    return tuple((pairs + 2 * (pairs and along), along) for along, _ in sides)
+
+
+@lru_cache(maxsize=64)
+def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tuple[tuple[SlicedConfig, ...], Rows]:
+    """Every way, with what its seconds are reckoned from: its sides, turned or not; warps, slices, blocks of a cluster;
+    tiles of a block, and how many of them lie across at most; blocks that a unit holds, and clusters with one block of
+    each; of the cores for eight of k of a column; of a block's end, and of that for each block of a unit. `rate`: steps
+    a second of a unit."""
+    figures, made, rows = FIGURES[size], list[SlicedConfig](), list[tuple[float, ...]]()
+    for (tile, share), (warps, slices), cluster in product(
+        zip(TILES[size], figures.shares, strict=True), TEAMS, clusters
+    ):
+        if cluster > 1 and slices < warps:
+            continue
+        teams, sums = warps // slices, tile.rows * tile.cols * size
+        end = figures.slices * (slices > 1) + (figures.meet + figures.met * sums * cluster) * (cluster > 1)
+        each = figures.part * sums * warps * (slices > 1) + figures.store * sums * teams
+        held = rooms(units, cluster, 1)[0]
+        cores = tile.rows * STEP / rate / share
+        for transposed in (False, True)[: 1 + (tile.rows != tile.cols)]:
+            made.append(SlicedConfig(tile, warps, slices, cluster, transposed))
+            sides = tile.rows, tile.cols, transposed
+            rows.append(
+                (*sides, warps, slices, cluster, teams, _widest(teams), tile.warps // warps, held, cores, end, each)
+            )
+    return tuple(made), Rows(rows)
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """A warp's steps one after the other, by the busiest unit, each as long as a warp alone takes or all of them on its
+    cores or on its way to memory; and its end. Or the bytes from memory, or from the L2. Not where a warp has no k."""
+    m, k, n, members = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    rows, cols, parts = int(row[0]), int(row[1]), int(row[4]) * int(row[5])
+    tall, wide, of_rows, of_cols = m, n, given[8], given[9]
+    if row[2]:
+        tall, wide, of_rows, of_cols = n, m, given[9], given[8]
+    steps = max(1, -(-k // 8))
+    if parts > steps:
+        return INFINITE
+    down, across = -(-tall // rows), -(-wide // cols)
+    beside = min(int(row[7]), 1 if across == 1 else 2 if across == 2 else 4)
+    above = int(row[6]) // beside
+    groups = -(-down // above) * -(-across // beside) * members
+    each, grain = -(-steps // parts), int(given[11])
+    used = min(cols, -(-wide // grain) * grain)
+    cores, copies = row[10] * used, rows * of_rows + used * of_cols
+    alone, busy = (given[6] + given[7] * 4 * cores) ** 2, (row[3] * cores) ** 2 + (row[3] * copies) ** 2
+    room, held = int(row[8]), int(row[9])
+    full, rest, work = groups // (held * room), groups % (held * room), 0.0
+    if full:
+        work = full * (each * sqrt(alone + busy * room**2) + row[11] + row[12] * room)
+    if rest:
+        last = min(room, -(-rest // held))
+        work += each * sqrt(alone + busy * last**2) + row[11] + row[12] * last
+    lines = groups * (rows * above + cols * beside)
+    return given[10] + sqrt(sqrt(work**4 + given[4] + (given[5] * lines * each * 8 * parts) ** 4))
+
+
+def _widest(teams: int) -> int:
+    return 1 << teams.bit_length() // 2
+
+
+def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedConfig, ...], Rows, Row]:
+    """The ways, their rows, and what all of these share."""
+    size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
+    made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
+    copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
+    memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
+    return made, rows, (
+        p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size],
+    )  # fmt: skip
+
+
+def configs(problem: Problem, machine: Machine) -> list[SlicedConfig]:
+    """Those whose warps all have some of k."""
+    made, rows, shared = _rows(problem, machine)
+    return [config for config, row in zip(made, rows.rows, strict=True) if _seconds(row, shared) < INFINITE]
+
+
+def step_rate(problem: Problem, machine: Machine) -> float:
+    return mma_rate(problem, machine) if problem.dtype.itemsize == 8 else machine.step_rate("float32")
+
+
+def seconds(config: SlicedConfig, problem: Problem, machine: Machine) -> float:
+    made, rows, shared = _rows(problem, machine)
+    return _seconds(rows.rows[made.index(config)], shared)
+
+
+@lru_cache(maxsize=64)
+def best_config(problem: Problem, machine: Machine) -> tuple[float, SlicedConfig]:
+    made, rows, shared = _rows(problem, machine)
+    number, least = _seconds.least(rows, shared, problem.largest)
+    return least, made[number]
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longest of: every step at the best tile's rate, one warp's slice of k, the bytes."""
+    p, figures, rate = problem, FIGURES[problem.dtype.itemsize], step_rate(problem, machine)
+    steps = p.steps / (rate * max(figures.shares))
+    alone = min([p.k * of_k + end for of_k, end in _alone(p.dtype.itemsize, rate, machine)])
+    return 0.999 * (figures.start + max(steps, alone, figures.memory * p.least_bytes / machine.bandwidth))
+
+
+@lru_cache(maxsize=64)
+def _alone(size: int, rate: float, machine: Machine) -> list[tuple[float, float]]:
+    """By the slices that k is cut into: the least seconds of each k of a warp that has a unit to itself, and of its
+    end."""
+    rows, f = _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows, FIGURES[size]
+    made = []
+    for slices in sorted({row[4] * row[5] for row in rows}):
+        alike = [row for row in rows if row[4] * row[5] == slices]
+        step = min(f.step + f.alone * 4 * row[10] * min(row[1], GRAIN[size]) for row in alike)
+        made.append((step / STEP / slices, min(row[11] + row[12] for row in alike)))
+    return made
+
+
+def clusters_of(machine: Machine) -> tuple[int, ...]:
+    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
+
+
+def shared_bytes(problem: Problem, config: SlicedConfig) -> int:
+    return config.warps * config.tile.warp_bytes(problem.dtype.itemsize)
+
+
+def geometry(problem: Problem, config: SlicedConfig) -> Geometry:
+    tile = config.tile
+    rows, cols = (tile.cols, tile.rows) if config.transposed else (tile.rows, tile.cols)
+    return Geometry((32 * config.warps, 1), rows, cols, STEP, shared_bytes(problem, config))

@@ -1,0 +1,64 @@
+"""Every semiring and dtype on plain cores: warps of register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.shared.halves import onto
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.simt_gemm.tiled import model
+from tilewise.kernels.simt_gemm.tiled.forms import texts as every_plain
+from tilewise.kernels.simt_gemm.tiled.recipe import launches
+
+
+class Plain(Family):
+    name = "plain"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    can = Capabilities(tracks_arg=True, precisions=("ieee",))
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        chosen = model.choose(problem, machine)
+        converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
+        notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, chosen.geometry, chosen.predicted, limits, notes,
+            packs=converted, config=chosen, passes=_passes(chosen, problem),
+        )  # fmt: skip
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
+        found = ", where no element is found below 0" if chosen.otherwise else ""
+        why = f"{asked}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
+        return plan.but(why=why)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Not for halves in plus_times, alone, where tensor cores take any of them in one launch or two."""
+        halves = problem.dtype.itemsize == 2 and problem.dtype.kind == "f" and is_plus_times(problem.semiring)
+        return not (halves and problem.members == 1 and arch_number(machine.arch) == 90 and problem.k > 0)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        chosen = model.choose(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(chosen.predicted, floor), floor, _passes(chosen, problem))
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return every_plain(problem.algebra, machine, onto(problem, machine))
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+
+def _passes(chosen: model.Choice, problem: Problem) -> int:
+    edges = (chosen.rows < problem.m) + (chosen.cols < problem.n)
+    return len(chosen.packs) + (chosen.pieces > 1) + (chosen.tail is not None) + edges

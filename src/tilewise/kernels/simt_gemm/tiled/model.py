@@ -1,0 +1,307 @@
+"""The plain kernels as the planner sees them: how operands reach them, and the model that chooses.
+
+A `Choice` is what `recipe.py` lays out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import attrgetter
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import DType
+from tilewise.core.machine import Machine, shared_limit
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
+from tilewise.errors import DtypeError
+from tilewise.kernels.shared.layouts import line_alignment, long_lines
+from tilewise.kernels.simt_gemm.few import FEW, lines_of_long
+from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
+from tilewise.kernels.simt_gemm.tiled.seconds import (
+    ALONE,
+    COMBINE_SECONDS,
+    MAX_PIECES,
+    ONE_WAVE,
+    START_SECONDS,
+    Cuts,
+    cuts,
+    expected,
+)
+from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
+from tilewise.system.machine_code import Row
+
+KERNEL = "plain"
+THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
+IDEA = "warps of register tiles over any semiring, fed by asynchronous copies"
+CELLS_IN_PIECES = 2**18  # of P, for a plain product that may turn out not to be needed
+PACK_SECONDS = 3e-6  # a launch
+PACK_LIMIT = 2**33  # bytes read and written to pack what could also be copied as it lies
+PACKING = 0.65  # share of the memory's bandwidth that packing reaches,
+STORING = 0.38  # and storing a P that L2 does not hold: 80 to 440 MB of seven products, 0.33 to 0.40
+BEYOND_L2 = 6e7  # bytes of such a P
+READING = 0.8  # share of it that a kernel with little to compute reaches
+TRANSPOSED, SMALL = (
+    1.085,
+    1.11,
+)  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
+SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
+STACKED_SIDE, STACKED_SLOW = 200, 1.1  # from these sides on, stacks of other semirings than plus_times are slower
+LEAVE_SECONDS = 1e-6  # and a round of its blocks more, of stacks
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The last tiles of P, too few for all multiprocessors: their k is cut, and what is left beside the first piece of
+    each goes to those without a tile."""
+
+    tiles: int
+    pieces: int
+    first: int  # words of k of the first piece
+    each: int  # and of the others
+
+    def cut(self, tiles: int) -> tuple[int, int, int]:
+        """As the kernel is told, for so many tiles in all."""
+        return tiles - self.tiles, self.first, self.each
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What runs: the tile, how many pieces k is cut into, and what whole tiles make of P."""
+
+    config: Config
+    tile: PlainTile
+    pieces: int
+    rows: int  # of P that the tiles make; what is left is thin and made by a kernel for few
+    cols: int
+    predicted: float
+    packs: tuple[str, ...] = ()  # operands that are packed into words of k first
+    tail: Tail | None = None
+    otherwise: tuple[Config, PlainTile] | None = (
+        None  # for operands with words above `limit`, which are looked for first
+    )
+    limit: int = 0
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.tile.geometry(self.config)
+
+
+def k_each(k_words: int, tile: PlainTile, pieces: int) -> int:
+    """Words of k of one piece: whole phases."""
+    phases = math.ceil(k_words / tile.depth)
+    return max(1, math.ceil(phases / pieces)) * tile.depth
+
+
+@lru_cache(maxsize=4096)
+def choose(problem: Problem, machine: Machine) -> Choice:
+    """The tile and the pieces of k with the least expected time."""
+    if problem.return_arg and problem.k >= 2**31:
+        raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
+    config = _config(problem, machine)
+    tiled = [_tiled_choice(problem, machine, fitting(config, machine.arch), config)]
+    if (found := config_if_found(problem.algebra, machine)) is not None:
+        tiled += _choice_if_found(problem, machine, config, found)
+    return min(tiled, key=attrgetter("predicted"))
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longest of: every step at the best share that a tile of its way reaches, the bytes, one tile's
+    k or a second launch where that is cut."""
+    configs = [_config(problem, machine)]
+    if (found := config_if_found(problem.algebra, machine)) is not None:
+        configs.append(found[0])
+    steps = min(problem.steps * _least_step(config, machine) for config in configs)
+    deep = min(-(-problem.k // config.per_word) * _least_word(config, machine) for config in configs)
+    alone = min(deep, COMBINE_SECONDS) if problem.m and problem.n and problem.members else 0.0
+    return START_SECONDS + 0.99 * max(steps / 0.99, alone, problem.least_bytes / (READING * machine.bandwidth))
+
+
+@lru_cache(maxsize=64)
+def _least_word(config: Config, machine: Machine) -> float:
+    """Seconds of a word of k of one tile that is alone."""
+    rate = machine.step_rate("float32") / machine.units / config.slots
+    return min(ALONE * t.resident * t.rows * t.cols * config.per_word / (rate * t.share) for t in tiles_of(config))
+
+
+@lru_cache(maxsize=64)
+def fitting(config: Config, arch: str) -> Cuts:
+    limit = shared_limit(arch)
+    return cuts(tuple(t for t in tiles_of(config) if t.shared_bytes(config.word_bytes) <= limit))
+
+
+@lru_cache(maxsize=64)
+def _least_step(config: Config, machine: Machine) -> float:
+    return config.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(config)))
+
+
+@lru_cache(maxsize=4096)
+def whole_tiles(problem: Problem, machine: Machine) -> Choice:
+    """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
+    where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave; of
+    a stack nowhere, whose members would then come one by one, and are made by one tile whatever they are."""
+    config = _config(problem, machine)
+    best = _tiled_choice(problem, machine, fitting(config, machine.arch), config)
+    if problem.members > 1:
+        best = replace(best, tile=GUARD_TILE, pieces=1)
+    few = problem.m * problem.n <= CELLS_IN_PIECES
+    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
+
+
+def _config(problem: Problem, machine: Machine) -> Config:
+    return config_of(problem.algebra, machine, problem.nonnegative, problem.return_arg)
+
+
+def _choice_if_found(p: Problem, machine: Machine, config: Config, found: tuple[Config, int]) -> list[Choice]:
+    """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
+    while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
+    if p.nonnegative or p.return_arg or p.accumulate or not p.k:
+        return []
+    tile = THREE_TILES[0]
+    same = [t for t in tiles_of(config) if replace(t, share=tile.share, registers=tile.registers) == tile]
+    if not same or tile.shared_bytes(config.word_bytes) > shared_limit(machine.arch):
+        return []
+    best = _tiled_choice(p, machine, cuts((tile,)), found[0])
+    sought = [
+        elements * (p.members if any(layout.stack) else 1)
+        for side, layout, elements in (("M", p.layout_m, p.m * p.k), ("N", p.layout_n, p.k * p.n))
+        if side not in best.packs
+    ]
+    looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
+    tiles = -(-best.rows // tile.rows) * -(-best.cols // tile.cols) * p.members
+    looking += (tiles // (machine.units * tile.resident)) * LEAVE_SECONDS  # of the way that is not taken
+    lying = all(
+        source_of_words(layout, *shape, p.dtype, p.dtype, config) is not None or side in best.packs
+        for side, layout, shape in (("M", p.layout_m, (p.m, p.k)), ("N", p.layout_n, (p.k, p.n)))
+    )
+    if not lying or best.pieces > 1:
+        return []
+    return [replace(best, predicted=best.predicted + looking, otherwise=(config, same[0]), limit=found[1])]
+
+
+def _shared(
+    p: Problem,
+    machine: Machine,
+    config: Config,
+    packings: Sequence[tuple[tuple[str, ...], float, float]],
+    thin: tuple[bool, bool],
+) -> Row:
+    """What every row of a product has in common."""
+    memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // config.per_word)
+    planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
+    edges = [
+        START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
+        for may, cells in zip(thin, (p.k * p.n, p.m * p.k), strict=True)
+    ]
+    rate = machine.step_rate("float32") / machine.units
+    if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and not is_plus_times(p.semiring):
+        rate /= STACKED_SLOW
+    return (
+        p.m, p.n, words, p.members, machine.units, rate, config.slots, config.per_word,
+        machine.bandwidth, memory, planes, *edges, _may_have_a_tail(p), p.result.itemsize, len(packings),
+        *(number for _, seconds, slower in packings for number in (seconds, slower)),
+    )  # fmt: skip
+
+
+def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> Choice:
+    """The tile, the packing and the cut of k with the least expected seconds."""
+    packings, thin, (tiles, configs, rows) = _packings(p, machine, config), _may_be_thin(p, machine, config), among
+    number, least = expected.least(rows, _shared(p, machine, config, packings, thin), p.largest)
+    at, packing, doublings, others = configs[number]
+    tile = tiles[at]
+    tall, across = _but_thin(p, tile, thin)
+    words, count = -(-p.k // config.per_word), -(-tall // tile.rows) * -(-across // tile.cols) * p.members
+    pieces = _pieces(words, tile, machine.units * tile.resident, count)[-1 if doublings == ONE_WAVE else doublings]
+    tail = _tail(words, tile, machine.units, count % machine.units, others) if others else None
+    return Choice(config, tile, pieces, tall, across, least, packings[packing][0], tail)
+
+
+def _stored(p: Problem) -> int:
+    """Bytes of a P that L2 does not hold."""
+    stored = p.members * p.m * p.n * p.result.itemsize
+    return stored if stored > BEYOND_L2 else 0
+
+
+def _may_have_a_tail(p: Problem) -> bool:
+    """Planes of the last tiles hold what P holds."""
+    return p.members == 1 and p.k > 0 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
+
+
+def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> Tail:
+    """The cut of the last `tiles` into a first piece and so many others."""
+    phases = math.ceil(words / tile.depth)
+    rounds = math.ceil(tiles * others / (units - tiles))
+    first = math.ceil(phases * rounds / (rounds + others))
+    each = max(1, math.ceil((phases - first) / others))
+    return Tail(tiles, 1 + math.ceil((phases - first) / each), first * tile.depth, each * tile.depth)
+
+
+@lru_cache(maxsize=64)
+def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[str, ...], float, float]]:
+    """(operands packed, seconds that takes, by how much the rest slows the kernel down): what must be packed always is,
+    and what is turned or copied in small pieces may be."""
+    made: list[tuple[tuple[str, ...], float, float]] = [((), 0.0, 1.0)]
+    for side, layout, rows, cols, dtype in (
+        ("M", p.layout_m, p.m, p.k, p.dtype_m),
+        ("N", p.layout_n, p.k, p.n, p.dtype_n),
+    ):
+        nbytes = p.members * (rows * cols * dtype.itemsize + rows * cols * config.word_bytes // config.per_word)
+        packed = (side, PACK_SECONDS + nbytes / (PACKING * machine.bandwidth), 1.0)
+        configs = [packed]
+        lies = source_of_words(layout, rows, cols, dtype, p.dtype, config)
+        if lies is not None:
+            along_k = lies[0] == (side == "N")
+            small = line_alignment(layout, rows, cols, config.word_bytes) < 16
+            configs = [("", 0.0, TRANSPOSED if along_k else SMALL if small else 1.0)]
+            if (along_k or small) and nbytes <= PACK_LIMIT:
+                configs.append(packed)
+        made = [
+            ((*names, name) if name else names, seconds + more, slower * times)
+            for names, seconds, slower in made
+            for name, more, times in configs
+        ]
+    return made
+
+
+def tiled_part(p: Problem, machine: Machine, tile: PlainTile, config: Config) -> tuple[int, int]:
+    """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty."""
+    return _but_thin(p, tile, _may_be_thin(p, machine, config))
+
+
+def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int, int]:
+    rest_m, rest_n = p.m % tile.rows, p.n % tile.cols
+    return p.m - rest_m if may[0] and rest_m <= FEW else p.m, p.n - rest_n if may[1] and rest_n <= FEW else p.n
+
+
+def _may_be_thin(p: Problem, machine: Machine, config: Config) -> tuple[bool, bool]:
+    """Whether a kernel for few can make the last rows, and columns, of a P with many; not in stacks, where that would
+    be a launch for each member."""
+    if p.members > 1 or config.name == "bits":  # where a word holds 32 of k, and the kernels for few read byte by byte
+        return False, False
+    rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
+    return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
+
+
+def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
+    """In how many pieces k may come: more than one only where tiles do not fill the card, and then few waves of them,
+    so that planes of sums stay small."""
+    phases = max(1, math.ceil(words / tile.depth))
+    made = [1]
+    if not tiles:
+        return made  # an empty P
+    while tiles < slots and tiles * made[-1] * 2 <= 2 * slots and made[-1] * 2 <= min(MAX_PIECES, phases // 4):
+        made.append(made[-1] * 2)
+    if made[-1] > 1 and slots // tiles <= made[-1]:
+        made.append(slots // tiles)  # one wave
+    return made
+
+
+def source_of_words(
+    layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType, config: Config
+) -> tuple[bool, int] | None:
+    """(lines run along columns of the matrix, lead) where the operand can be copied as it lies, else None."""
+    if config.packs or dtype != wanted or layout.alignment < min(config.word_bytes, 16):
+        return None
+    return long_lines(layout, rows, cols)

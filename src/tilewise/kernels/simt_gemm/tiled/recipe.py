@@ -1,0 +1,373 @@
+"""The launches of the plain kernels: operands packed into words where that pays, tiles, split-K, thin edges by GEMV."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.core.machine import starts_early
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
+from tilewise.kernels.shared.layouts import long_lines
+from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
+from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
+from tilewise.kernels.simt_gemm.tiled.configs import Config
+from tilewise.kernels.simt_gemm.tiled.forms import alike, by_turns
+from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
+from tilewise.kernels.simt_gemm.tiled.text import (
+    JOINED,
+    PACK_LINES,
+    Form,
+    combine_share,
+    pack_text,
+    render_combine,
+    render_join,
+    render_plain,
+)
+from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
+
+GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
+
+
+@dataclass(frozen=True)
+class Words:
+    """An operand as the kernel reads it: lines of words along k, or across it; a stack of them by `strides`."""
+
+    pointer: Address
+    lead: int  # words from line to line
+    along_k: bool
+    vector: int  # words one copy takes
+    word_bytes: int
+    strides: tuple[int, ...]
+
+    def member(self, index: tuple[int, ...]) -> Address:
+        return self.pointer + sum(i * s for i, s in zip(index, self.strides, strict=True)) * self.word_bytes
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a product on the card is made of."""
+
+    plan: Plan
+    choice: Choice
+    M: Placed
+    N: Placed
+    P: Placed
+    where: Placed | None
+    guard: tuple[Address, int] | None = None  # the address of a word on the card, and what it must be for this to run
+
+    @property
+    def tile(self) -> PlainTile:
+        return self.choice.tile
+
+    @property
+    def words(self) -> int:
+        """Of k."""
+        return math.ceil(self.plan.problem.k / self.choice.config.per_word)
+
+    @property
+    def pieces(self) -> int:
+        return max(1, math.ceil(self.words / k_each(self.words, self.tile, self.choice.pieces)))
+
+    @property
+    def starts_early(self) -> bool:
+        """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
+        return self.guard is None and starts_early(self.plan.machine.arch)
+
+    @property
+    def guards_a_stack(self) -> bool:
+        """Whether it stands behind another kernel's stack, any operands by one text a layout: it hardly ever runs."""
+        return self.guard is not None and self.plan.problem.members > 1
+
+    @property
+    def in_planes(self) -> bool:
+        """Whether sums go to planes first: pieces of k do; and a product that is added onto P, so that one
+        kernel less knows of that."""
+        p = self.plan.problem
+        return self.choice.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
+
+    @property
+    def verdict(self) -> tuple[Value, Value]:
+        """As the kernels are told of the guard."""
+        address, value = self.guard or (None, 0)
+        return address, ctypes.c_uint(value)
+
+    @property
+    def plane_lead(self) -> int:
+        return -(-self.choice.cols // 4) * 4
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
+    """P (and `given.arg`, for the k that won) has rows side by side."""
+    choice = plan.config
+    assert isinstance(choice, Choice)
+    job = Job(plan, choice, given.M, given.N, given.P, given.arg)
+    made: list[Step] = []
+    held = scratch.take_all(_needs(job))
+    if choice.limit:
+        made.append(Zero(held["found"]))
+    tiles, after = _launches(job, held)
+    made += tiles
+    edges = _few_jobs(job)
+    thin = [few_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
+    for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
+        made += [launch for step in zip_longest(*steps) for launch in step if launch is not None]
+    return [*made, *after]
+
+
+def whole_tiles_job(plan: Plan, M: Placed, N: Placed, P: Placed) -> Job:
+    """The product by tiles alone, operands as they lie."""
+    return Job(plan, whole_tiles(plan.problem, plan.machine), M, N, P, None)
+
+
+def planes_needed(job: Job) -> dict[str, int]:
+    """Scratch memory of such a job, by its role."""
+    return _needs(job)
+
+
+def guarded_launches(job: Job, held: dict[str, Address], verdict: Address, value: int) -> list[Launch]:
+    """Such a job, which does nothing unless the word at `verdict` is `value` by then."""
+    made, after = _launches(replace(job, guard=(verdict, value)), held)
+    return made + after
+
+
+def _few_jobs(job: Job) -> list[FewJob]:
+    """What whole tiles leave over, below and at the right."""
+    p, choice, jobs = job.plan.problem, job.choice, []
+
+    def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> FewJob:
+        return FewJob(
+            p, job.plan.machine, job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols),
+            job.P.part(top, rows, left, cols), None if job.where is None else job.where.part(top, rows, left, cols),
+            swapped, True,
+        )  # fmt: skip
+
+    if choice.rows < p.m:
+        jobs.append(few(False, choice.rows, p.m - choice.rows, 0, p.n))
+    if choice.cols < p.n:
+        jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
+    return jobs
+
+
+def _needs(job: Job) -> dict[str, int]:
+    """Scratch memory by its role: packed words, and planes of sums where k comes in pieces."""
+    p, config, made = job.plan.problem, job.choice.config, {}
+    for side, x in (("M", job.M), ("N", job.N)):
+        if side in job.choice.packs:
+            lines = x.rows if side == "M" else x.cols
+            made[f"words {side}"] = (
+                math.prod(own_stack(x, p.stack)) * job.words * _packed_lead(lines, config) * config.word_bytes
+            )
+    if job.in_planes:
+        cells = job.pieces * job.choice.rows * job.plane_lead
+        made["planes"] = cells * p.algebra.partial.itemsize
+        if job.where is not None:
+            made["planes of k"] = cells * 8
+    if job.choice.limit:
+        made["found"] = 4
+    if (tail := job.choice.tail) is not None:
+        made["planes"] = tail.pieces * tail.tiles * job.tile.rows * job.tile.cols * p.result.itemsize
+    return made
+
+
+def _packed_lead(lines: int, config: Config) -> int:
+    """Whole lines of the cache: a copy that straddles two of them costs both."""
+    words = 128 // config.word_bytes
+    return -(-lines // words) * words
+
+
+def _as_they_lie(x: Placed, side: str, config: Config, extent: int) -> Words:
+    """`extent` words of it across k are read; a copy must not reach beyond them."""
+    lines = long_lines(x.layout, x.rows, x.cols)
+    assert lines is not None
+    columns, lead = lines
+    starts = (x.pointer.alignment, *(s * config.word_bytes for s in (extent, lead, *x.layout.stack)))
+    along_k = columns if side == "N" else not columns
+    whole = math.gcd(*starts, 16) == 16
+    vector = 16 // config.word_bytes if whole and not along_k else 1
+    return Words(x.pointer, lead, along_k, vector, config.word_bytes, x.layout.stack)
+
+
+def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> tuple[Words, list[Launch]]:
+    """Words of the way, k by k, each line of them on a boundary of 128 bytes; `first`: nothing is queued before."""
+    p, config = job.plan.problem, job.choice.config
+    lines, own = x.rows if side == "M" else x.cols, own_stack(x, p.stack)
+    lead, strides = _packed_lead(lines, config), []
+    step = job.words * lead
+    for extent in reversed(own):
+        strides.append(step if extent > 1 else 0)
+        step *= extent
+    made = Words(
+        held[f"words {side}"], lead, False, 16 // config.word_bytes, config.word_bytes, tuple(reversed(strides))
+    )
+    launches: list[Launch] = []
+    runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
+    if runs is None:
+        return made, launches
+    for member, count in runs.starts():
+        early = job.starts_early and not (first and not launches)
+        launch = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
+        launches.append(_over_members(launch, count, runs.steps))
+    return made, launches
+
+
+def _looked_through(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> list[Launch]:
+    """What no word is made of is only looked through, all members of it."""
+    own = own_stack(x, job.plan.problem.stack)
+    runs, made = Runs(own, [x.layout.stack]), list[Launch]()
+    for member, count in runs.starts():
+        early = job.starts_early and not (first and not made)
+        launch = _pack(job, x, side, x.member(member), None, 0, held, early)
+        made.append(_over_members(launch, count, (*runs.steps, 0)))
+    return made
+
+
+def _pack(
+    job: Job,
+    x: Placed,
+    side: str,
+    source: Address,
+    target: Address | None,
+    lead: int,
+    held: dict[str, Address],
+    early: bool,
+) -> Launch:
+    """One matrix into words at `target`; looked through for words above the choice's limit, if it has one."""
+    choice = job.choice
+    lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
+    across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
+    text = pack_text(job.plan.problem.algebra, choice.config, side, abs(along) < abs(across), choice.limit)
+    arguments = (
+        source, target, *((held["found"],) if choice.limit else ()), ctypes.c_int(lines), ctypes.c_int(k),
+        *(ctypes.c_longlong(s) for s in (across, along, lead)),
+    )  # fmt: skip
+    grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
+    return Launch.of(text, "pack_words", grid, (32, 8), arguments, overlap=early)
+
+
+def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
+    """The same for so many members of a stack."""
+    more = tuple(argument(ctypes.c_longlong(step)) for step in steps)
+    return launch._replace(grid=(*launch.grid[:2], count), arguments=(*launch.arguments, *more))
+
+
+def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Launch]]:
+    """The packing, then one launch a member, two where k comes in pieces; and what comes after all of them, where only
+    the last tiles do. All but the first may start while the one before ends, and wait for it by themselves."""
+    p, choice, tile, config = job.plan.problem, job.choice, job.tile, job.choice.config
+    m, n, split = choice.rows, choice.cols, job.in_planes
+    launches: list[Launch] = []
+    operands = []
+    for side, x in (("M", job.M), ("N", job.N)):
+        if side in choice.packs:
+            words, packing = _packed(job, x, side, held, not launches)
+            launches += packing
+        else:
+            words = _as_they_lie(x, side, config, m if side == "M" else n)
+            if choice.limit:
+                launches += _looked_through(job, x, side, held, not launches)
+        operands.append(words)
+    M, N = operands
+    if job.guards_a_stack:
+        M, N = replace(M, vector=1), replace(N, vector=1)
+    target, where = _planes(job, held) if split else (job.P, job.where)
+    ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
+    assert ldp is not None
+    quad = 16 // config.word_bytes * target.dtype.itemsize
+    starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
+    aligned = all(start % quad == 0 for start in starts) and not job.guards_a_stack
+    tail = choice.tail
+    vectors = alike(M.along_k, N.along_k, M.vector, N.vector)
+    kept = split and p.algebra.partial != p.result
+    lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None)
+    shared = tile.shared_bytes(config.word_bytes)
+    tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
+    grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
+    pointers = [M.strides, N.strides, target.layout.stack, *(() if where is None else (where.layout.stack,))]
+    runs = Runs(p.stack, pointers)
+    alone = [(member, 1) for member in members(p.stack)]
+    for member, count in alone if split else runs.starts():
+        arguments: tuple[Value, ...] = (
+            *(x.member(member) for x in (M, N, target)),
+            *(() if where is None else (where.member(member), ctypes.c_longlong(where.layout.row))),
+            *(() if tail is None else (held["planes"], *map(ctypes.c_int, tail.cut(tiles)))),
+            *(ctypes.c_int(extent) for extent in (m, job.words, n)),
+            *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
+            ctypes.c_int(k_each(job.words, tile, choice.pieces)),
+        )
+        for under, by, of in _turns(job, held):
+            text, steps = (
+                render_plain.named(p.algebra, of, Form(by, *lie)),
+                [ctypes.c_longlong(step) for step in runs.steps],
+            )
+            if job.guards_a_stack:
+                source, more = by_turns(text), (*under.verdict, ctypes.c_int(count), *steps)
+                blocks = (grid[0], min(count, max(1, GUARDED_WAVES * job.plan.machine.units // grid[0])), grid[2])
+            else:
+                source, more = stacked.named(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
+                blocks = (grid[0], count, grid[2])
+            early = bool(launches) and under.starts_early
+            launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
+        if split:
+            launches.append(_combine(job, target, where, member, job.pieces))
+    return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]
+
+
+def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:
+    """Where pieces of k leave their sums, and which k won in each."""
+    p, m, n = job.plan.problem, job.choice.rows, job.choice.cols
+    layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
+    where = None if job.where is None else Placed(held["planes of k"], DTYPES["int64"], m, n, layout)
+    return Placed(held["planes"], p.algebra.partial, m, n, layout), where
+
+
+def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Config, PlainTile]]:
+    """The way that steps are taken, and by which tile; or two predicated launches, of which a flag on the card picks
+    one. The usual one comes last: what is queued behind may start while it runs."""
+    choice = job.choice
+    if choice.otherwise is None:
+        return [(job, choice.config, job.tile)]
+    return [
+        (replace(job, guard=(held["found"], 1)), *choice.otherwise),
+        (replace(job, guard=(held["found"], 0)), choice.config, job.tile),
+    ]
+
+
+def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
+    """The pieces of the last tiles into P."""
+    p, tile = job.plan.problem, job.tile
+    ldp = job.P.layout.leading_dimension(p.m, p.n)
+    assert ldp is not None
+    arguments = (
+        planes, job.P.pointer, ctypes.c_int(tiles - tail.tiles),
+        ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(ldp), ctypes.c_int(tail.pieces),
+    )  # fmt: skip
+    grid = (tail.tiles * tile.rows * tile.cols // JOINED,)
+    text = render_join.named(p.algebra, job.choice.config, tile)
+    return Launch.of(text, "join", grid, (256,), arguments, overlap=job.starts_early)
+
+
+def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
+    p = job.plan.problem
+    share = combine_share(pieces)
+    source = render_combine.named(p.algebra, job.choice.config, p.accumulate, share)
+    ldp = job.P.layout.leading_dimension(p.m, p.n)
+    assert ldp is not None
+    places: tuple[Value, ...] = ()
+    if where is not None and job.where is not None:
+        pointers = (where.pointer, job.where.member(member))
+        places = (*pointers, ctypes.c_longlong(job.where.layout.row), ctypes.c_longlong(1))
+    arguments = (
+        planes.pointer, job.P.member(member), *places,
+        ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
+        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *job.verdict,
+    )  # fmt: skip
+    grid = (math.ceil(planes.rows * planes.cols * share / 256),)
+    return Launch.of(source, "combine", grid, (256,), arguments, overlap=job.starts_early)

@@ -1,0 +1,96 @@
+"""Structured values by the plain kernel: a word is a structure, its fields side by side; operands are packed k by k."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewise.algebra.program_cuda import slots, structured_prelude, value_bytes
+from tilewise.algebra.structured import StructuredAlgebra
+from tilewise.core.machine import Machine
+from tilewise.core.recipe import Address, Launch, Recipe
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.simt_gemm.tiled.model import KERNEL, k_each
+from tilewise.kernels.simt_gemm.tiled.text import GROUP
+from tilewise.kernels.simt_gemm.tiled.tiles import TILES, PlainTile
+
+
+@dataclass(frozen=True)
+class StructuredPlan:
+    """What runs for m × k by k × n values: the tile, how operands and P lie in one workspace, and the limits."""
+
+    algebra: StructuredAlgebra
+    tile: PlainTile
+    m: int
+    k: int
+    n: int
+    limit: float  # steps a second, by issue slots
+
+    @property
+    def word(self) -> int:
+        """Bytes of a value."""
+        return value_bytes(self.algebra.dtypes)
+
+    def lead(self, extent: int) -> int:
+        """Values from line to line: whole lines of the cache."""
+        values = 128 // self.word
+        return -(-extent // values) * values
+
+    @property
+    def places(self) -> tuple[int, int, int, int]:
+        """Bytes before M, N and P in the workspace, and all of it."""
+        sizes = (self.k * self.lead(self.m), self.k * self.lead(self.n), self.m * self.lead(self.n))
+        after = [0]
+        for size in sizes:
+            after.append(after[-1] + -(-size * self.word // 1024) * 1024)
+        return after[0], after[1], after[2], after[3]
+
+    @property
+    def recipe(self) -> Recipe:
+        """One launch, on a workspace at the address called P."""
+        tile, (at_m, at_n, at_p, _) = self.tile, self.places
+        tiles = math.ceil(self.m / tile.rows) * math.ceil(self.n / tile.cols)
+        arguments = (
+            *(Address("P", at) for at in (at_m, at_n, at_p)),
+            *(ctypes.c_int(extent) for extent in (self.m, self.k, self.n)),
+            *(ctypes.c_longlong(self.lead(extent)) for extent in (self.m, self.n, self.n)),
+            ctypes.c_int(k_each(self.k, tile, 1)),
+            None,  # no verdict to wait for
+            ctypes.c_uint(0),
+        )
+        source, shared = render(self.algebra, tile), tile.shared_bytes(self.word)
+        return Recipe((Launch.of(source, KERNEL, (tiles, 1, 1), (tile.threads,), arguments, shared),))
+
+
+@lru_cache(maxsize=256)
+def structured_plan(algebra: StructuredAlgebra, machine: Machine, m: int, k: int, n: int) -> StructuredPlan:
+    """The widest tile that leaves no multiprocessor idle."""
+    tiles = TILES[2 if value_bytes(algebra.dtypes) <= 8 else 4]
+    busy = [t for t in tiles if math.ceil(m / t.rows) * math.ceil(n / t.cols) >= machine.units * t.resident]
+    return StructuredPlan(algebra, (busy or tiles[-1:])[0], m, k, n, machine.step_rate("float32") / slots(algebra))
+
+
+@lru_cache(maxsize=256)
+def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
+    quad = 16 // value_bytes(algebra.dtypes)
+    defines: dict[str, object] = {
+        "BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP, "TAIL": 0,
+        "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
+        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
+        "RESIDENT": tile.resident, "M_ALONG_K": 0, "N_ALONG_K": 0, "VECTOR_M": quad, "VECTOR_N": quad, "P_ALIGNED": 1,
+        "ACCUMULATE": 0, "PAIRS": 0, "ARG": 0, "ORDER(row, i)": "(i)",
+        "BOUNDS": "__launch_bounds__(THREADS, RESIDENT)",
+        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
+    }  # fmt: skip
+    files = map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu"))
+    return "\n".join((structured_prelude(algebra), *defined(defines), "", *files))
+
+
+@Written
+def render_limit(algebra: StructuredAlgebra, rows: int = 4, cols: int = 4) -> str:
+    """The step alone, on registers: what no kernel with these instructions can beat."""
+    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": 0}
+    return "\n".join((structured_prelude(algebra), *defined(defines), "", kernel_text("simt_gemm/tiled/limit.cu")))

@@ -1,0 +1,349 @@
+"""The plain kernels' texts: the semiring's step from its expressions, then the skeleton for a tile.
+
+A person's own semiring is rendered from its trees as the built-in ones are: the same instructions, the same speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.expression import Number
+from tilewise.algebra.no_edge import no_edge_of
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
+from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config, binary
+from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
+
+GROUP = 8  # rows of tiles that are walked together
+PACK_LINES = 64  # of an operand, packed by one block
+
+
+@dataclass(frozen=True)
+class Form:
+    """Everything a text depends on beside the algebra."""
+
+    config: Config
+    m_along_k: bool
+    n_along_k: bool
+    vector_m: int  # words of one copy
+    vector_n: int
+    p_aligned: bool
+    accumulate: bool
+    split: bool = False  # sums of a piece of k go to a plane of their own
+    tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
+
+
+@Written
+def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
+    """The tiled kernel."""
+    config = form.config
+    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # turning takes registers of its own
+    defines: dict[str, object] = {
+        **_blocks(tile), "TAIL": int(form.tail),
+        "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
+        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
+        "RESIDENT": tile.resident, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
+        "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
+        "ACCUMULATE": int(form.accumulate), "PAIRS": int(config.name == "three"), "ARG": int(config.name == "where"),
+        "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
+        "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
+        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
+    }  # fmt: skip
+    return "\n".join(
+        (
+            step_text(algebra, config, form.accumulate, form.split),
+            *defined(defines),
+            "",
+            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu")),
+        )
+    )
+
+
+def _blocks(tile: PlainTile) -> dict[str, object]:
+    """What `walk.cuh` knows of a tile."""
+    return {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP}
+
+
+def combine_share(pieces: int) -> int:
+    """Warps that add up a cell's pieces together; a block of `combine` has 8."""
+    return 8 if pieces > 16 else 1
+
+
+@Written
+def render_combine(algebra: Algebra, config: Config, accumulate: bool, share: int = 8) -> str:
+    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
+    return "\n".join(
+        (
+            step_text(algebra, config, accumulate, False),
+            *defined({"ARG": int(config.name == "where"), "SHARE": share}),
+            "",
+            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/combine.cu")),
+        )
+    )
+
+
+JOINED = 2048  # cells of a tile that a block of `join` makes
+
+
+@Written
+def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
+    """Pieces of k of P's last tiles into P."""
+    return "\n".join(
+        (
+            step_text(algebra, config, False, False),
+            *defined(_blocks(tile)),
+            "",
+            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/join.cu")),
+        )
+    )
+
+
+def pack_text(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
+    """The name of what packs an operand; where both are filled up with the same, one text packs both."""
+    side = "M" if algebra.pad_m == algebra.pad_n else side
+    return stacked.named(render_pack_words.named(algebra, config, side, along_k, limit), ("operand", "words"), "z")
+
+
+@Written
+def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
+    """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
+    defines: dict[str, object] = {
+        "PER_WORD": config.per_word, "BITS": int(config.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
+        "SEEKS": int(limit > 0), "LIMIT": f"{limit:#x}u",
+        "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
+    }  # fmt: skip
+    text = "\n".join(
+        (
+            prelude(algebra),
+            f"typedef {word_type(algebra, config)} Word;",
+            _as_words(algebra, config),
+            *defined(defines),
+            "",
+            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/pack_words.cu")),
+        )
+    )
+    return with_half_conversions(text)
+
+
+@Written
+def render_limit(algebra: Algebra, config: Config, rows: int = 8, cols: int = 8) -> str:
+    """The step alone, on registers: what no kernel with these instructions can beat."""
+    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(config.name == "three")}
+    return "\n".join(
+        (step_text(algebra, config, False, False), *defined(defines), "", kernel_text("simt_gemm/tiled/limit.cu"))
+    )
+
+
+def word_type(algebra: Algebra, config: Config) -> str:
+    """How a word of M or N is spelled."""
+    if config.per_word > 1:
+        return "unsigned"
+    if config.converts:
+        kind = algebra.partial.kind
+        return {"f": "float", "i": "int"}.get(kind, "unsigned")
+    return c_name(algebra.element)
+
+
+def _as_words(algebra: Algebra, config: Config) -> str:
+    """ONE(x): an element as a word of its own; or AS_BITS(value): what many put into a word, SHIFT bits each."""
+    if config.name == "bits":
+        return "#define AS_BITS(value) (Word)(value)\n#define SHIFT 1"
+    if config.name in ("pairs", "shorts"):
+        bits = {"float16": "float_to_half(value)", "bfloat16": "float_to_bfloat(value)"}.get(
+            algebra.element.name, "(unsigned short)(value)"
+        )
+        return f"#define AS_BITS(value) (Word){bits}\n#define SHIFT 16"
+    return f"#define ONE(x) {'(Word)widen(x)' if config.packs else 'x'}"
+
+
+def step_text(algebra: Algebra, config: Config, accumulate: bool, split: bool) -> str:
+    """Above the kernel: the algebra, then Word, Sum, start, step and finish of the way. A split product stores what
+    it adds up in; P's own dtype and what was in P come in when the planes are combined."""
+    text = prelude(algebra, index="long long", accumulate=accumulate and not split)
+    if split:
+        text = _as_partial(text, algebra)
+    text += f"typedef {word_type(algebra, config)} Word;  // {config.per_word} of k in each\n"
+    return with_half_conversions(text + STEPS[config.name](algebra, config))
+
+
+def _as_partial(text: str, algebra: Algebra) -> str:
+    """The same algebra, storing partial sums."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("typedef") and " Result;" in line:
+            line = f"typedef {c_name(algebra.partial)} Result;  // {algebra.partial}: sums of a piece of k"
+        elif " narrow(Partial x)" in line:
+            line = f"{FUNCTION} Result narrow(Partial x) {{ return x; }}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _values(config: Config) -> str:
+    """A word as the value it holds."""
+    body = "(Partial)x" if config.packs else "widen(x)"
+    return f"{FUNCTION} Partial value_of(Word x) {{ return {body}; }}\n"
+
+
+def _sum(kind: str, start: str, step: str, finish: str) -> str:
+    """A sum that is one number: what it starts from, a step, and the value it stands for."""
+    return f"""typedef {kind} Sum;
+{FUNCTION} Sum start() {{ return {start}; }}
+{FUNCTION} void step(Sum& sum, Word x, Word y, int) {{ {step} }}
+{FUNCTION} Partial finish(Sum sum) {{ return {finish}; }}
+"""
+
+
+def _each(algebra: Algebra, config: Config) -> str:
+    add, mul, t = binary(algebra.semiring.add), binary(algebra.semiring.mul), algebra.partial
+    step = "sum = add(sum, mul(value_of(x), value_of(y)));"
+    if t.kind == "c" and (add, mul) == ("add", "mul"):
+        fma = "fmaf" if t.name == "complex64" else "fma"
+        step = (
+            f"sum.x = {fma}(x.x, y.x, sum.x); sum.y = {fma}(x.x, y.y, sum.y); "
+            f"sum.x = {fma}(-x.y, y.y, sum.x); sum.y = {fma}(x.y, y.x, sum.y);"
+        )
+    if t.name == "float64" and add in ("min", "max"):  # a running min holds no NaN, so one comparison skips it
+        step = f"Partial z = mul(value_of(x), value_of(y)); sum = z {better(algebra)} sum ? z : sum;"
+    return _values(config) + _sum("Partial", "ZERO", step, "sum")
+
+
+def _fused(algebra: Algebra, config: Config) -> str:
+    """DPX: add and min (or max) in one instruction."""
+    which = f"__viadd{binary(algebra.semiring.add)}_{'s32' if algebra.element.kind == 'i' else 'u32'}"
+    return _sum("Partial", "ZERO", f"sum = {which}(x, y, sum);", "sum")
+
+
+def _three(algebra: Algebra, config: Config) -> str:
+    """Floats from 0 up are ordered as their bits are as integers, and integers have a min and a max of three. Every NaN
+    an operation makes is above ∞ so, and min skips it."""
+    which = binary(algebra.semiring.add)
+    one = _sum("int", "__float_as_int(ZERO)", f"sum = {which}(sum, __float_as_int(mul(x, y)));", "__int_as_float(sum)")
+    return (
+        one
+        + f"""{FUNCTION} void step_pair(Sum& sum, Word x0, Word y0, Word x1, Word y1) {{
+    sum = __vi{which}3_s32(sum, __float_as_int(mul(x0, y0)), __float_as_int(mul(x1, y1)));
+}}
+"""
+    )
+
+
+def _pairs(algebra: Algebra, config: Config) -> str:
+    """Two elements of k a word: a sum holds the best of the even and of the odd ones, and they meet at the end."""
+    add, mul, element = binary(algebra.semiring.add), binary(algebra.semiring.mul), algebra.element
+    start = f"0x{_bits(algebra.zero, element):04x}{_bits(algebra.zero, element):04x}u"
+    if element.is_integer:
+        kind = "s16x2" if element.kind == "i" else "u16x2"
+        low, high = ("(Partial)(sum & 0xffffu)", "(Partial)(sum >> 16)")
+        step, helpers = f"sum = __viadd{add}_{kind}(x, y, sum)", ""
+    else:
+        kind = "f16x2" if element.name == "float16" else "bf16x2"
+        open_name = "half_to_float" if element.name == "float16" else "bfloat_to_float"
+        low, high = (f"{open_name}((unsigned short)(sum & 0xffffu))", f"{open_name}((unsigned short)(sum >> 16))")
+        helpers = "".join(_packed_function(op, kind) for op in dict.fromkeys((add, mul)))
+        step = f"sum = pair_{add}(sum, pair_{mul}(x, y))"
+    return helpers + _sum("unsigned", start, f"{step};", f"add({low}, {high})")
+
+
+def _packed_function(op: str | None, kind: str) -> str:
+    """Both halves of a word in one instruction; where there is none, one after the other."""
+    opened, closed = ("half_to_float", "float_to_half") if kind == "f16x2" else ("bfloat_to_float", "float_to_bfloat")
+    x, y = (f"{opened}((unsigned short)({v} >> shift))" for v in "xy")
+    plain = {"add": f"{x} + {y}", "mul": f"{x} * {y}", "min": f"fminf({x}, {y})", "max": f"fmaxf({x}, {y})"}[op or ""]
+    return f"""{FUNCTION} unsigned pair_{op}(unsigned x, unsigned y) {{
+    unsigned z = 0;
+#ifdef __CUDACC_RTC__
+    asm("{op}{".rn" if op in ("add", "mul") else ""}.{kind} %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
+#else
+    for (int shift = 0; shift < 32; shift += 16) z |= (unsigned){closed}({plain}) << shift;
+#endif
+    return z;
+}}
+"""
+
+
+def _bits(value: Number, dtype: DType) -> int:
+    assert not isinstance(value, complex)
+    return int(np.asarray(value).astype(dtype.numpy).view(np.uint16))
+
+
+def _bit_words(algebra: Algebra, config: Config) -> str:
+    add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
+    assert add is not None
+    assert mul is not None
+    over, under, start = BIT_OPERATIONS[add, mul]
+    finish = "sum != 0u" if start == "0u" else "sum == 0xffffffffu"
+    return _sum("unsigned", start, f"sum = sum {over} (x {under} y);", finish)
+
+
+EXP2 = f"""{FUNCTION} float exp2_of(float x) {{
+#ifdef __CUDACC_RTC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}}
+"""
+
+
+def _online(algebra: Algebra, config: Config) -> str:
+    """log Σ exp without overflow and with one exp a step."""
+    t = algebra.partial
+    f = "f" if t.itemsize == 4 else ""
+    exp = "exp2_of(-fabsf(above) * 1.44269504f)" if t.itemsize == 4 else "exp(-fabs(above))"
+    return (
+        _values(config)
+        + (EXP2 if t.itemsize == 4 else "")
+        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which
+// is between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a
+// step has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1, with no difference.
+struct Sum {{ Partial largest, sum; }};
+{FUNCTION} Sum start() {{ return Sum{{ZERO, {literal(0, t)}}}; }}
+{FUNCTION} void step(Sum& s, Word x, Word y, int) {{
+    Partial product = mul(value_of(x), value_of(y)), above = product - s.largest;
+    Partial part = product == s.largest ? {literal(1, t)} : {exp};
+    s.sum = above > 0 ? fma{f}(s.sum, part, {literal(1, t)}) : s.sum + part;
+    s.largest = above > 0 ? product : s.largest;
+}}
+{FUNCTION} Partial finish(Sum s) {{ return s.sum == 0 ? s.largest : s.largest + log{f}(s.sum); }}
+"""
+    )
+
+
+def better(algebra: Algebra) -> str:
+    return "<" if binary(algebra.semiring.add) == "min" else ">"
+
+
+def _where(algebra: Algebra, config: Config) -> str:
+    sign, edges = better(algebra), no_edge_of(algebra)
+    nothing = "ZERO" if edges is None else literal(edges.last + (1 if sign == "<" else -1), algebra.partial)
+    return (
+        _values(config)
+        + f"""typedef long long Where;
+// the best product so far and its k: the lowest on a tie, -1 where none beat ZERO, or what is no edge
+struct Sum {{ Partial value; int where; }};
+#define BETTER(x, y) ((x) {sign} (y))
+#define AHEAD_OF(x, at_x, y, at_y) (BETTER(x, y) || ((x) == (y) && (at_x) >= 0 && (at_x) < (at_y)))
+{FUNCTION} Sum start() {{ return Sum{{{nothing}, -1}}; }}
+{FUNCTION} void step(Sum& s, Word x, Word y, int at) {{
+    Partial product = mul(value_of(x), value_of(y));
+    bool wins = BETTER(product, s.value);
+    s.value = wins ? product : s.value;
+    s.where = wins ? at : s.where;
+}}
+{FUNCTION} Partial finish(Sum s) {{ return s.value; }}
+"""
+    )
+
+
+STEPS = {
+    "each": _each, "fused": _fused, "three": _three, "pairs": _pairs, "shorts": _pairs, "bits": _bit_words,
+    "online": _online, "where": _where,
+}  # fmt: skip

@@ -1,0 +1,89 @@
+"""Launches that gather rows by an index, and that add rows up where an index says: M, P, `offsets` for the index."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Algebra
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Launch, Recipe, Scratch
+from tilewise.kernels.shared.groups import OFFSETS
+from tilewise.kernels.transforms.rows_text import render_add, render_link, render_take, render_weighted_take
+
+
+@lru_cache(maxsize=1024)
+def take_recipe(
+    count: int, length: int, available: int, itemsize: int, layout: Layout, lead: int, wide: bool
+) -> Recipe:
+    """Lines `lead` apart, of the lines that the index names."""
+    cell = itemsize
+    if layout.col == 1 or length <= 1:  # lines side by side travel in the widest words that fit all of them
+        cell = math.gcd(16, layout.misalignment or 16, *(x * itemsize for x in (layout.row, lead, length)))
+    each, col = cell // itemsize, 1 if cell > itemsize else layout.col
+    arguments = (
+        Address("M"),
+        Address("P"),
+        OFFSETS,
+        ctypes.c_longlong(count),
+        ctypes.c_int(length // each),
+        *(ctypes.c_longlong(x) for x in (available, layout.row // each, col, lead // each)),
+    )
+    launch = Launch.of(render_take.named(cell, wide), "take_rows", (math.ceil(count / 8),), (256,), arguments)
+    return Recipe((launch,) if count and length else ())
+
+
+@lru_cache(maxsize=1024)
+def weighted_take_recipe(
+    algebra: Algebra, count: int, length: int, available: int, layout: Layout, lead: int, weight: DType, wide: bool
+) -> Recipe:
+    """The same, each line times its weight (`scale_m`)."""
+    each = _elements_of_a_word(algebra, length, layout, lead)
+    arguments = (
+        *(Address("M"), Address("P"), OFFSETS, Address("scale_m")),
+        ctypes.c_longlong(count),
+        ctypes.c_int(length // each),
+        *(ctypes.c_longlong(x) for x in (available, layout.row, layout.col, lead)),
+    )
+    source = render_weighted_take.named(algebra, weight, wide, each)
+    launch = Launch.of(source, "take_weighted_rows", (math.ceil(count / 8),), (256,), arguments)
+    return Recipe((launch,) if count and length else ())
+
+
+def _elements_of_a_word(algebra: Algebra, length: int, layout: Layout, lead: int) -> int:
+    """Of the widest words that fit all lines, of those that are read and of fresh ones `lead` apart."""
+    size = algebra.element.itemsize
+    if layout.col != 1 or algebra.result.itemsize != size:
+        return 1
+    return max(1, math.gcd(16, layout.misalignment or 16, *(x * size for x in (layout.row, length, lead))) // size)
+
+
+@lru_cache(maxsize=1024)
+def add_recipe(
+    algebra: Algebra, lines: int, n: int, count: int, layout: Layout, to: Layout, weight: DType | None, wide: bool
+) -> Recipe:
+    """`count` lines, each the sum of those that the index sends to it, times their weights (`scale_m`)."""
+    scratch = Scratch()
+    heads, following = scratch.take(4 * count), scratch.take(4 * lines)
+    link, sizes = render_link.named(wide), (ctypes.c_int(lines), ctypes.c_int(count))
+    each = _elements_of_a_word(algebra, n, layout, to.row) if to.col == 1 and not to.misalignment else 1
+    steps = [
+        Launch.of(link, "no_rows", (math.ceil(count / 256),), (256,), (heads, sizes[1])),
+        Launch.of(link, "link_rows", (math.ceil(lines / 256),), (256,), (OFFSETS, heads, following, *sizes)),
+        Launch.of(
+            render_add.named(algebra, weight, wide, each),
+            "add_rows",
+            (count,),
+            (128,),
+            (
+                *(Address("M"), Address("P"), Address("scale_m"), OFFSETS, heads, following, sizes[0]),
+                ctypes.c_int(n // each),
+                *(ctypes.c_longlong(x) for x in (layout.row, layout.col, to.row, to.col)),
+            ),
+        ),
+    ]
+    if not lines:
+        del steps[1]
+    return Recipe(tuple(steps) if count and n else (), scratch.size)

@@ -1,0 +1,65 @@
+"""From sums to P, as text: the types of both, conversions, and the kernel that adds up the parts of a split k."""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.to_cuda import c_name
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.text import kernel_text
+
+
+def sum_of(dtype: DType) -> DType:
+    """What products of a dtype are added up in."""
+    return DTYPES["int32"] if dtype.is_integer else dtype.partial
+
+
+@Written
+def render_add_parts(dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
+    """`shares`: how many threads add up the parts of k together."""
+    sums = sum_of(dtype)
+    return "\n".join(
+        (
+            f"// add_parts: sums in {sums}, P in {result}",
+            f"#define SHARES {shares}",
+            render_numbers(sums, result, accumulate),
+            render_epilogue(epilogue, sums),
+            kernel_text("shared/in_turn.cuh"),
+            kernel_text("transforms/add_parts.cu"),
+        )
+    )
+
+
+def render_numbers(sums: DType, result: DType, accumulate: bool) -> str:
+    """Sum and Result, from one to the other, and two at a time."""
+    kind = {"bfloat16": "bf16", "float16": "f16"}.get(result.name)
+    narrow, pair = "return (Result)x;", "to[0] = narrow(x); to[1] = narrow(y);"
+    widen = "return (Sum)x;"
+    if kind:
+        narrow = f'Result y; asm("cvt.rn.{kind}.f32 %0, %1;" : "=h"(y) : "f"(x)); return y;'
+        pair = (
+            f'unsigned z; asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(z) : "f"(y), "f"(x)); '
+            "*reinterpret_cast<unsigned*>(to) = z;"
+        )
+        widen = (
+            "return __uint_as_float((unsigned)x << 16);"
+            if kind == "bf16"
+            else 'float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y;'
+        )
+    elif result == sums and result.itemsize in (4, 8):
+        pair = f"*reinterpret_cast<{c_name(result)}2*>(to) = make_{c_name(result)}2(x, y);"
+    function = "static __device__ __forceinline__"
+    bits = f"{function} unsigned bits_of(Result x) {{ return (unsigned)(x & {(1 << 8 * result.itemsize) - 1:#x}); }}"
+    return "\n".join(
+        (
+            f"#define ACCUMULATE {int(accumulate)}",
+            f"typedef {c_name(sums)} Sum;",
+            f"typedef {c_name(result)} Result;",
+            f"{function} Result narrow(Sum x) {{ {narrow} }}",
+            f"{function} Sum widen(Result x) {{ {widen} }}",
+            f"{function} void put_pair(Result* to, Sum x, Sum y) {{ {pair} }}",
+            bits if result.itemsize < 4 else "",
+            "",
+        )
+    )

@@ -1,0 +1,75 @@
+"""Operands of any layout turned into lines with k side by side, in scratch memory: one launch for one or both."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+from tilewise.core.recipe import Address, Argument, Launch, structure
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.text import kernel_text
+
+TURN_LINES, TURN_BYTES = 64, 128  # of a block, as the kernel has it
+ROUNDED = (  # float32, to the nearest tf32 on the way
+    "typedef float Element;\n"
+    "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
+    '    unsigned bits;\n    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n    return bits;\n}\n'
+)
+WHOLE = "typedef {} Element;\nstatic __device__ __forceinline__ unsigned as_bits(Element x) {{ return x; }}\n"
+ELEMENTS = {1: WHOLE.format("unsigned char"), 2: WHOLE.format("unsigned short"), 4: ROUNDED}  # by bytes
+
+
+class _Operand(ctypes.Structure):
+    """The kernel's `Operand`."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("line_stride", ctypes.c_longlong),
+        ("k_stride", ctypes.c_longlong),
+        ("lead_to", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+    )
+
+
+class Lines:
+    """An operand as lines along k: the rows of M, or the columns of N. Turned ones start on boundaries of so many
+    bytes, and are 0 behind k up to the next line."""
+
+    def __init__(self, x: Placed, of_m: bool, boundary: int = TURN_BYTES) -> None:
+        self.x, self.size = x, x.dtype.itemsize
+        self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
+        row, col = x.layout.row, x.layout.col
+        self.stride, self.k_stride = (row, col) if of_m else (col, row)
+        self.lead_to = -(-self.k * self.size // boundary) * boundary  # bytes from line to line, once turned
+
+    @property
+    def bytes(self) -> int:
+        return self.lines * self.lead_to
+
+    def transposed(self, member: tuple[int, ...], to: Address) -> Argument:
+        along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
+        source = self.x.member(member)
+        strides = (self.stride, self.k_stride, self.lead_to // 4)
+        return structure(_Operand, source, to, self.lines, self.k, *strides, along_k)
+
+
+@Written
+def render_turn(size: int) -> str:
+    """`size`: bytes of an element."""
+    return "\n".join((ELEMENTS[size], kernel_text("shared/ptx.cuh"), kernel_text("transforms/turn.cu")))
+
+
+def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
+    """One operand or both, in one launch: each to its place."""
+    lines = [x for x, _ in sides]
+    grid = (
+        max(math.ceil(x.k * x.size / TURN_BYTES) for x in lines) or 1,
+        max(math.ceil(x.lines / TURN_LINES) for x in lines),
+        len(lines),
+    )
+    given = [x.transposed(member, to) for x, to in sides]
+    return Launch.of(render_turn.named(lines[0].size), "turn", grid, (256,), (given[0], given[-1]))

@@ -1,0 +1,242 @@
+"""float32 on tensor cores as the planner sees it: each operand in three bfloat16 planes, six products of them.
+
+`transforms/split_bf16.cu` makes the planes, from operands of any strides, `bf16x6.cu` the products, and
+`simt_gemm/tiled/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is
+decided on the card.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+PLANE_SHARE = 1.6  # of an operand's bytes, that its planes take, padding included
+KERNEL = "bf16x6"
+IDEA = "float32 in three bfloat16 parts each, six products of them on tensor cores, summed in float32"
+DEPTH = 32  # k of a stage
+PLANES = 3
+PRODUCTS = 6
+LINES = 32  # rows of M, or columns of N, that planes are padded to
+LINE_BYTES = 2 * DEPTH
+SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs where it would be more,
+LEAST_SLAB = 1024  # of no less than so many
+STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
+
+# The model's figures, fitted to 447 random products on an H200 (rms 5 %).
+TENSOR_SHARE = 0.859  # of the peak at the highest clock, while products run,
+ADDING_SECONDS = 0.094e-6  # and what adding a stage's sums up costs beside them
+NARROW_SHARE, NARROW_SECONDS = 1.37, 0.263e-6  # the same where shared memory is the limit: narrow tiles
+CLUSTER_GAIN = 0.998  # of a stage's time, where two blocks share their tiles of N
+SPLIT_BANDWIDTH = 3.52e12  # bytes a second that the split reads and writes
+TILE_SECONDS, COLUMN_SECONDS = 0.87e-6, 22.4e-9  # a tile's start and its stores, and for each of its columns
+START_SECONDS = 6.1e-6  # the launches: of the split, the product, and the plain kernel, which leaves at once
+CLUSTER_SECONDS = 0.79e-6  # blocks of a cluster wait for one another
+GATHER_SECONDS = 1.14e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 2.05e12  # the bytes,
+CELL_SECONDS = 4.96e-11  # and blocks of 32 cells; of 256 up to so many parts
+MANY_PARTS = 16
+
+
+@dataclass(frozen=True)
+class SplitTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+
+    cols: int
+    cluster: int = 1
+    rows: int = 128
+
+    @property
+    def stages(self) -> int:
+        return min(5, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
+
+    @property
+    def _stage_bytes(self) -> int:
+        return PLANES * LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16) + STAGING_BYTES
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes)
+
+
+TILES = (
+    *(SplitTile(cols) for cols in range(192, 56, -8)),
+    *(SplitTile(cols, 2) for cols in range(192, 112, -16)),
+)
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """How a float32 product is made of planes."""
+
+    tile: SplitTile
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        words = ["operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"]
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits * members) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
+
+
+def runs_of(problem: Problem) -> Runs:
+    """The members of a stack that are made together: as many as lie evenly apart, and have planes within the limit."""
+    p = problem
+    planes = plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k)
+    most = max(1, min(GRID_LIMIT, 2 * PLANE_LIMIT // max(1, planes)))
+    return Runs(p.stack, [x.stack for x in (p.layout_m, p.layout_n, p.layout_p)], most)
+
+
+def slab_of(m: int, k: int, n: int) -> int:
+    """How much of k is split at a time: all of it, or whole stages whose planes keep to the limit."""
+    fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
+    slabs = math.ceil(k / max(LEAST_SLAB, fits)) or 1
+    return math.ceil(math.ceil(k / slabs) / DEPTH) * DEPTH
+
+
+def plane_bytes(lines: int, k: int) -> int:
+    """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
+    return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
+
+
+@lru_cache(maxsize=64)
+def best_config(problem: Problem, machine: Machine) -> tuple[SplitConfig, float]:
+    """The way with the least expected seconds."""
+    given, table = _given(problem, machine), _table(machine)
+    number, seconds = _seconds.least(table, given, problem.largest)
+    return _config(number, given, table), _launches(problem)[0] * seconds + _other_seconds(problem)
+
+
+def configs(problem: Problem, machine: Machine) -> list[SplitConfig]:
+    given, table = _given(problem, machine), _table(machine)
+    return [_config(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
+
+
+def parts_of(tiles: int, units: int, deepest: int) -> int:
+    """k is cut only where its tiles leave most of the card idle."""
+    return min(units // max(1, tiles), deepest)
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """The waves of tiles, and adding up the parts of k."""
+    m, n, phases, units, deepest = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    stage, start, meeting, at_once, cut = row[2], row[3], row[4], int(row[5]), int(row[7])
+    tiles = int(given[8]) * -(-m // int(row[0])) * -(-n // int(row[1]))
+    if not cut:
+        return -(-tiles // at_once) * (max(phases, 1) * stage + start) + meeting
+    most = parts_of(tiles * int(row[6]), units, deepest)
+    if most <= 1:
+        return INFINITE
+    seconds = -(-tiles * most // at_once) * (-(-phases // most) * stage + start) + meeting
+    cells = given[7] if most > MANY_PARTS else given[7] / 8
+    return seconds + given[6] + cells + most * given[5]
+
+
+def _given(problem: Problem, machine: Machine) -> Row:
+    """What all rows share: of one launch."""
+    m, n, phases, members = problem.m, problem.n, -(-problem.k // DEPTH), _launches(problem)[1]
+    cells = members * m * n
+    gather = 8 * cells / GATHER_BANDWIDTH, GATHER_SECONDS, cells * CELL_SECONDS
+    return m, n, phases, machine.units, phases // 8, *gather, members
+
+
+def _launches(problem: Problem) -> tuple[int, int]:
+    """How many runs of a stack there are, and members of one."""
+    if problem.members <= 1:
+        return 1, 1
+    runs = runs_of(problem)
+    together = max(1, min(runs.count, runs.most))
+    return math.ceil(problem.members / together), together
+
+
+def _config(number: int, given: Row, table: Rows) -> SplitConfig:
+    """What a row stands for: every second one cuts k."""
+    rows, cols, _, _, _, _, cluster, cut = map(int, table.rows[number])
+    m, n, _, units, deepest = map(int, given[:5])
+    tiles = int(given[8]) * -(-m // rows) * -(-n // cols) * cluster
+    return SplitConfig(TILES[number // 2], parts_of(tiles, units, deepest) if cut else 1)
+
+
+@lru_cache(maxsize=64)
+def _table(machine: Machine) -> Rows:
+    """A cluster's rows, columns, seconds of a stage, of a tile beside them, of meeting, clusters that the card holds,
+    blocks of one; whether k is cut."""
+    return Rows(
+        [
+            (
+                tile.rows * tile.cluster,
+                tile.cols,
+                _stage_seconds(tile, machine),
+                TILE_SECONDS + COLUMN_SECONDS * tile.cols,
+                CLUSTER_SECONDS if tile.cluster > 1 else 0.0,
+                machine.units // tile.cluster,
+                tile.cluster,
+                cut,
+            )
+            for tile in TILES
+            for cut in (0, 1)
+        ]
+    )
+
+
+@lru_cache(maxsize=256)
+def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
+    ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
+    stage = max(ADDING_SECONDS + ideal / TENSOR_SHARE, NARROW_SECONDS + ideal / NARROW_SHARE)
+    return stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0)
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """The split, and products at the best rate that a tile has, or no less than the bytes."""
+    cores = CLUSTER_GAIN * PRODUCTS * problem.steps / (machine.tensor_rate("bfloat16") * TENSOR_SHARE)
+    least = _other_seconds(problem) + TILE_SECONDS + cores
+    return 0.999 * max(least, problem.least_bytes / machine.bandwidth)
+
+
+def _other_seconds(problem: Problem) -> float:
+    """What is the same for every tile: launches, the split, and slabs of k."""
+    m, k, n = problem.m, problem.k, problem.n
+    slabs = math.ceil(k / max(1, slab_of(m, k, n)))
+    if problem.members > 1 and slabs == 1:
+        return _stack_seconds(problem)
+    work = START_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
+    if slabs > 1:
+        work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
+    return problem.members * work
+
+
+def _stack_seconds(problem: Problem) -> float:
+    """The same of a stack: planes are written as far as they are padded, and of a shared operand once."""
+    p, (launches, _) = problem, _launches(problem)
+    sides = ((p.layout_m, p.m), (p.layout_n, p.n))
+    moved = sum(
+        (p.members if any(layout.stack) else 1) * (4 * lines * p.k + plane_bytes(lines, p.k)) for layout, lines in sides
+    )
+    return launches * START_SECONDS + moved / SPLIT_BANDWIDTH

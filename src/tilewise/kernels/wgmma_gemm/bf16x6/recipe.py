@@ -1,0 +1,208 @@
+"""The launches of `bf16x6`: the split into three bfloat16 planes, the six products, and behind them the plain kernel.
+
+Both are queued; a flag on the card, the verdict of the split, predicates them: where magnitudes are unsafe for the
+planes, the products return at once and the plain kernel makes P, else the other way round. Members of a stack that lie
+evenly apart are made together, and have one verdict.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import replace
+
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
+from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.tensor_map import Size
+from tilewise.kernels.simt_gemm.tiled import recipe as plain
+from tilewise.kernels.simt_gemm.tiled.forms import of_members
+from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
+from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
+from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
+
+WARPS, RESIDENT = 8, 4  # of a block that splits, and such blocks of a multiprocessor
+MEMBER_BLOCKS, STACK_BLOCKS = 256, 16 * 132  # at most, that split a member of a stack, and all of it
+UNSAFE = 1  # the verdict: P is the plain kernel's
+
+
+class _Operand(ctypes.Structure):
+    """The split's `Operand`."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("line_stride", ctypes.c_longlong),
+        ("k_stride", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+        ("step", ctypes.c_longlong),
+        ("apart", ctypes.c_longlong),
+    )
+
+
+class _Stack(ctypes.Structure):
+    """The kernel's `Stack`."""
+
+    _fields_ = (
+        ("members", ctypes.c_int),
+        *((name, ctypes.c_longlong) for name in ("planes_m", "planes_n", "cells")),
+    )
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P has rows side by side: perhaps not its own, but scratch memory's, whose members lie
+    elsewhere than P's. Runs of a stack's members share the scratch memory in turn."""
+    m, n, p = given.M.layout, given.N.layout, given.P.layout
+    plan = replace(plan, problem=replace(plan.problem, layout_m=m, layout_n=n, layout_p=p))
+    runs = runs_of(plan.problem)
+    products = [
+        _Product(
+            _part(plan, count, runs.steps),
+            *(_run(x, index, count, step) for x, step in zip((given.M, given.N, given.P), runs.steps, strict=True)),
+        )
+        for index, count in runs.starts()
+    ]
+    needs: dict[str, int] = {}
+    for product in products:
+        needs |= {role: max(size, needs.get(role, 0)) for role, size in product.needs().items()}
+    held = scratch.take_all(needs)
+    return [launch for product in products for launch in product.launches(held)]
+
+
+def _part(plan: Plan, count: int, steps: list[int]) -> Plan:
+    """The plan of so many members of a stack, steps apart."""
+    p = plan.problem
+    lie = (p.layout_m, p.layout_n, p.layout_p)
+    m, n, out = (replace(x, stack=(step,) if count > 1 else ()) for x, step in zip(lie, steps, strict=True))
+    stack = (count,) if count > 1 else ()
+    return replace(plan, problem=replace(p, stack=stack, layout_m=m, layout_n=n, layout_p=out))
+
+
+def _run(x: Placed, index: tuple[int, ...], count: int, step: int) -> Placed:
+    """So many members of an operand, from the one at `index` on."""
+    address, stack = x.member(index), (step,) if count > 1 else ()
+    return Placed(address, x.dtype, x.rows, x.cols, Layout(x.layout.row, x.layout.col, stack, address % 16))
+
+
+class _Product:
+    """One product, or those of members that lie evenly apart; its operands anywhere."""
+
+    def __init__(self, plan: Plan, M: Placed, N: Placed, P: Placed) -> None:
+        assert isinstance(plan.config, SplitConfig)
+        self._plan, self._config, self._lead = plan, plan.config, P.lead
+        self._M, self._N, self._P = M, N, P
+        self._members = plan.problem.members
+        self._fallback = plain.whole_tiles_job(plan, M, N, P)
+
+    def needs(self) -> dict[str, int]:
+        """Scratch memory by its role."""
+        p = self._plan.problem
+        made = {
+            "planes of M": self._own(self._M) * plane_bytes(p.m, self._slab),
+            "planes of N": self._own(self._N) * plane_bytes(p.n, self._slab),
+            "largest": 4 * (4 * self._members * self._blocks + 1),  # of operands, of a slab of them, and the verdict
+        }
+        if self._config.splits > 1:
+            made["partials"] = 4 * self._members * self._config.splits * p.m * p.n
+        return made | plain.planes_needed(self._fallback)
+
+    def launches(self, held: dict[str, Address]) -> list[Launch]:
+        p, largest = self._plan.problem, held["largest"]
+        verdict = largest + 4 * 4 * self._members * self._blocks
+        slabs = range(0, max(p.k, 1), max(self._slab, 1))
+        made = []
+        if len(slabs) > 1:  # nothing may be added onto P before all of M and N has been looked at
+            made.append(self._split(0, p.k, {}, largest))
+        for start in slabs:
+            depth = min(self._slab, p.k - start)
+            made.append(
+                self._split(start, depth, held, largest + (8 * self._members * self._blocks if len(slabs) > 1 else 0))
+            )
+            made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
+            if self._config.splits > 1:
+                made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
+        return made + plain.guarded_launches(self._fallback, held, verdict, UNSAFE)
+
+    def _own(self, x: Placed) -> int:
+        """Members that an operand has: one, where all share it."""
+        return self._members if any(x.layout.stack) else 1
+
+    @property
+    def _slab(self) -> int:
+        p = self._plan.problem
+        return slab_of(p.m, p.k, p.n)
+
+    @property
+    def _blocks(self) -> int:
+        """That split a member: as many as are resident at once, so that each leaves one word; of stacks somewhat more,
+        which are even where members are small."""
+        p = self._plan.problem
+        pieces = math.ceil(p.k / DEPTH) * (math.ceil(p.m / LINES) + math.ceil(p.n / LINES))
+        most = RESIDENT * self._plan.machine.units
+        if self._members > 1:
+            most = min(MEMBER_BLOCKS, math.ceil(STACK_BLOCKS / self._members))
+        return max(1, min(most, math.ceil(pieces / WARPS)))
+
+    def _split(self, start: int, depth: int, held: dict[str, Address], largest: Address) -> Launch:
+        """So much of k from `start` on; without a place for the planes, its largest magnitudes alone."""
+        (M, N), to = (self._M, self._N), (held.get("planes of M"), held.get("planes of N"))
+        arguments = (
+            operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
+            operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
+            largest,
+        )
+        grid = (self._blocks,) if self._members == 1 else (self._blocks, self._members)
+        return Launch.of(render_split.named(), "split", grid, (32 * WARPS,), arguments)
+
+    def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
+        p, config, cut = self._plan.problem, self._config, self._config.splits > 1
+        apart = [plane_bytes(x, depth) if self._own(y) > 1 else 0 for x, y in ((p.m, self._M), (p.n, self._N))]
+        cells = config.splits * p.m * p.n if cut else sum(self._P.layout.stack)
+        arguments = (
+            *(held[f"planes of {side}"] for side in "MN"),
+            held["partials"] if cut else self._P.pointer,
+            Size(p.m, depth, p.n, config.splits),
+            ctypes.c_longlong(p.n if cut else self._lead),
+            ctypes.c_int(onto and not cut),
+            held["largest"],
+            ctypes.c_int(self._blocks),
+            ctypes.c_int(max(p.k - 1, 0).bit_length()),
+            verdict,
+            structure(_Stack, self._members, *apart, cells),
+        )
+        blocks, block = (
+            config.blocks(p.m, p.n, self._plan.machine.units, self._members),
+            (self._plan.geometry.block[0],),
+        )
+        return Launch.of(
+            render_bf16x6.named(config.tile), KERNEL, (blocks,), block, arguments, config.tile.shared_bytes, True
+        )
+
+    def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
+        p = self._plan.problem
+        share = combine_share(self._config.splits)
+        source = render_combine.named(p.algebra, self._fallback.choice.config, onto, share)
+        arguments = (
+            held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
+            ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
+            ctypes.c_int(self._config.splits), verdict, ctypes.c_uint(1 - UNSAFE),
+        )  # fmt: skip
+        blocks = math.ceil(p.m * p.n * share / 256)
+        if self._members > 1:
+            steps = self._config.splits * p.m * p.n, sum(self._P.layout.stack)
+            more = (*arguments, *map(ctypes.c_longlong, steps))
+            return Launch.of(of_members(source), "combine", (blocks, self._members), (256,), more)
+        return Launch.of(source, "combine", (blocks,), (256,), arguments)
+
+
+def operand(
+    x: Placed, to: Address | None, lines: int, line_stride: int, k_stride: int, start: int, depth: int
+) -> Argument:
+    """Of one matrix, or of those along the one axis of a stack."""
+    along_k = abs(k_stride) <= abs(line_stride) or lines == 1
+    first = x.pointer + start * k_stride * x.dtype.itemsize
+    step = sum(x.layout.stack)
+    return structure(_Operand, first, to, lines, depth, line_stride, k_stride, along_k, step, plane_bytes(lines, depth))

@@ -1,0 +1,285 @@
+"""Lines that start anywhere, brought by bulk copies, as the planner sees them: tiles, stages, their time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
+from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import HALVES, TF32, Figures, expected
+from tilewise.system.machine_code import Row
+
+KERNEL = "bulk_lines"
+IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them"
+MOST_STAGES = 16
+SHARED_BYTES = 227 * 1024  # of a multiprocessor, and 1,024 less for every block
+PIECE = 4096  # bytes of a copy, at most
+ROUNDING = 30  # bytes that a copy brings beside its line
+SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
+WHOLE = 1.25  # bytes between two lines, of those of a line, up to which lines are brought with what lies between them
+MOST_CONFLICTS = 4
+CUT_STEP = 16  # of k, of which a part has a multiple
+MOST_CUT = 8  # blocks of a cluster
+WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
+
+
+class BulkTile(NamedTuple):
+    """A block makes rows × cols of P by warps_m × warps_n warps, and others bring lines; up to `resident` blocks share
+    a multiprocessor."""
+
+    rows: int
+    cols: int
+    warps_m: int
+    warps_n: int
+    producers: int  # warps that bring lines
+    resident: int
+
+    @property
+    def threads(self) -> int:
+        return 32 * (self.warps_m * self.warps_n + self.producers)
+
+
+TILES = (
+    BulkTile(128, 64, 4, 2, 2, 2),
+    BulkTile(64, 128, 2, 4, 2, 2),
+    BulkTile(64, 64, 2, 2, 1, 3),
+    BulkTile(128, 32, 4, 1, 1, 3),
+    BulkTile(32, 128, 1, 4, 4, 2),
+    BulkTile(64, 32, 2, 1, 2, 4),
+    BulkTile(32, 32, 1, 1, 1, 8),
+)
+
+
+class BulkConfig(NamedTuple):
+    """`depth` of k a stage, as many stages as fit beside those of `resident` blocks; k over the blocks of a cluster."""
+
+    tile: BulkTile
+    depth: int
+    resident: int
+    cluster: int = 1
+
+    def spec(self) -> str:
+        t, cut = self.tile, f" k/{self.cluster}" if self.cluster > 1 else ""
+        return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}p{t.producers} k{self.depth} r{self.resident}{cut}"
+
+
+class Memory(NamedTuple):
+    """What a block's shared memory holds, in bytes."""
+
+    pitch_m: int
+    pitch_n: int
+    region_m: int
+    stage: int
+    staged: int  # of a warp's sums
+    stages: int
+    total: int
+
+
+class Cores(NamedTuple):
+    """What multiplies: its bytes of an element, k of one of its products, and how its warps read lines."""
+
+    size: int
+    step: int
+    words: bool  # lines start on 4 bytes
+
+
+def cores_of(p: Problem) -> Cores:
+    size = p.dtype.itemsize
+    return Cores(2, 16, even(p)) if size == 2 else Cores(4, 8, True)
+
+
+def even(p: Problem) -> bool:
+    """Whether every line of both operands starts on 4 bytes."""
+    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
+    return all(line_alignment(*side, p.dtype.itemsize) >= 4 for side in sides)
+
+
+def on_boundaries(p: Problem) -> bool:
+    """Whether every line of both operands starts on 16 bytes: the copy engine brings those by itself."""
+    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
+    return all(line_alignment(*side, p.dtype.itemsize) >= 16 for side in sides)
+
+
+def pitch_of(lead: int, length: int, along: bool, cores: Cores) -> int:
+    """Bytes from line to line in a stage, for lines of `length` bytes that lie `lead` apart: as in memory where that
+    is not much more and its banks are not all the same ones, else as far as their copies need."""
+    if length <= lead <= WHOLE * length + 16 and _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS:
+        return lead
+    least = length + ROUNDING
+    first = least + (lead - least) % 16
+    return first + _more(first % 128, along, cores)
+
+
+@lru_cache(maxsize=1024)
+def _more(pitch: int, along: bool, cores: Cores) -> int:
+    """What a pitch of so many bytes over 128 grows by, in steps of 16, until a warp reads from the most banks."""
+    return min((_of_one_bank((pitch + more) % 128, along, cores), more) for more in range(0, 128, 16))[1]
+
+
+@lru_cache(maxsize=1024)
+def _of_one_bank(pitch: int, along: bool, cores: Cores) -> int:
+    """How many words of one bank a warp reads at a time, by the pitch's part that banks do not repeat in."""
+    found: dict[int, set[int]] = {}
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        k = 2 * t if cores.words else 4 * t
+        apart = 128 + pitch
+        word = (g * apart + k * cores.size if along else k * apart + 4 * g) // 4
+        found.setdefault(word % 32, set()).add(word)
+    return max(map(len, found.values()))
+
+
+class Given(NamedTuple):
+    """What all ways of a problem share: extents, how lines of M and of N lie, and how many bytes they are apart."""
+
+    members: int
+    m: int
+    k: int
+    n: int
+    cores: Cores
+    m_along: bool
+    n_along: bool
+    lead_m: int
+    lead_n: int
+    odd_p: bool  # rows of P start on no 4 bytes
+    least: int  # bytes of the operands and P
+
+
+def given_of(p: Problem) -> Given:
+    of_m, of_n = contiguous_lines(p.layout_m, p.m, p.k), contiguous_lines(p.layout_n, p.k, p.n)
+    assert of_m
+    assert of_n
+    odd = line_alignment(p.layout_p, p.m, p.n, p.dtype.itemsize) < 4
+    cores, along = cores_of(p), (along_k(p.layout_m, p.m, p.k, "M"), along_k(p.layout_n, p.k, p.n, "N"))
+    return Given(
+        p.members, p.m, p.k, p.n, cores, *along, of_m[2] * cores.size, of_n[2] * cores.size, odd, p.least_bytes
+    )
+
+
+def share_of(k: int, parts: int) -> int:
+    """Of k that each of so many blocks has: lines of all of them start as far behind a boundary."""
+    part = -(-k // parts)
+    return k if parts == 1 else -(-part // CUT_STEP) * CUT_STEP
+
+
+def cut_over(g: Given, parts: int) -> Given:
+    """What a block of a cluster sees."""
+    return g if parts == 1 else g._replace(k=share_of(g.k, parts))
+
+
+class Stage(NamedTuple):
+    """How lines of both operands lie in a stage, in bytes."""
+
+    pitch_m: int
+    pitch_n: int
+    region_m: int
+    bytes: int
+
+
+def stage_of(g: Given, tile: BulkTile, depth: int) -> Stage:
+    depth, size = min(depth, g.k), g.cores.size
+    held = _rounded(depth, g.cores.step)
+    pitch_m = pitch_of(g.lead_m, (depth if g.m_along else min(g.m, tile.rows)) * size, g.m_along, g.cores)
+    pitch_n = pitch_of(g.lead_n, (depth if g.n_along else min(g.n, tile.cols)) * size, g.n_along, g.cores)
+    of_m = tile.rows * pitch_m if g.m_along else held * pitch_m + tile.rows * size
+    of_n = tile.cols * pitch_n if g.n_along else held * pitch_n + tile.cols * size
+    region_m = _rounded(of_m + SLACK, 16)
+    return Stage(pitch_m, pitch_n, region_m, region_m + _rounded(of_n + SLACK, 16))
+
+
+@lru_cache(maxsize=256)
+def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
+    """Bytes of a block's shared memory that are no stage's, that stages may have, and of a warp's sums."""
+    rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
+    staged = _rounded(rows * (cols * size + 32) + 32, 16)
+    fixed = 128 + 16 * MOST_STAGES + staged * tile.warps_m * tile.warps_n
+    return fixed, SHARED_BYTES // resident - 1024 * (resident > 1) - fixed, staged
+
+
+def memory_of(g: Given, config: BulkConfig, stage: Stage | None = None) -> Memory | None:
+    """None where not even two stages fit."""
+    tile = config.tile
+    stage = stage or stage_of(g, tile, config.depth)
+    fixed, room, staged = room_of(tile, config.resident, g.cores.size)
+    needed = max(2, -(-g.k // config.depth) * 4)  # of few tiles a block has no more
+    stages = min(MOST_STAGES, needed, room // stage.bytes)
+    held = tile.rows * (tile.cols + 4) * 4 if config.cluster > 1 else 0  # sums, where the stages were
+    if stages < 2 or held > room:
+        return None
+    return Memory(*stage, staged, stages, fixed + max(held, stages * stage.bytes))
+
+
+def rows_of_p(g: Given, tile: BulkTile, lead: int) -> tuple[int, int]:
+    """Bytes between rows of P that lie `lead` elements apart, and of a warp's sums in its memory: the same where it
+    has whole rows, or those beside it have the rest, and rows follow one another."""
+    size, cols = g.cores.size, tile.cols // tile.warps_n
+    lead = g.n if g.m == 1 else lead
+    if lead == g.n <= tile.cols:
+        return lead * size, lead * size
+    pitch = cols * size + 16  # other banks for other rows
+    return lead * size, pitch + 16 * (pitch == lead * size)
+
+
+def _rounded(x: int, to: int) -> int:
+    return -(-x // to) * to
+
+
+def geometry(p: Problem, config: BulkConfig) -> Geometry:
+    memory = memory_of(cut_over(given_of(p), config.cluster), config)
+    assert memory is not None
+    return Geometry((config.tile.threads, 1), config.tile.rows, config.tile.cols, min(config.depth, p.k), memory.total)
+
+
+def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:
+    return max(1, -(-g.m // tile.rows)), max(1, -(-g.n // tile.cols))
+
+
+@lru_cache(maxsize=512)
+def _further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
+    """What pitches of `lead` and 0, 16, … 112 bytes more, over 128, grow by."""
+    return tuple(_more((lead + 16 * more) % 128, along, cores) for more in range(8))
+
+
+def row_of_given(g: Given, figures: Figures, units: int, most_cuts: int) -> Row:
+    """The same as numbers, as `seconds.py` names them."""
+    near_m, near_n = (
+        _of_one_bank(lead % 128, along, g.cores) <= MOST_CONFLICTS
+        for lead, along in ((g.lead_m, g.m_along), (g.lead_n, g.n_along))
+    )
+    return (
+        g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
+        near_m, near_n, most_cuts, *_further(g.lead_m % 16, g.m_along, g.cores),
+        *_further(g.lead_n % 16, g.n_along, g.cores), *figures,
+    )  # fmt: skip
+
+
+def row_of_tile(tile: BulkTile) -> Row:
+    return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
+
+
+def seconds(config: BulkConfig, p: Problem, machine: Machine) -> float:
+    given = given_of(p)
+    part = cut_over(given, config.cluster)
+    stage = stage_of(part, config.tile, config.depth)
+    told = row_of_given(given, figures_of(p), machine.units, 0)
+    lying = stage.pitch_m, stage.pitch_n
+    return expected(row_of_tile(config.tile), told, part.k, config.depth, config.resident, config.cluster, *lying)
+
+
+def figures_of(p: Problem) -> Figures:
+    return HALVES if p.dtype.itemsize == 2 else TF32
+
+
+def least_seconds(p: Problem, machine: Machine) -> float:
+    """What no way goes below: the products, the bytes, or one tile of a block, whose k is whole or in as many parts as
+    a cluster has blocks."""
+    f, cores = figures_of(p), cores_of(p)
+    products = p.steps / (128 * cores.step) / machine.units * max(f.product, 2 * f.read)
+    step = f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)
+    steps = -(-p.k // cores.step)
+    tile = min(step * steps, f.cluster + f.part * 2 + step * steps / MOST_CUT)
+    tile += f.item + f.chunk + f.cell * WARP_CELLS
+    return f.start + max(tile, f.memory * p.least_bytes, products)

@@ -1,0 +1,47 @@
+"""The text of `bulk_lines.cu`."""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.to_cuda import c_name
+from tilewise.kernels.keys import Written
+from tilewise.kernels.mma_gemm.mma_sync.text import product_of_fragments
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.transforms.sums import render_numbers
+from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
+
+FILES = ("tensor_cores.cuh", "bring.cuh", "stores.cuh", "bulk_lines.cu")
+
+
+@Written
+def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) -> str:
+    """`along_k`: whether the k of M and of N lie side by side."""
+    sums, size = DTYPES["float32"], dtype.itemsize
+    defines = {
+        "SIZE": size,
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "WARPS_M": tile.warps_m,
+        "WARPS_N": tile.warps_n,
+        "WARP_M": tile.rows // tile.warps_m,
+        "WARP_N": tile.cols // tile.warps_n,
+        "PRODUCERS": tile.producers,
+        "RESIDENT": tile.resident,
+        "MOST_STAGES": MOST_STAGES,
+        "PIECE": PIECE,
+        "UNROLL": 2,
+        "M_ALONG_K": int(along_k[0]),
+        "N_ALONG_K": int(along_k[1]),
+    }
+    return "\n".join(
+        (
+            f"// bulk_lines over {dtype}, sums in {sums}",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
+            kernel_text("shared/ptx.cuh"),
+            render_numbers(sums, dtype, False),
+            product_of_fragments(dtype, 16 if size == 2 else 8, 80),
+            kernel_text("shared/add_up.cuh"),
+            *(kernel_text(f"wgmma_gemm/bulk_lines/{name}") for name in FILES),
+        )
+    )

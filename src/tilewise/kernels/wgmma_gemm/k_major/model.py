@@ -1,0 +1,365 @@
+"""tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
+
+wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
+other is turned into such lines first (`transforms/turn.cu`), whatever its strides. `k_major.cu` is
+the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
+(`k_across.cu`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry
+from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.wgmma_gemm.k_major.figures import (
+    ACROSS,
+    AS_IT_IS,
+    BOXED_SHARE,
+    BY_CLASSES,
+    FEWEST,
+    FIGURES,
+    SHARPNESS,
+    TRANSPOSED,
+)
+from tilewise.kernels.wgmma_gemm.k_major.seconds import (
+    CLASSES,
+    CUT,
+    FEWEST_STAGES,
+    IN_CLASSES,
+    MOST_TURNS,
+    OVER,
+    WHOLE,
+    expected,
+    parts_of,
+)
+from tilewise.system.machine_code import INFINITE, Row, Rows
+
+KERNEL = "k_major"
+IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
+LINE_BYTES = 128  # of k in a stage
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An element as wgmma has it: bytes, its name in PTX, the C type of its sums, the rate by the halves', and whether
+    sums leave the tensor cores every stage or two."""
+
+    size: int
+    ptx: str
+    sum: str
+    rate: float
+    promoted: bool = False
+
+
+KINDS = {
+    "float32": Kind(4, "tf32", "float", 0.5),
+    "int8": Kind(1, "s8", "int", 2.0),
+    "uint8": Kind(1, "u8", "int", 2.0),
+    "float8_e4m3fn": Kind(1, "e4m3", "float", 2.0, True),
+    "float8_e5m2": Kind(1, "e5m2", "float", 2.0, True),
+}
+RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("float32", "bfloat16", "float16")}
+
+
+def _multiplies(p: Problem) -> bool:
+    kind = kind_of(p)
+    if kind is None or (kind.size == 4 and p.precision != "tf32"):
+        return False
+    return p.result.name in RESULTS["tf32" if kind.size == 4 else kind.sum]
+
+
+KIND = Condition(_multiplies, "multiplies float32 with precision='tf32', and 8-bit integers and floats")
+
+
+@dataclass(frozen=True)
+class KMajorTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together, or `beside` one
+    another that of M."""
+
+    cols: int
+    cluster: int = 1
+    beside: bool = False
+    rows: int = 128
+
+    @property
+    def fetched(self) -> tuple[int, int]:
+        """Lines of M and of N that each block brings."""
+        shares = (self.cluster, 1) if self.beside else (1, self.cluster)
+        return self.rows // shares[0], self.cols // shares[1]
+
+    @property
+    def boxes(self) -> int:
+        """Of P that a warpgroup stages at a time: all of a narrow tile's where they are of 2-byte elements."""
+        return 3 if self.cols <= 192 else 2
+
+    @property
+    def _staging_bytes(self) -> int:
+        return self.rows // 64 * self.boxes * BOX_BYTES  # storing rows needs less
+
+    @property
+    def stages(self) -> int:
+        return min(6, (SHARED_BYTES - 1024 - self._staging_bytes) // (self._stage_bytes + 16))
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16) + self._staging_bytes
+
+    def takes(self, kind: Kind) -> bool:
+        """Whether wgmma has this width for such sums, and registers have room for them."""
+        return (kind.sum != "int" or self.cols % 16 == 0) and (not kind.promoted or self.cols <= ROOM)
+
+    def geometry(self, size: int) -> Geometry:
+        depth = LINE_BYTES // size
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, depth, self.shared_bytes)
+
+
+@dataclass(frozen=True)
+class AcrossTile(KMajorTile):
+    """A tile of P for an N that goes to the tensor cores from registers: sums are kept turned, so it may be tall."""
+
+    cols: int = 128
+
+    @property
+    def _staging_bytes(self) -> int:
+        return 2 * 16 * self.cols * 4  # twice 16 rows
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * self.rows + 17 * 1024  # lines of N have a little to spare
+
+    def takes(self, kind: Kind) -> bool:
+        return kind.size == 4
+
+    def geometry(self, size: int) -> Geometry:
+        return Geometry((128 * (self.cols // 64 + 1), 1), self.rows, self.cols, LINE_BYTES // size, self.shared_bytes)
+
+
+ROOM = 192  # columns of a tile whose sums are kept twice
+TILES = (
+    *(KMajorTile(cols) for cols in (256, 192, 160, 128, 64)),
+    *(KMajorTile(cols, 2) for cols in (256, 224, 192, 176, 160, 128, 64)),
+    *(KMajorTile(cols, 2, beside=True) for cols in (256, 208, 176)),
+)
+
+
+ACROSS_TILES = (
+    *(AcrossTile(rows=rows, cluster=2, beside=True) for rows in (256, 240, 224)),
+    AcrossTile(rows=208, cluster=2),
+)
+
+
+@dataclass(frozen=True)
+class KMajorConfig:
+    """How such a product is taken."""
+
+    tile: KMajorTile
+    routes: tuple[str, str]  # how M and N reach the kernel
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        transposed = [name for name, how in zip("MN", self.routes, strict=True) if how == TRANSPOSED]
+        words = [f"{name} is turned first, so that its k lies side by side" for name in transposed]
+        if BY_CLASSES in self.routes:
+            words.append("tiles take rows of M that start equally far from a 16-byte boundary")
+        if ACROSS in self.routes:
+            words.append("N goes to the tensor cores from registers: its k may lie across its lines")
+        if self.tile.cluster > 1:
+            lie, side = ("side by side", "M") if self.tile.beside else ("one above the other", "N")
+            words.append(f"{self.tile.cluster} blocks, {lie}, share their tiles of {side}")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
+        if self.routes[0] != BY_CLASSES:
+            return -(-m // (self.tile.rows * down)) * -(-n // (self.tile.cols * across))
+        rows = [(m - at + self.classes - 1) // self.classes for at in range(self.classes)]
+        return sum(math.ceil(x / (self.tile.rows * down)) for x in rows) * math.ceil(n / (self.tile.cols * across))
+
+    @property
+    def classes(self) -> int:
+        """Of rows of M."""
+        return CLASSES if self.routes[0] == BY_CLASSES else 1
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+
+def kind_of(problem: Problem) -> Kind | None:
+    """What M's elements are to the kernel, where it takes them beside N's."""
+    m, n = KINDS.get(problem.dtype_m.name), KINDS.get(problem.dtype_n.name)
+    return m if m and n and (m.size, m.sum) == (n.size, n.sum) else None
+
+
+def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:
+    """How an operand reaches the kernel: its lines are the rows of M, or the columns of N."""
+    side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
+    whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
+    return AS_IT_IS if side_by_side and whole else TRANSPOSED
+
+
+def routes(problem: Problem) -> tuple[str, str]:
+    p, size = problem, problem.dtype_m.itemsize
+    m, n = p.layout_m, p.layout_n
+    made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
+    odd = [math.gcd(*layout.stack) * size % 16 for layout in (m, n)]  # of the steps from member to member
+    return TRANSPOSED if odd[0] else made[0], TRANSPOSED if odd[1] else made[1]
+
+
+def from_registers(problem: Problem) -> bool:
+    """Whether N, its k across its lines, can go to the tensor cores as it lies: 4-byte elements, side by side."""
+    p, n = problem, problem.layout_n
+    return p.dtype_n.itemsize == 4 and p.k >= CLASSES and n.col == 1 and n.row >= p.n > 1
+
+
+def by_classes(problem: Problem) -> bool:
+    """Whether tiles can take rows of M that start equally far from a 16-byte boundary, with no pass over M."""
+    p, m = problem, problem.layout_m
+    return p.m >= CLASSES and m.col == 1 and m.row >= p.k
+
+
+def lines_apart(layout_n: Layout) -> bool:
+    """Whether lines of N start differently far from 16-byte boundaries."""
+    return layout_n.row % CLASSES != 0
+
+
+def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether the copy engine can store P: its rows start and end on 16 bytes, of which it writes all or none."""
+    lead = layout.leading_dimension(m, n)
+    extents = (n, *(() if m <= 1 else (lead or 1,)), *layout.stack)
+    return size > 1 and lead is not None and alignment >= 16 and all(extent * size % 16 == 0 for extent in extents)
+
+
+def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether two 2-byte elements of P can be stored as a word."""
+    lead = layout.leading_dimension(m, n)
+    return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
+
+
+@lru_cache(maxsize=64)
+def best_config(problem: Problem, machine: Machine) -> tuple[KMajorConfig, float]:
+    """The way with the least expected seconds."""
+    how = routes(problem)
+    given = _given(problem, machine, how)
+    number, seconds = expected.least(_table(_kind(problem), machine), given, problem.largest)
+    return _config(number, how, given), problem.members * seconds
+
+
+def configs(problem: Problem, machine: Machine) -> list[KMajorConfig]:
+    how, table = routes(problem), _table(_kind(problem), machine)
+    given = _given(problem, machine, how)
+    return [_config(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
+
+
+def _kind(problem: Problem) -> Kind:
+    kind = kind_of(problem)
+    assert kind is not None
+    return kind
+
+
+FORMS: tuple[tuple[KMajorTile, int, int], ...] = (  # and waves of blocks that parts of k make
+    *((tile, form, 1) for tile in TILES for form in (WHOLE, CUT)),
+    *((tile, OVER, 1) for tile in ACROSS_TILES),
+    *((tile, IN_CLASSES, 1) for tile in ACROSS_TILES if tile.beside),
+    *((tile, CUT, turns) for tile in TILES for turns in range(2, MOST_TURNS + 1)),
+)
+
+
+@lru_cache(maxsize=64)
+def _table(kind: Kind, machine: Machine) -> Rows:
+    """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
+    launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, whether it takes such
+    elements, and the waves of parts of k."""
+    f, rows = FIGURES[kind.size], []
+    for tile, form, turns in FORMS:
+        down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
+        over = form >= OVER
+        ends = [f.tile[boxes][0] + f.tile[boxes][1] * (tile.rows if over else tile.cols) for boxes in (False, True)]
+        if over:
+            more = f.across_tile[0] + f.across_tile[1] * tile.rows
+            ends = [ends[0] + more * 1.0, ends[1] + more * BOXED_SHARE]
+        start = f.start + (f.cluster if tile.cluster > 1 else 0.0)
+        sides = tile.rows * down, tile.cols * across
+        counts = machine.units // tile.cluster, tile.cluster, tile.beside
+        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind), turns))
+    return Rows(rows)
+
+
+def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
+    """What all rows share."""
+    m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
+    f, over = FIGURES[size], how[1] == TRANSPOSED and from_registers(p)
+    in_classes = over and how[0] == TRANSPOSED and by_classes(p)
+    lines = -(-(k if how[0] == TRANSPOSED else p.layout_m.row) * size // LINE_BYTES)
+    return (
+        m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
+        _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
+        p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
+        over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
+        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES], m * n * f.cell,
+    )  # fmt: skip
+
+
+def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
+    """What a row stands for."""
+    tile, form, turns = FORMS[number]
+    if form == CUT:
+        m, n, stages, units = map(int, given[:4])
+        tiles = KMajorConfig(tile, how).tiles(m, n)
+        return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages, turns))
+    return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """For each member a launch, and the longest of: the tensor cores at their best share, the stages of one tile, the
+    bytes. Where k is cut, a part has FEWEST_STAGES at least, and parts are added up."""
+    p, kind = problem, _kind(problem)
+    f, stages = FIGURES[kind.size], -(-problem.k * kind.size // LINE_BYTES)
+    cores = p.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
+    stage, end = _alone(kind, machine)
+    alone = p.members * (end + min(stages * stage, FEWEST_STAGES * stage + f.gather))
+    passing = p.least_bytes / (machine.bandwidth * f.memory)
+    return 0.999 * (p.members * f.start + max(cores, alone, passing))
+
+
+@lru_cache(maxsize=64)
+def _alone(kind: Kind, machine: Machine) -> Both:
+    """The least seconds of a stage of a tile that has the card to itself, and of its stores."""
+    fitting, crowd = [row for row in _table(kind, machine).rows if row[11]], FEWEST ** (4 * FIGURES[kind.size].crowd)
+    return min(math.sqrt(math.sqrt(row[2] + row[3] * crowd)) for row in fitting), min(min(row[4:6]) for row in fitting)
+
+
+def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
+    """Seconds to turn operands first."""
+    cells = (m * k if how[0] == TRANSPOSED else 0) + (k * n if how[1] == TRANSPOSED else 0)
+    return FIGURES[size].turn + 2 * size * cells / FIGURES[size].turning if cells else 0.0
+
+
+Both = tuple[float, float]
+
+
+@lru_cache(maxsize=512)
+def _limits(tile: KMajorTile, kind: Kind, machine: Machine) -> Both:
+    """Fourth powers of what the tensor cores need for a stage, and L2 for its bytes when all multiprocessors ask."""
+    f = FIGURES[kind.size]
+    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * f.share
+    cores = tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate
+    return cores**SHARPNESS, (sum(tile.fetched) * LINE_BYTES / f.unit) ** SHARPNESS

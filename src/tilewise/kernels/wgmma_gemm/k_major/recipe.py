@@ -1,0 +1,208 @@
+"""The launches of `k_major`: operands transposed where their k does not lie side by side, then the product."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass, replace
+
+from tilewise.core.plan import Plan
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
+from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
+from tilewise.kernels.shared.tensor_map import NO_MAP, Size
+from tilewise.kernels.simt_gemm.tiled.configs import config_of
+from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
+from tilewise.kernels.transforms.turn import Lines, turning
+from tilewise.kernels.wgmma_gemm.k_major import across
+from tilewise.kernels.wgmma_gemm.k_major.figures import BY_CLASSES, TRANSPOSED
+from tilewise.kernels.wgmma_gemm.k_major.model import (
+    KERNEL,
+    LINE_BYTES,
+    AcrossTile,
+    KMajorConfig,
+    boxed,
+    lines_apart,
+    paired,
+)
+from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
+
+BOX_ROWS = 64  # of P
+
+
+class _Scales(ctypes.Structure):
+    """The kernel's `Scales`."""
+
+    _fields_ = (
+        ("of_m", ctypes.c_void_p),
+        ("of_n", ctypes.c_void_p),
+        ("step_m", ctypes.c_longlong),
+        ("step_n", ctypes.c_longlong),
+        ("factor", ctypes.c_float),
+    )
+
+
+def _scales(scales: Scales | None) -> Argument:
+    if scales is None:
+        return structure(_Scales)
+    steps = scales.step_m, scales.step_n
+    held = [None if step is None else Address(f"scale_{side}") for side, step in zip("mn", steps, strict=True)]
+    return structure(_Scales, *held, *(step or 0 for step in steps), scales.factor)
+
+
+class Side(Lines):
+    """An operand as the copy engine fetches it."""
+
+    def map(self, member: tuple[int, ...], to: Address | None, box_lines: int) -> TensorMap:
+        """Of the lines at `to`, or of the operand itself."""
+        lead = self.stride * self.size if self.lines > 1 and to is None else self.lead_to
+        return tensor_map(
+            to or self.x.member(member), self.lines, self.k, lead, self.size, LINE_BYTES // self.size, box_lines
+        )
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P has rows side by side."""
+    p, config = plan.problem, plan.config
+    assert isinstance(config, KMajorConfig)
+    operands = {"M": Side(given.M, True), "N": Side(given.N, False)}
+    needs = {side: operands[side].bytes for side, how in zip("MN", config.routes, strict=True) if how == TRANSPOSED}
+    if config.splits > 1:
+        needs["partials"] = 4 * config.splits * p.m * p.n
+    held = scratch.take_all(needs)
+    return [
+        launch
+        for member in members(p.stack)
+        for launch in _Product(plan, config, operands, given.P, member, held, _scales(given.scales)).launches()
+    ]
+
+
+@dataclass(frozen=True)
+class _Into:
+    """Where sums go: P, or the parts of it that are added up afterwards."""
+
+    pointer: Address
+    lead: int
+    by_boxes: bool
+    P: Placed
+
+    def map(self, box_rows: int) -> Value:
+        """P's tensor map, where the TMA stores it."""
+        if not self.by_boxes:
+            return NO_MAP
+        P, size = self.P, self.P.dtype.itemsize
+        apart = size * (self.lead if P.rows > 1 else P.cols)  # of a single row anything will do that is whole 16 bytes
+        return tensor_map(self.pointer, P.rows, P.cols, apart, size, LINE_BYTES // size, box_rows, sums=True)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """One member of the stack."""
+
+    plan: Plan
+    config: KMajorConfig
+    operands: dict[str, Side]
+    P: Placed
+    member: tuple[int, ...]
+    held: dict[str, Address]
+    scales: Argument
+
+    def launches(self) -> list[Launch]:
+        p, config, held = self.plan.problem, self.config, self.held
+        made = self._transposing()
+        cut, target, P = config.splits > 1, self.P.member(self.member), self.P
+        by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target.alignment, P.dtype.itemsize)
+        into = _Into(held["partials"] if cut else target, p.n if cut else P.lead, by_boxes, P)
+        blocks, block = config.blocks(p.m, p.n, self.plan.machine.units), (self.plan.geometry.block[0],)
+        of_rows = isinstance(config.tile, AcrossTile)
+        source, name, arguments = self._across(into) if of_rows else self._side_by_side(into)
+        made.append(Launch.of(source, name, (blocks,), block, arguments, config.tile.shared_bytes, True))
+        if cut:
+            adding = (
+                held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),
+                ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(config.splits),
+                None, ctypes.c_uint(0),
+            )  # fmt: skip
+            share = combine_share(config.splits)
+            text = render_combine.named(p.algebra, config_of(p.algebra, self.plan.machine), p.accumulate, share)
+            made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
+        return made
+
+    def _transposing(self) -> list[Launch]:
+        sides = [side for side in "MN" if side in self.held]
+        if not sides:
+            return []
+        return [turning([(self.operands[side], self.held[side]) for side in sides], self.member)]
+
+    def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
+        """The product where both operands have k side by side: its text, name and arguments."""
+        p, config, P, operands, held = self.plan.problem, self.config, into.P, self.operands, self.held
+        aligned = into.pointer.alignment
+        words = paired(P.layout, P.rows, P.cols, aligned, P.dtype.itemsize) and not p.accumulate
+        source = render_k_major.named(
+            (p.dtype_m.name, p.dtype_n.name),
+            config.tile,
+            boxed=into.by_boxes,
+            result=p.result.name,
+            paired=words,
+            scaled=p.scaled,
+        )
+        lines_m, lines_n = config.tile.fetched
+        arguments = (
+            operands["M"].map(self.member, held.get("M"), lines_m),
+            operands["N"].map(self.member, held.get("N"), lines_n),
+            into.map(BOX_ROWS),
+            into.pointer,
+            Size(p.m, p.k, p.n, config.splits),
+            ctypes.c_longlong(into.lead),
+            ctypes.c_int(p.accumulate and config.splits == 1),
+            self.scales,
+        )
+        return source, KERNEL, arguments
+
+    def _across(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
+        """The product where N's k lies across its lines: its text, name and arguments."""
+        p, config, tile = self.plan.problem, self.config, self.config.tile
+        assert isinstance(tile, AcrossTile)
+        box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
+        if config.routes[0] == BY_CLASSES:
+            parts = across.classes_of(M.x, self.member, config.classes)
+            maps_m = [
+                tensor_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts
+            ]
+            skews_m = [misalignment for *_, misalignment in parts]
+        else:
+            maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
+        maps_n, skews_n = across.maps_of_n(N, config, self.member, tensor_map)
+        into = replace(into, by_boxes=into.by_boxes and config.classes == 1)
+        apart_n = lines_apart(N.layout)
+        source = render_k_across.named(
+            tile, apart=apart_n, classes=config.classes, boxed=into.by_boxes, onto=p.accumulate
+        )
+        skews = skews_m + skews_n
+        arguments = (
+            array(maps_m),
+            array(maps_n),
+            into.map(across.STAGED_ROWS),
+            into.pointer,
+            Size(p.m, p.k, p.n, config.splits),
+            (ctypes.c_int * len(skews))(*skews),
+            ctypes.c_longlong(into.lead),
+        )
+        return source, "k_across", arguments
+
+
+def tensor_map(
+    address: Address,
+    lines: int,
+    length: int,
+    lead: int,
+    size: int,
+    box: int,
+    box_lines: int,
+    sums: bool = False,
+    swizzled: bool = True,
+) -> TensorMap:
+    """Of lines of elements of `size` bytes, `lead` bytes apart. float32 operands are rounded to tf32 on their way, sums
+    are not."""
+    kind = {1: "uint8", 2: "uint16", 4: "uint32" if sums else "tfloat32"}[size]
+    return TensorMap(address, kind, lines, length, lead, box, box_lines, swizzled)

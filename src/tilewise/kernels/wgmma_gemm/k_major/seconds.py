@@ -1,0 +1,72 @@
+"""What tf32 and 8-bit elements are expected to take on Hopper's tensor cores: one formula for every way."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from tilewise.kernels.wgmma_gemm.k_major.figures import EVEN_SHARE, FEWEST
+from tilewise.system.machine_code import INFINITE, Formula, Row
+
+WHOLE, CUT, OVER, IN_CLASSES = range(4)  # forms of a way: k whole, in parts; N from registers; and M by classes of rows
+FEWEST_STAGES = 4  # of a part of k
+MOST_TURNS, MOST_PARTS = 5, 8  # waves of blocks that parts of k may make, and parts where it is more than one
+MANY_PARTS = 16  # of k, beyond which eight warps add up those of a cell
+CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
+
+
+def parts_of(tiles: int, units: int, stages: int, turns: int) -> int:
+    """k is cut where tiles leave much of the card idle: into as many parts as make so many whole waves of blocks; more
+    than one wave only where that is of no more than MOST_PARTS. 0 where it is not cut."""
+    if turns == 1:
+        return min(units // max(1, tiles), stages // FEWEST_STAGES)
+    parts = turns * units // max(1, tiles)
+    return parts if parts <= MOST_PARTS and parts * FEWEST_STAGES <= stages else 0
+
+
+def beside(busy: float, passing: float, size: float) -> float:
+    """Waves of tiles beside the bytes, which hinder each other a little where both take as long."""
+    return sqrt(sqrt(busy**4 + passing**4)) if size == 4 else max(busy, passing)
+
+
+def stage_of(cores: float, l2: float, blocks: int, units: int, power: float) -> float:
+    """Seconds of a stage, of the fourth powers of its limits: the tensor cores, and L2 when everybody asks."""
+    crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** power
+    return sqrt(sqrt(cores + l2 * crowd))
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Of a member: whole waves of tiles, or the bytes; then what comes before and after. k is cut only where sums are
+    float32 (else planes of them are not of P's dtype), and both operands lie along k."""
+    m, n, stages, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    passing, turning, size, power = given[4], given[5], given[14], given[15]
+    down, across, at_once, cluster, form = int(row[0]), int(row[1]), int(row[7]), int(row[8]), int(row[10])
+    if row[11] == 0.0:
+        return INFINITE
+    end = row[5] if given[6] > 0.0 else row[4]
+    tiles = -(-m // down) * -(-n // across)
+    if form == WHOLE:
+        each = max(stages, 1) * stage_of(row[2], row[3], tiles * cluster, units, power) + end
+        return beside(-(-tiles // at_once) * each, passing, size) + row[6] + turning
+    if form == CUT:
+        most = parts_of(tiles * cluster, units, stages, int(row[12]))
+        if given[7] == 0.0 or most <= 1:
+            return INFINITE
+        each = -(-stages // most) * stage_of(row[2], row[3], tiles * most * cluster, units, power) + end
+        work = beside(-(-tiles * most // at_once) * each, passing, size)
+        cells = given[20] if most > MANY_PARTS else given[20] / 8  # one warp to a cell's parts, or eight
+        return work + row[6] + turning + given[8] + cells + most * given[9]
+    if form == OVER and given[10] > 0.0:
+        stage = stage_of(row[2], row[3], tiles * cluster, units, power) * given[13]
+        stage = stage * (EVEN_SHARE if given[11] > 0.0 and row[9] == 0.0 else 1.0)
+        work = beside(-(-tiles // at_once) * (max(stages, 1) * stage + end), passing, size)
+        return work + given[16] + given[17] + given[12]
+    if form == IN_CLASSES and given[10] > 1.0:
+        high = 0
+        for at in range(CLASSES):
+            high += -(-((m - at + CLASSES - 1) // CLASSES) // down)
+        tiles = high * -(-n // across)
+        stage = stage_of(row[2], row[3], tiles * cluster, units, power) * given[19]
+        work = beside(-(-tiles // at_once) * (max(stages, 1) * stage + row[4]), passing, size)
+        return work + given[16] + given[17] + given[18]
+    return INFINITE

@@ -1,0 +1,139 @@
+"""The texts for elements that tensor cores take with k side by side: the turning of operands, and the product."""
+
+from __future__ import annotations
+
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.wgmma_gemm.k_major.model import KINDS, AcrossTile, KMajorTile
+
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+TALL_GROUP = 8  # the same, of tiles about twice as tall
+PROMOTED = {
+    "bfloat16": 2
+}  # stages whose sums of 8-bit floats stay in the tensor cores: more where P is rounded by more
+TO_HALF = 'unsigned short bits; asm("cvt.rn.{0}.f32 %0, %1;" : "=h"(bits) : "f"(sum)); return bits;'
+RESULTS = {
+    "float32": ("float", "return sum;", "return held;"),
+    "bfloat16": ("unsigned short", TO_HALF.format("bf16"), "return __uint_as_float((unsigned)held << 16);"),
+    "float16": (
+        "unsigned short",
+        TO_HALF.format("f16"),
+        'float sum; asm("cvt.f32.f16 %0, %1;" : "=f"(sum) : "h"(held)); return sum;',
+    ),
+    "int32": ("int", "return sum;", "return held;"),
+    "int8": ("signed char", "return (Result)sum;", "return held;"),
+    "uint8": ("unsigned char", "return (Result)sum;", "return held;"),
+}  # how P is spelled, a sum stored, and what P holds taken up again
+
+
+@Written
+def render_k_major(
+    kinds: tuple[str, str],
+    tile: KMajorTile,
+    *,
+    boxed: bool,
+    result: str,
+    paired: bool = False,
+    scaled: bool = False,
+) -> str:
+    """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype; `paired`: two of its
+    elements are stored as a word; `scaled`: its rows and columns are scaled first."""
+    kind = KINDS[kinds[0]]
+    spelled, narrow, widen = RESULTS[result]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "BLOCK_K": 128 // kind.size,
+        "STAGES": tile.stages,
+        "CLUSTER": tile.cluster,
+        "BESIDE": int(tile.beside),
+        "GROUP": GROUP // (1 if tile.beside else tile.cluster),
+        "PROMOTED": kind.promoted and PROMOTED.get(result, 1),
+        "BOXED": int(boxed),
+        "PACK": 2 if paired else 1,
+        "SCALED": int(scaled),
+        "BOXES": tile.boxes,
+    }
+    return "\n".join(
+        (
+            f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            f"typedef {kind.sum} Sum;",
+            f"typedef {spelled} Result;",
+            f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
+            f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
+            kernel_text("shared/ptx.cuh"),
+            _wgmma(tile.cols, kinds),
+            *map(
+                kernel_text,
+                ("shared/walk.cuh", "wgmma_gemm/k_major/k_major_stores.cuh", "wgmma_gemm/k_major/k_major.cu"),
+            ),
+        )
+    )
+
+
+def _wgmma(width: int, kinds: tuple[str, str]) -> str:
+    """The instruction has one operand for each of its sums, so its text is made for the width."""
+    kind, count = KINDS[kinds[0]], width // 2
+    sums = ", ".join(f"%{i}" for i in range(count))
+    letter = "r" if kind.sum == "int" else "f"
+    bound = ", ".join(f'"+{letter}"(sums[{i}])' for i in range(count))
+    types = ".".join(("s32" if kind.sum == "int" else "f32", *(KINDS[name].ptx for name in kinds)))
+    signs = "" if kind.sum == "int" else ", 1, 1"
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k{32 // kind.size}.{types}"
+    return f"""// sums = left * right, onto what they hold if `add`: 64 x {width} of P, 32 bytes of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    Sum (&sums)[{count}], unsigned long long left, unsigned long long right, int add)
+{{
+    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n"
+                 "{name} {{{sums}}}, %{count}, %{count + 1}, p{signs};\\n}}\\n"
+                 : {bound}
+                 : "l"(left), "l"(right), "r"(add));
+}}
+"""
+
+
+@Written
+def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool, onto: bool) -> str:
+    """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
+    such; `boxed`: the copy engine stores P; `onto`: P is added to."""
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "STAGES": tile.stages,
+        "CLUSTER": tile.cluster,
+        "BESIDE": int(tile.beside),
+        "GROUP": TALL_GROUP // (1 if tile.beside else tile.cluster),
+        "APART": int(apart),
+        "CLASSES": classes,
+        "BOXED": int(boxed),
+        "ONTO": int(onto),
+    }
+    return "\n".join(
+        (
+            "// k_across over float32 as tf32",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            kernel_text("shared/ptx.cuh"),
+            _wgmma_from_registers(tile.rows),
+            *map(
+                kernel_text,
+                ("shared/row_classes.cuh", "wgmma_gemm/k_major/k_across_columns.cuh", "wgmma_gemm/k_major/k_across.cu"),
+            ),
+        )
+    )
+
+
+def _wgmma_from_registers(width: int) -> str:
+    count = width // 2
+    sums, left = (", ".join(f"%{i}" for i in numbers) for numbers in (range(count), range(count, count + 4)))
+    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k8.f32.tf32.tf32"
+    return f"""// sums += left * right: 64 x {width} of the turned P, 8 of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    float (&sums)[{count}], unsigned left0, unsigned left1, unsigned left2, unsigned left3, unsigned long long right)
+{{
+    asm volatile("{name} {{{sums}}}, {{{left}}}, %{count + 4}, 1, 1, 1;"
+                 : {bound}
+                 : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "l"(right));
+}}
+"""

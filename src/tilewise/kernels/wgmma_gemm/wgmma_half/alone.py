@@ -1,0 +1,241 @@
+"""How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups: one
+formula for every tile, pair of routes and form.
+
+The figures are fitted to 7,000 ways of 1,362 products on an H200, most of them random, and again, from there, to 6,300
+ways of 350 bfloat16 products of up to 0.1 ms, half of them aligned (rms 14 %; of 80 others the choice takes 3.3 %
+longer than the best, 4.8 % before). Stacks and groups have figures of their own (`seconds.py`).
+"""
+
+from __future__ import annotations
+
+from math import log2, sqrt
+
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.residency import HELD, UNITS
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
+    CARRIED_PHASES,
+    CARRIED_WAVES,
+    CLASSES,
+    DEPTH,
+    FULLER,
+    LEAST_PHASES,
+)
+from tilewise.system.machine_code import INFINITE, Formula, Row
+
+TENSOR_SHARE = 0.928  # of the peak at the highest clock, while nothing else holds a phase up,
+LARGEST, LARGEST_SLOW = 192 * 192, 1.06  # and by how much less three consumers with 192 columns each have
+UNIT_BANDWIDTH = 1.24e11  # bytes a second that L2 gives each multiprocessor when all of them ask
+LINE_SECONDS = 1.03e-09  # the copy engine's time for each 128-byte line it touches then
+SAME_SECONDS, FIRST_SECONDS = 1.81e-09, 2e-9  # L2's for each cluster that wants the same line: of a phase, of the first
+CROWD, FEWEST = 0.638, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
+PHASE_SECONDS = 4.65e-08  # barriers
+CLASSES_SLOW, CLASSES_SECONDS = 1.05, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
+BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
+STORES = 5
+# a tile's start and its stores, and of each of its columns, of 64 rows
+BOXES_TILE, BOXES_COLUMN = 1.59e-07, 4.85e-09
+TRANSPOSED_TILE, TRANSPOSED_COLUMN = 5.01e-07, 3.35e-09
+ROWS_TILE, ROWS_COLUMN = 1.49e-07, 1.8e-08
+CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
+PARTIAL_TILE, PARTIAL_COLUMN = 3.55e-06, 8.18e-10
+ROWS_OUT, CARRIED_OUT = 5.25e-11, 5.32e-10  # of a cell, where tiles come one after the other
+MEMORY_SHARE = 0.748  # of the bandwidth on paper;
+STRADDLING = 0.0825  # of an operand's bytes, that are read more where its lines straddle those of the memory
+START_SECONDS, GROUP_SECONDS = 1.51e-06, 5.29e-07
+NARROW_SHARE = 0.58  # of a small tile's columns, that each of two blocks brings, as far as time goes
+NARROW_CLUSTER, WIDE_CLUSTER = 4.37e-07, 1.85e-06  # blocks of a cluster wait for one another, the wide ones longer
+COPY_SECONDS, COPYING = 1.36e-06, 0.754  # realigning: its launch, and share of the bandwidth
+GATHER_SECONDS, GATHERING = 1.4e-08, 0.874  # adding up the parts of k: the same
+EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
+HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
+LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
+
+WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TRANSPOSED = range(
+    6
+)  # k in parts of one, two or three waves; but thin edges; Pᵀ
+FOURS = HELD[4][0]
+GROUP = 16  # rows of tiles that are walked together, as the kernel has it
+PAIRS = 4  # of routes at most
+STORES_FROM, BESIDE_AT = 9, 19  # where a row's stores begin, and what stands behind them;
+PAIRS_FROM, EACH_PAIR = 14, 8  # and what is given of each pair of routes
+
+
+def parts_of(tiles: int, at_once: int, phases: int, turns: int) -> int:
+    """Parts that k may be cut into, where so many tiles leave much of a card idle that holds `at_once` of them: one
+    wave of parts, or two or three (`turns`) that fill it better; 0 where it may not."""
+    deepest = phases // LEAST_PHASES
+    if tiles == 0 or tiles >= at_once or deepest < 2:
+        return 0
+    one = min(at_once // tiles, deepest)
+    found = one if one > 1 else 0
+    filled = one * tiles / at_once
+    for more in range(2, turns + 1):
+        parts = more * at_once // tiles
+        found = 0
+        if parts <= deepest and parts * tiles > FULLER * filled * more * at_once:
+            found = parts
+            filled = parts * tiles / (more * at_once)
+    return found
+
+
+def transposed_columns(m: int) -> int:
+    """A few hundred rows as a tile's columns, in steps of 16."""
+    return -(-m // (-(-m // 256) * 16)) * 16
+
+
+def held(units: int, together: int) -> int:
+    """Clusters of one, two or four blocks that a card holds, as `residency.py` has counted them."""
+    return units // together if together < 4 else max(1, FOURS * units // UNITS)
+
+
+def tile_seconds(store: int, cols: int) -> float:
+    if store == BOXES:
+        return BOXES_TILE + BOXES_COLUMN * cols
+    if store == TRANSPOSED_OUT:
+        return TRANSPOSED_TILE + TRANSPOSED_COLUMN * cols
+    if store == ROWS:
+        return ROWS_TILE + ROWS_COLUMN * cols
+    if store == CARRIED:
+        return CARRIED_TILE + CARRIED_COLUMN * cols
+    return PARTIAL_TILE + PARTIAL_COLUMN * cols
+
+
+def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
+    """Cluster tiles of P, its rows perhaps by classes."""
+    few, longer = m // classes, m % classes
+    return (longer * -(-(few + 1) // tall) + (classes - longer) * -(-few // tall)) * -(-n // cols)
+
+
+def brought(cols: int, cluster: int, rows: int) -> float:
+    """Columns of a tile that a block brings, as far as that takes time: small tiles gain less by what others bring."""
+    return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * NARROW_SHARE
+
+
+def wanted(tiles: int, across: int, at_once: int, cluster: int, lines_m: float, lines_n: float) -> float:
+    """How many clusters of a wave want the same line at the same time, as tiles are walked (GROUP rows of them, column
+    by column); each tile's row of M and column of N lies in so many lines."""
+    tall, wave = max(1, min(tiles // across, GROUP // cluster)), min(tiles, at_once)
+    of_m = min(across * 1.0, wave / tall)
+    return max(of_m * lines_m, wave / of_m * lines_n)
+
+
+def leaving_seconds(each: float, store: int, waves: int, cells: int) -> float:
+    """Of a tile and its sums, which leave line by line, in the background or not, where tiles come one after the
+    other."""
+    if waves > 1 and store == ROWS:
+        return each + ROWS_OUT * cells
+    return max(each, CARRIED_OUT * cells) if waves > 1 and store == CARRIED else each
+
+
+def phase_seconds(rows: int, cols: int, coming: float, lines: float, rate: float, share: float, same: float) -> float:
+    """By the tensor cores, or by L2 and the copy engine, which take less where few multiprocessors ask: `share` of what
+    they take when all do, as a fourth power; or by as many as want the `same` line, one after the other. `coming`: rows
+    and columns that a block brings; `lines` of memory are touched; `rate`: steps a second of a multiprocessor."""
+    slow = LARGEST_SLOW if rows * cols == LARGEST else 1.0
+    cores = rows * cols * DEPTH / (rate * TENSOR_SHARE) * slow
+    l2 = coming * 2 * DEPTH / UNIT_BANDWIDTH
+    return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share + (same * SAME_SECONDS) ** 4))
+
+
+def hot_seconds(work: float, area: int) -> float:
+    """The same work on a card that lowers its clock."""
+    if work <= HOT_SECONDS:
+        return work
+    hot = LARGEST_HOT if area >= LARGEST else LARGE_HOT if area >= LARGE else HOT
+    return work * (1 + hot * log2(work / HOT_SECONDS))
+
+
+def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
+    """How the sums of a product whose k is whole leave."""
+    if boxed > 0.0 and not by_classes:
+        return BOXES
+    return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
+
+
+def covers_more(m: int, n: int, rows: int, cols: int, cluster: int, beside: int) -> int:
+    """Whether a smaller tile covers as much, and takes less over its phases, or a smaller cluster."""
+    tall, broad = 64 if m <= 64 else 128 if m <= 128 else 192, min(256, max(1, -(-n // 64)) * 64)
+    idle = rows * (cluster - 1) >= m or cols * (beside - 1) >= n
+    return 1 if rows > tall or cols > broad or idle else 0
+
+
+def cuts_of(m: int, n: int, tall: int, cols: int, at_once: int, phases: int, form: int) -> int:
+    """Parts of k in a form; of one with thin edges, some number where k may be cut at all."""
+    whole = tiles_of(m, n, tall, cols, 1)
+    if form < EDGED:
+        return parts_of(whole, at_once, phases, form)
+    cuts = parts_of(whole, at_once, phases, CUT) + parts_of(whole, at_once, phases, CUT_TWICE)
+    return cuts + parts_of(whole, at_once, phases, CUT_THRICE)
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Waves of tiles beside the bytes, which hinder each other where both take as long; the card's heat; the start; and
+    what comes before and after. `table.py` makes the rows and says what is given."""
+    m, n, phases, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    rows, cols, cluster, pair, form = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    if pair >= given[4]:
+        return INFINITE
+    at = PAIRS_FROM + EACH_PAIR * pair
+    beside = int(row[BESIDE_AT])
+    by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), held(units, cluster * beside), 1, 0, 0
+    of_m, of_n = rows / beside, brought(cols, cluster, rows)
+    lines = of_m * given[at] + of_n * given[at + 1]
+    if form == TRANSPOSED:
+        if given[5] == 0.0 or by_classes:
+            return INFINITE
+        cols = transposed_columns(m)
+        of_n = brought(cols, cluster, rows)
+        lines = cols / cluster * given[at] + rows * given[at + 1]
+        m, n = n, m
+    elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5]:  # P read first takes registers
+        return INFINITE
+    if CUT <= form <= EDGED:
+        cuts = 0
+        if given[7] > 0.0 and row[6] > 0.0 and not by_classes:
+            cuts = cuts_of(m, n, rows * cluster, cols * beside, at_once, phases, form)
+        if form < EDGED:
+            parts = cuts
+        else:
+            edge_rows, edge_cols = 1 if m % rows == 1 < m else 0, 1 if n % cols == 1 < n else 0
+            parts = 1 if cuts + given[at + 5] == 0.0 and given[8] <= row[7] and edge_rows + edge_cols > 0 else 0
+        if parts == 0:
+            return INFINITE
+    tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
+    waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0
+    phases = max(1, -(-phases // parts))
+    store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
+    if store == ROWS:
+        store = store_of(by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
+    kept = row[STORES_FROM + store + (STORES if by_classes else 0)] + given[11]
+    if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
+        return INFINITE
+    blocks = tiles * cluster * beside * parts
+    share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
+    swapped = 1 if form == TRANSPOSED else 0
+    same = wanted(tiles, -(-n // (cols * beside)), at_once, cluster, given[at + swapped], given[at + 1 - swapped])
+    phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)
+    each = phases * (phase * (CLASSES_SLOW if by_classes else 1.0) + PHASE_SECONDS) + tile_seconds(store, cols)
+    each = leaving_seconds(each, store, waves, rows * cols)
+    work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
+    work += START_SECONDS + same * FIRST_SECONDS + (row[8] if waves == 1 else 2) * GROUP_SECONDS
+    if cluster * beside > 1:
+        work += WIDE_CLUSTER if wide else NARROW_CLUSTER
+    if form == EDGED:
+        work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + EDGE_SECONDS
+    if by_classes:
+        work += CLASSES_SECONDS
+    work += given[at + 3]
+    return work + (GATHER_SECONDS + 8 * parts * m * n / given[13]) if parts > 1 else work
+
+
+def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine) -> float:
+    """The fourth power of the seconds that the memory needs, where a tile's rows of M and N lie in so many lines."""
+    p = problem
+    more = p.m * p.k * (touched[0] - 1) + p.k * p.n * (touched[1] - 1)
+    return ((p.least_bytes + STRADDLING * 2 * more) / (machine.bandwidth * MEMORY_SHARE)) ** 4
+
+
+def moving_seconds(moved: int, machine: Machine) -> float:
+    return COPY_SECONDS + moved / (machine.bandwidth * COPYING) if moved else 0.0

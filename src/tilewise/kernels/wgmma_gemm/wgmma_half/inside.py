@@ -1,0 +1,129 @@
+"""The tensor-core kernel over few rows or columns of P, which are a tile's columns: Pᵀ = NᵀMᵀ of few rows, M and N as
+they are of few columns. Its ways, and their time.
+
+Every tile has blocks of its own, k cut over a cluster of them: parts are added up inside the launch (`cut.cuh`). Tiles
+of 64 rows share a multiprocessor by threes, those of 128 have it for themselves, and more stages. Tiles of 64 x 64 are
+for any number of rows and columns, as long as they are one wave.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from math import sqrt
+
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.layouts import along_columns
+from tilewise.kernels.shared.residency import busiest, padded, rooms
+from tilewise.kernels.wgmma_gemm.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them
+LEAST_PHASES = 2  # of a part of k
+MOST_WAVES = 3
+# Fitted to 624 ways of few columns of some 250 products on an H200 (rms 13 %; what it chooses takes 2.3 % longer than
+# the best of them in the mean, all of which were seen).
+START_SECONDS = 7.09e-08
+TILE_SECONDS, CELL_SECONDS = 1.98e-06, 4.5e-10  # a block's first boxes and its stores; and of each cell it stores
+LINE_SECONDS = 7.59e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
+SAME_SECONDS, FIRST_SECONDS = 1.24e-09, 2e-9  # of L2 for each that wants the same of few lines: a phase, the first,
+PHASE_SECONDS = 1.29e-07  # or of barriers and the way to L2
+STRIP_LINES = 112.0  # as which 64 of k of eight few lines side by side count, where k lies across
+CLUSTER_SECONDS, PART_SECONDS = 6.89e-07, 3.59e-08  # blocks of a cluster wait for one another
+LEAST_SHARE = 0.55  # of what other ways never go below, and these neither
+SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
+SQUARE_SLOW = (
+    1.34  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)
+)
+ROOM_FROM = 5  # where a row's rooms begin
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Waves of tiles, whose phases take as long as the copy engine needs for their lines; beside the bytes; then what
+    comes before and after. `given` is what `alone.expected` is given, but for [9] and [10]: whether k lies across in M
+    and in N."""
+    m, n, phases = int(given[0]), int(given[1]), int(given[2])
+    rows, cols, parts, pair, transposed = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    at = PAIRS_FROM + EACH_PAIR * pair
+    if pair >= given[4] or given[11] > 0.0 or parts * LEAST_PHASES > max(phases, LEAST_PHASES):
+        return INFINITE
+    few, length = m if transposed else n, n if transposed else m
+    across = -(-few // cols) if cols == SQUARE else 1
+    if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
+        return INFINITE
+    if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
+        return INFINITE
+    tiles, held = -(-length // rows) * across, int(row[ROOM_FROM + int(row[ROOM_FROM])])
+    full, rest = tiles // held, tiles % held
+    if full >= MOST_WAVES or (cols == SQUARE and tiles > held):
+        return INFINITE
+    lines = rows * given[at + (1 if transposed else 0)]
+    if given[9 if transposed else 10] > 0.0 and cols < SQUARE:
+        lines += -(-few // 8) * STRIP_LINES
+    else:
+        lines += cols * given[at + (0 if transposed else 1)]
+    same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if transposed else 1)]
+    each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
+    work = 0.0
+    if full:
+        together = int(row[ROOM_FROM])
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
+        work += full * (each * phase + TILE_SECONDS + cells * together)
+    if rest:
+        together = busiest(rest, row, ROOM_FROM)
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
+        work += each * phase + TILE_SECONDS + cells * together
+    work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS + same * FIRST_SECONDS
+    if cols == SQUARE:
+        work *= SQUARE_SLOW
+    if parts > 1:
+        work += CLUSTER_SECONDS + PART_SECONDS * parts
+    return work + given[at + 3]
+
+
+@lru_cache(maxsize=4)
+def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Rows]:
+    """(tile, parts of k, pair of routes, whether operands change places), and a row for each."""
+    squares = product((SQUARE_INSIDE,), PARTS[1:], range(PAIRS), (False,))
+    places = (*product(FEW_INSIDE, PARTS, range(PAIRS), (False, True)), *squares)
+    made = []
+    for tile, parts, pair, transposed in places:
+        room = padded(rooms(units, parts, tile.resident("cut")))
+        made.append((tile.rows, tile.cols, parts, pair, transposed, *room))
+    return places, Rows(made)
+
+
+def config_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]]) -> TensorConfig:
+    tile, parts, pair, transposed = place
+    return TensorConfig(tile, pairs[pair], parts, inside=True, transposed=transposed)
+
+
+def takes(p: Problem) -> bool:
+    """One k is one line of N, which turned would be as many lines of one element."""
+    few = min(p.m, p.n) <= FEW_INSIDE[-1].cols
+    return p.k > 1 and not p.unrounded and (few or -(-p.m // SQUARE) * -(-p.n // SQUARE) <= MOST_SQUARES)
+
+
+def _given(given: Row, p: Problem) -> Row:
+    m_across, n_across = along_columns(p.layout_m, p.m, p.k), not along_columns(p.layout_n, p.k, p.n)
+    return (*given[:9], m_across, n_across, *given[11:])
+
+
+def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorConfig | None, float]:
+    """The way with the least expected seconds, if there is one."""
+    if not takes(p):
+        return None, INFINITE
+    places, rows = table(int(given[3]))
+    number, seconds = expected.least(rows, _given(given, p), p.largest)
+    return (config_of(places[number], pairs), seconds) if seconds < INFINITE else (None, INFINITE)
+
+
+def every(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[tuple[TensorConfig, float]]:
+    """The ways that there are, each with its expected seconds."""
+    if not takes(p):
+        return []
+    (places, rows), told = table(int(given[3])), _given(given, p)
+    timed = [(place, expected(row, told)) for place, row in zip(places, rows.rows, strict=True)]
+    return [(config_of(place, pairs), seconds) for place, seconds in timed if seconds < INFINITE]

@@ -1,0 +1,119 @@
+"""Lines of N that start on no 16 bytes, taken by classes (`lags.cuh`): of which products, and what kernels are told."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+from tilewise.core.problem import Layout, Problem, row_major
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, array, structure
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns, contiguous_lines
+from tilewise.kernels.shared.placed import Placed, own_stack
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
+from tilewise.kernels.shared.tensor_map import half_map
+from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_deinterleave
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
+
+# Of the tiles those that do not spill where sums move, and whose last columns are not many of all.
+LAGGED = tuple(tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192)
+# Of stacks these three: 55 ragged ones took 3 % less time with them in the mean, with all tiles 3.3 %.
+IN_STACKS = TensorTile(128, 256), TensorTile(128, 256, 2), TensorTile(192, 128)
+LEAST_K = 64  # fewer leave classes without a line
+WARPS, ROW_ELEMENTS = 8, 2048  # rows of a block that sorts them, and elements of each
+
+
+class Rows(ctypes.Structure):
+    """The kernel's `Rows`: M, and where it goes."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("rows", "k", "run", "classes")),
+        *((name, ctypes.c_longlong) for name in ("lead", "lead_to", "step", "step_to")),
+    )
+
+
+def takes(p: Problem) -> bool:
+    """Whether lines of N start on no boundary, and through all members a number of lines apart."""
+    if (p.groups is not None and p.groups.along != "rows") or p.k < LEAST_K or not p.m or not p.n:
+        return False
+    if not p.dtype_m == p.dtype_n == p.dtype or p.unrounded:
+        return False
+    of_m, of_n = contiguous_lines(p.layout_m, p.m, p.k), contiguous_lines(p.layout_n, p.k, p.n)
+    if of_m is None or of_n is None or along_columns(p.layout_m, p.m, p.k) or along_columns(p.layout_n, p.k, p.n):
+        return False
+    lead = p.layout_n.row
+    apart = math.gcd(lead, CLASSES)
+    begins = (
+        p.layout_n.misalignment % 2 == 0 and p.layout_n.misalignment // 2 % apart == 0
+    )  # one class starts on a boundary
+    return lead % CLASSES != 0 and begins and all(step >= 0 == step % lead for step in p.layout_n.stack)
+
+
+def configs(p: Problem) -> list[TensorConfig]:
+    if not takes(p) or (p.accumulate and p.groups):
+        return []
+    return [TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (LAGGED if p.groups else IN_STACKS)]
+
+
+def classes_of(lead: int) -> int:
+    """Lines of N that lie so many elements apart: every so many-th starts equally far behind a boundary."""
+    return CLASSES // math.gcd(lead, CLASSES)
+
+
+def run_of(k: int, classes: int) -> int:
+    """Elements of a class in a sorted row of M: whole phases."""
+    return math.ceil(math.ceil(k / classes) / DEPTH) * DEPTH
+
+
+def depth_of(p: Problem) -> int:
+    """Of k with what fills up each class's last phase."""
+    classes = classes_of(p.layout_n.row)
+    return classes * run_of(p.k, classes)
+
+
+def moved_bytes(p: Problem) -> int:
+    """What sorting M reads and writes."""
+    members = math.prod(extent for extent, step in zip(p.stack, p.layout_m.stack, strict=True) if step)
+    return 2 * (1 if p.groups else members) * p.m * (p.k + depth_of(p))
+
+
+def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch) -> tuple[Placed, list[Launch]]:
+    """M with its k sorted as lines of N come that lie `lead` apart, in scratch memory, and what puts it there."""
+    classes = classes_of(lead)
+    run, own = run_of(M.cols, classes), own_stack(M, stack)
+    lead_to = classes * run
+    fresh = row_major(M.rows, lead_to, own).stack
+    strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
+    to = scratch.take(math.prod(own) * M.rows * lead_to * M.dtype.itemsize)
+    placed = Placed(to, M.dtype, M.rows, lead_to, Layout(lead_to, 1, strides))
+    runs, made = Runs(own, [M.layout.stack, strides], GRID_LIMIT), []
+    across, along = math.ceil(M.rows / WARPS), math.ceil(lead_to / ROW_ELEMENTS)
+    for first, members in runs.starts():
+        sizes = M.rows, M.cols, run, classes, M.layout.row, lead_to, *runs.steps
+        rows = structure(Rows, M.member(first), placed.member(first), *sizes)
+        grid = (across, along, members)
+        made.append(Launch.of(render_deinterleave.named(), "deinterleave", grid, (32 * WARPS,), (rows,)))
+    return placed, made
+
+
+def maps_of_n(
+    N: Placed, place: Address, box_lines: int, members: tuple[int, int], steps: tuple[int, int]
+) -> tuple[Argument, object]:
+    """A tensor map for each class of lines, in the order of their turns, and the kernel's `Skews`. `members` along both
+    axes of a launch, and the elements between them."""
+    lead = N.layout.row
+    classes, lines = classes_of(lead), tuple(step // lead for step in steps)
+    total = N.rows + sum((count - 1) * apart for count, apart in zip(members, lines, strict=True))
+    found = {}
+    for residue in range(classes):
+        address = place + 2 * residue * lead
+        lag = address % 16 // 2
+        count = (total - residue + classes - 1) // classes
+        made = half_map(address - address % 16, count, N.cols + lag, classes * lead, box_lines, ((1, 0), (1, 0)))
+        found[lag] = residue, made
+    turns = [found[lag] for lag in sorted(found, reverse=True)]
+    turns += turns[:1] * (CLASSES - classes)  # never taken
+    residues = [residue for residue, _ in turns]
+    told = (ctypes.c_int * (5 + CLASSES))(0, classes, run_of(N.rows, classes), *lines, *residues)
+    return array([made for _, made in turns]), told

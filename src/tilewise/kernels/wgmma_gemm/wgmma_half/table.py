@@ -1,0 +1,168 @@
+"""The rows that `alone.expected` is asked of (every tile, pair of routes and form of a single product), what it is
+given of a product, and which way a row stands for."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
+from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside
+from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
+    CLASSES,
+    DEPTH,
+    FEW,
+    STORES,
+    TRANSPOSED_CLUSTERS,
+    TRANSPOSED_ROWS,
+    TensorConfig,
+    TensorTile,
+    takes_boxes,
+)
+from tilewise.system.machine_code import INFINITE, Least, Row, Rows
+
+MOVED = (REALIGNED, PACKED)
+THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
+NO_EDGES = 2  # more than any tile has
+DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
+
+
+class Place(NamedTuple):
+    """What a row stands for."""
+
+    tile: TensorTile
+    pair: int
+    form: int
+
+
+@lru_cache(maxsize=1)
+def table() -> tuple[tuple[Place, ...], Rows]:
+    """In the order in which ways are preferred that are expected to take as long."""
+    places, rows = list[Place](), list[Row]()
+    for tile, (stores, by_classes) in STORES.items():
+        forms = (WHOLE, *((CUT, CUT_TWICE, CUT_THRICE) if tile.takes_parts else ()))
+        if tile.takes_edges:
+            forms = (*forms, EDGED)
+        for pair, form in product(range(PAIRS), forms):
+            places.append(Place(tile, pair, form))
+            rows.append(_row(tile, pair, form, stores, by_classes))
+    for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
+        places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
+        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
+    return tuple(places), Rows(rows)
+
+
+def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
+    leaves = ("boxes", "turned", "rows", "carried", "partial")  # in the order of alone.py's numbers
+    return (
+        tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
+        tile.takes_edges, tile.groups,
+        *(how in stores for how in leaves), *(how in by_classes for how in leaves), tile.beside,
+    )  # fmt: skip
+
+
+def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
+    """The pairs of routes, and what all rows share."""
+    m, k, n, units = p.m, p.k, p.n, machine.units
+    for_m, for_n = options(p)
+    pairs = [(how_m, how_n) for how_m in for_m for how_n in for_n]
+    boxed, plain = takes_boxes(p.layout_p, m, n), not (p.accumulate or p.unrounded)
+    transposed = may_be_transposed(p)
+    edged, demand = n % 64 == THIN, NO_EDGES
+    if (edged or m % 64 == THIN) and plain and not p.stack:
+        demand = 1
+    told: list[float] = []
+    of_m = {how: _coming(how, p.layout_m, m, k, p) for how in for_m}
+    of_n = {how: _coming(how, p.layout_n, k, n, p) for how in for_n}
+    for how_m, how_n in pairs:
+        (lines_m, moved_m), (lines_n, moved_n) = of_m[how_m], of_n[how_n]
+        touched, moved = (lines_m, lines_n), moved_m + moved_n
+        packed = how_m == PACKED or how_n == PACKED
+        edges = edge_seconds(p, (how_m, how_n), machine) if demand < NO_EDGES and not packed else (0.0, 0.0)
+        told += (
+            *touched, alone.passing_seconds(p, touched, machine), alone.moving_seconds(moved, machine),
+            how_m == BY_CLASSES, packed, *edges,
+        )  # fmt: skip
+    return pairs, (
+        m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
+        boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
+        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *told,
+    )  # fmt: skip
+
+
+def _coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple[int, int]:
+    """Lines of memory that a tile's row of an operand lies in, and the bytes that are moved before."""
+    return lines_touched(how, layout, rows, cols), moved_bytes(layout, rows, cols, p) if how in MOVED else 0
+
+
+def may_be_transposed(p: Problem) -> bool:
+    """Whether a few hundred rows may be a tile's columns."""
+    if p.k < 2 or not FEW[0] < p.m <= FEW[1] or p.accumulate or p.unrounded or p.epilogue:
+        return False
+    return takes_boxes(p.layout_p, p.m, p.n) and not along_columns(p.layout_m, p.m, p.k)
+
+
+def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple[float, float]:
+    """Of a thin edge of columns and of rows, in the background: trips to L2, one after the other. Dot products take 32
+    lines and 256 of k a trip, sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of
+    planes little is left."""
+    m_along_k, n_along_k = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+    config = TensorConfig(TensorTile(128, 256), routes, edge_rows=THIN, edge_cols=THIN)
+    made = []
+    for form, extent in zip(config.edge_forms(m_along_k, n_along_k) or (), (p.m, p.n), strict=True):
+        seconds = 0.0
+        if form == "dots":
+            seconds = math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(p.k / 256) * DOTS_TRIP_SECONDS
+        elif form == "sums":
+            seconds = math.ceil(extent / 32 / machine.units) * math.ceil(p.k / 144) * SUMS_TRIP_SECONDS
+        made.append(seconds)
+    return made[0], made[1]
+
+
+def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:
+    """The way with the least expected seconds."""
+    pairs, given = given_of(p, machine)
+    found: Least = alone.expected.least(table()[1], given, p.largest)
+    cut, seconds = inside.least(pairs, given, p)
+    if cut is not None and seconds < found.value:
+        return cut, seconds
+    return config_of(table()[0][found.number], pairs, p, machine), found.value
+
+
+def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
+    tile, pair, form = place
+    routes = pairs[pair]
+    if form == TRANSPOSED:
+        return TensorConfig(TensorTile(tile.rows, alone.transposed_columns(p.m), tile.cluster), routes, transposed=True)
+    classes = CLASSES if routes[0] == BY_CLASSES else 1
+    if form == EDGED:
+        rows, cols = (
+            THIN if extent % side == THIN < extent else 0 for extent, side in ((p.m, tile.rows), (p.n, tile.cols))
+        )
+        return TensorConfig(tile, routes, 1, classes, rows, cols)
+    return TensorConfig(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine, form), classes)
+
+
+def _parts(p: Problem, tile: TensorTile, machine: Machine, form: int) -> int:
+    tall, wide, at_once = tile.rows * tile.cluster, tile.cols * tile.beside, tile.at_once(machine.units)
+    return alone.cuts_of(p.m, p.n, tall, wide, at_once, -(-p.k // DEPTH), form)
+
+
+def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
+    """The ways that there are, each with its expected seconds."""
+    pairs, given = given_of(p, machine)
+    places, rows = table()
+    timed = zip(places, (alone.expected(row, given) for row in rows.rows), strict=True)
+    whole = [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
+    return whole + inside.every(pairs, given, p)
+
+
+def expected(config: TensorConfig, p: Problem, machine: Machine) -> float:
+    """Seconds of one of them; infinite where it is none."""
+    return next((seconds for other, seconds in every(p, machine) if other == config), INFINITE)

@@ -1,0 +1,193 @@
+"""The tensor-core kernels' text: Hopper's instructions, the wgmma of the tile's width, and the kernel itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.problem import Groups
+from tilewise.kernels.keys import Written
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.groups import offset_type
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.transforms.realign import ELEMENT
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
+
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+SUM = "typedef float Sum;\n"
+# Where lines are multiplied with an edge on the way: elements of a line that a warp realigns at a time, and lines of a
+# block; with k along the lines, and across.
+SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
+FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
+STORED = {  # what a text is told of how sums leave
+    "BOXED": ("boxes",),
+    "TURNED": ("turned",),
+    "CARRIED": ("carried",),
+    "SPLIT": ("partial",),
+    "CUT": CUTS,
+    "FEW_ROWS": ("cut turned",),
+}
+KINDS = {"bfloat16": "bf16", "float16": "f16"}
+
+
+@Written
+def render_wgmma_half(
+    dtype: str,
+    tile: TensorTile,
+    *,
+    m_along_k: bool,
+    n_along_k: bool,
+    store: str,
+    accumulate: bool = False,
+    edged: bool = False,
+    classes: int = 0,
+    lagged: bool = False,
+    narrowed: bool = False,
+    epilogue: Epilogue = PLAIN,
+    groups: Groups | None = None,
+) -> str:
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
+    `partial`, `cut`, `cut turned`); `edged`: thin edges are made beside; `classes`: in how many classes of rows M is
+    taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `narrowed`: the last tile of a row
+    of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
+    Members of a stack are walked by every text that may meet one."""
+    kind = KINDS[dtype]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "STAGES": tile.stages(store),
+        "CLUSTER": tile.cluster,
+        "BESIDE": tile.beside,
+        "CLASSES": classes or 1,
+        "SKEWED": int(classes > 0),
+        "LAGGED": int(lagged),
+        "NARROWED": int(narrowed),
+        "GROUP": GROUP // tile.cluster,
+        "M_ALONG_K": int(m_along_k),
+        "N_ALONG_K": int(n_along_k),
+        **{name: int(store in stores) for name, stores in STORED.items()},
+        "RESIDENT": tile.resident(store),
+        "ACCUMULATE": int(accumulate),
+        "EDGES": int(edged),
+        "STACKED": int(not edged and not classes and store not in CUTS),
+        "ROLLED": int(store in CUTS),  # so short a product waits for the text itself
+        "BY_ROWS": int(groups is not None and groups.along == "rows"),
+        "BY_K": int(groups is not None and groups.along == "k"),
+    }
+    return "\n".join(
+        (
+            f"// wgmma_half over {dtype}, sums in float32",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            offset_type(groups is not None and groups.along == "k" and groups.wide),
+            kernel_text("shared/ptx.cuh"),
+            conversions(kind),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
+            kernel_text("shared/words.cuh"),
+            kernel_text("wgmma_gemm/wgmma_half/thin_edges.cuh"),
+            *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
+            *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
+            *(kernel_text(f"wgmma_gemm/wgmma_half/{name}") for name in FILES),
+        )
+    )
+
+
+@Written
+def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
+    """`shares`: how many threads add up the parts of k together."""
+    text = "\n".join(
+        (
+            f"#define SHARES {shares}",
+            f"#define ACCUMULATE {int(accumulate)}",
+            ELEMENT,
+            kernel_text("shared/ptx.cuh"),
+            conversions(KINDS[dtype]),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
+            kernel_text("wgmma_gemm/wgmma_half/gather.cu"),
+        )
+    )
+    return stacked(text, ("partials", "P"))
+
+
+@Written
+def render_deinterleave() -> str:
+    names = ("shared/ptx.cuh", "shared/words.cuh", "wgmma_gemm/wgmma_half/deinterleave.cu")
+    return "\n".join((ELEMENT, *map(kernel_text, names)))
+
+
+@Written
+def render_realign_with_edges(dtype: str, along_k: bool) -> str:
+    """`along_k`: how lines lie that are multiplied with an edge."""
+    segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
+    defines = {"ALONG_K": int(along_k), "WORDS": segment // 256, "LINES_EACH": lines // 8}
+    return "\n".join(
+        (
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            kernel_text("shared/ptx.cuh"),
+            conversions(KINDS[dtype]),
+            *map(kernel_text, ("shared/words.cuh", "shared/lines.cuh", "wgmma_gemm/wgmma_half/realign_with_edges.cu")),
+        )
+    )
+
+
+def conversions(kind: str) -> str:
+    widen = (
+        "return __uint_as_float((unsigned)bits << 16);"
+        if kind == "bf16"
+        else 'float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;'
+    )
+    return f"""static __device__ __forceinline__ unsigned narrow_pair(float low, float high) {{
+    unsigned pair;
+    asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}}
+
+static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
+"""
+
+
+@lru_cache(maxsize=256)
+def product_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
+    """The instruction has one operand for each of its sums, so its text is made for the width."""
+    return _product_of_tiles("wgmma", width, width, kind, transposed_m, transposed_n)
+
+
+@lru_cache(maxsize=256)
+def products_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> tuple[str, ...]:
+    """The same, that of its left half where a tile may be narrow, and `wgmma_of<NARROW>` that chooses."""
+    whole, half = product_of_tiles(width, kind, transposed_m, transposed_n), width // 2
+    if half % 8 or width < NARROWED:
+        return whole, CHOICE.format(count=half, choice="wgmma(sums, left, right);")
+    choice = "if (NARROW) wgmma_left(sums, left, right);\n    else wgmma(sums, left, right);"
+    left = _product_of_tiles("wgmma_left", half, width, kind, transposed_m, transposed_n)
+    return whole, left, CHOICE.format(count=half, choice=choice)
+
+
+CHOICE = """template <bool NARROW> static __device__ __forceinline__ void wgmma_of(
+    float (&sums)[{count}], unsigned long long left, unsigned long long right)
+{{
+    {choice}
+}}
+"""
+
+
+def _product_of_tiles(function: str, width: int, of: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
+    count = width // 2
+    sums = ", ".join(f"%{i}" for i in range(count))
+    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
+    flags = f"1, 1, 1, {int(transposed_m)}, {int(transposed_n)}"
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
+    return f"""// sums += left * right for 64 x {width} of P and 16 of k, by 128 threads
+static __device__ __forceinline__ void {function}(
+    float (&sums)[{of // 2}], unsigned long long left, unsigned long long right)
+{{
+    asm volatile("{name} {{{sums}}}, %{count}, %{count + 1}, {flags};"
+                 : {bound}
+                 : "l"(left), "l"(right));
+}}
+"""
