@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -53,11 +55,42 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 FRAMEWORKS = {Path(__file__).parent / name: name for name in ("torch", "jax")}
+MARKED = {Path(__file__).parent / name: name for name in ("cuda", "browser")}  # folders whose tests all have that mark
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """The tests of a framework that is not installed are left out."""
-    return True if collection_path in FRAMEWORKS and find_spec(FRAMEWORKS[collection_path]) is None else None
+def unselected(config: pytest.Config) -> frozenset[str]:
+    """The marks that `-m 'not a and not b'` excludes."""
+    expression = config.option.markexpr
+    whole = re.fullmatch(r"not \w+( and not \w+)*", expression)
+    return frozenset(re.findall(r"not (\w+)", expression)) if whole else frozenset()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The tests of a framework that is not installed, and folders of tests that -m excludes, are not read."""
+    missing = collection_path in FRAMEWORKS and find_spec(FRAMEWORKS[collection_path]) is None
+    return True if missing or MARKED.get(collection_path) in unselected(config) else None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Cases that -m would deselect, more than half of all, are not made: every worker would make them. A test of which
+    none is selected keeps one, to be counted; a test that is named with its case keeps all."""
+    yield
+    cases, excluded = metafunc._calls, unselected(metafunc.config)
+    if len(cases) < 2 or any("::" in argument for argument in metafunc.config.args):
+        return
+    if any(metafunc.definition.get_closest_marker(name) for name in excluded):
+        del cases[1:]
+    elif "slow" in excluded:
+        quick = [case for case in cases if not any(mark.name == "slow" for mark in case.marks)] or cases[:1]
+        found = metafunc.definition.iter_markers_with_node("drawn")
+        counts = [mark.args[0] for node, mark in found if not isinstance(node, pytest.Module)]
+        kept = drawn_of(quick, counts[0], metafunc.definition.nodeid) if counts else quick
+        cases[:] = [case for case in cases if any(case is one for one in kept)]
+
+
+def drawn_of(cases: list[Any], count: int, name: str) -> list[Any]:
+    return random.Random(os.environ[SEED] + name).sample(cases, min(count, len(cases)))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
@@ -76,8 +109,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     groups.setdefault(name, []).append((mark.args[0], item))
         for name, drawn in groups.items():
             candidates = [item for _, item in drawn]
-            kept = random.Random(os.environ[SEED] + name).sample(candidates, min(drawn[0][0], len(candidates)))
-            for item in set(candidates) - set(kept):
+            for item in set(candidates) - set(drawn_of(candidates, drawn[0][0], name)):
                 item.add_marker(pytest.mark.slow)
 
 

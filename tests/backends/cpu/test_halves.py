@@ -33,7 +33,7 @@ def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> Non
     ring = draw.choice(("plus_times", "min_plus", "max_min"))
     for kernel in ("dots", "few_rows"):
         assert check_sweep(here(name), ring, dtype, kernel, SEED, share=0.05)
-    for i in range(25):
+    for i in range(15):
         m, n = draw.choice((1, 2, 3, 4)), draw.randint(1, 200)
         shape = (m, draw.randint(1, 900), n) if draw.random() < 0.5 else (n, draw.randint(1, 900), m)
         configs = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))
@@ -62,6 +62,7 @@ def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None
         check(Case(shape, draw.choice(HALVES), "plus_times", None, configs, i % 3 == 1), here(name), SEED + i)
 
 
+@pytest.mark.drawn(1)  # two seconds each
 @pytest.mark.parametrize("name", executable())
 def test_every_depth_that_is_packed_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of k, several strips of it, or one at a time; and a few columns, whose last k reach back."""
