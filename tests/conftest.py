@@ -59,9 +59,9 @@ MARKED = {Path(__file__).parent / name: name for name in ("cuda", "browser")}  #
 
 
 def unselected(config: pytest.Config) -> frozenset[str]:
-    """The marks that `-m 'not a and not b'` excludes."""
+    """The marks that an expression such as `-m 'a and not b and not c'` excludes."""
     expression = config.option.markexpr
-    whole = re.fullmatch(r"not \w+( and not \w+)*", expression)
+    whole = re.fullmatch(r"(not )?\w+( and (not )?\w+)*", expression)
     return frozenset(re.findall(r"not (\w+)", expression)) if whole else frozenset()
 
 
