@@ -8,6 +8,7 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
+from tilewise.backends.cpu.kernels.gustavson import run as gustavson
 from tilewise.dispatch.sparse import product as sparse_product
 
 sp = pytest.importorskip("scipy.sparse")
@@ -32,9 +33,9 @@ def dense_of(S, semiring, dtype=float):
     return made
 
 
-def by_hand(M, N, ring, meets):
+def by_hand(M, N, ring, meets, dtype="float64"):
     """Only pairs that meet: a cell that is not stored is no cell."""
-    algebra = (ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]).over(dtype_named("float64"))
+    algebra = (ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]).over(dtype_named(dtype))
     wide = algebra.partial.numpy
     with np.errstate(all="ignore"):
         terms = algebra.mul(*(np.broadcast_to(x, meets.shape).astype(wide) for x in (M[:, :, None], N[None])))
@@ -99,6 +100,42 @@ def test_the_algorithms_for_two_sparse_matrices_agree(ring, monkeypatch):
             assert (one.indptr == other.indptr).all()
             assert (one.indices == other.indices).all()
             np.testing.assert_allclose(one.data.astype(float), other.data.astype(float), rtol=1e-3)
+
+
+@pytest.mark.drawn(24)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("ring", ["min_plus", "max_min", "lor_land", "max_times", "logaddexp_plus", OWN], ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64", "bool"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_vectors_and_matrices_of_any_width_on_either_side(form, ring, dtype, threads, monkeypatch):
+    """Rows of P or of the dense operand, cut over threads, by vectors of columns and what is left of them."""
+    algebra_of = ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]
+    if (dtype == "bool" and ring != "lor_land") or (ring in ("logaddexp_plus", OWN) and "float" not in dtype):
+        pytest.skip("not over this dtype")
+    monkeypatch.setattr(sparse_product, "CELL", 0.0)
+    monkeypatch.setattr(gustavson, "STEPS", 20)
+    rng = np.random.default_rng(next_seed() % 2**32)
+    S = sp.random_array((30, 40), density=0.1, rng=rng, format="csr")
+    S.data[:] = rng.integers(1, 5, S.nnz)
+    stored = getattr(S.astype(dtype), f"to{form}")()
+    dense = dense_of(stored, algebra_of, dtype)
+    tw.set_num_threads(threads)
+    try:
+        for width in (0, 1, 3, 15, 16, 70):
+            N = rng.integers(0, 6, (40, width) if width else 40).astype(dtype)
+            M = rng.integers(0, 6, (width, 30) if width else 30).astype(dtype)
+            held, left = (dense != algebra_of.over(dtype_named(dtype)).zero), width or 1
+            both = (np.broadcast_to(held[:, :, None], (30, 40, left)), np.broadcast_to(held[None], (left, 30, 40)))
+            right_want = by_hand(dense, N.reshape(40, -1), algebra_of, both[0], dtype)
+            left_want = by_hand(M.reshape(-1, 30), dense, algebra_of, both[1], dtype)
+            got = tw.matmul(stored, N, semiring=algebra_of)
+            assert got.shape == (30, *N.shape[1:])
+            np.testing.assert_allclose(got.reshape(30, -1), right_want, rtol=1e-6)
+            got = tw.matmul(M, stored, semiring=algebra_of)
+            assert got.shape == (*M.shape[:-1], 40)
+            np.testing.assert_allclose(got.reshape(-1, 40), left_want, rtol=1e-6)
+    finally:
+        tw.set_num_threads(None)
 
 
 def test_bands_of_rows(monkeypatch):

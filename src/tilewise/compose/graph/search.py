@@ -46,7 +46,7 @@ def search(
     stand_in_for_zero(rows.data, n, algebra)  # refuses weights whose sums could leave the range of their dtype
     work, one = _wide(algebra), one_of(algebra)
     ordered = has_order(rows, algebra, one)
-    cells = (rows.starts, rows.indices, rows.data)
+    cells = rows.cells
     D, before, ends = search_from(cells, chosen, work, one, tracks=tracks, ordered=ordered, progress=progress)
     for row in np.flatnonzero(ends != DONE)[:1]:
         assert before is not None
@@ -56,7 +56,7 @@ def search(
 
 def find_cycle(rows: Rows, algebra: Algebra) -> tuple[int, ...]:
     """The nodes of one improving cycle, in walking order from the lowest; empty where there is none."""
-    cells, everywhere = (rows.starts, rows.indices, rows.data), np.array([EVERYWHERE])
+    cells, everywhere = rows.cells, np.array([EVERYWHERE])
     found = search_from(cells, everywhere, _wide(algebra), one_of(algebra), tracks=True, ordered=False)
     _, before, ends = found
     return () if before is None or not ends.size or ends[0] == DONE else _circle(before[0], -2 - int(ends[0]))

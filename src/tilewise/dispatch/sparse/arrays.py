@@ -51,18 +51,19 @@ class Rows:
     data: Array
 
     @classmethod
-    def of(cls, x: Any, name: str, algebra: Algebra) -> Rows:
-        """Cells that are stored several times are combined by the add of `algebra`: parallel edges of a graph, of which
-        SciPy would take the sum."""
+    def of(cls, x: Any, name: str, algebra: Algebra, by_columns: bool = False) -> Rows:
+        """The rows of x, or its columns as those of the transposed matrix. Cells that are stored several times are
+        combined by the add of `algebra`: parallel edges of a graph, of which SciPy would take the sum."""
         if x.ndim != 2:
             raise ShapeError(f"{name} is a sparse array of {x.ndim} axes: products take two")
-        rows = x.tocsr()
+        rows = x.tocsc() if by_columns else x.tocsr()
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        if x.format in REPEATS and rows.nnz != x.nnz:
-            return cls._of_repeated(x.tocoo(), algebra)
-        return cls(rows.shape, rows.indptr, rows.indices, rows.data)
+        if rows is not x and x.format in REPEATS and rows.nnz != x.nnz:
+            made = cls._of_repeated(x.tocoo(), algebra)
+            return made.transposed() if by_columns else made
+        return cls(x.shape[::-1] if by_columns else x.shape, rows.indptr, rows.indices, rows.data)
 
     @classmethod
     def _of_repeated(cls, cells: Any, algebra: Algebra) -> Rows:
@@ -86,6 +87,10 @@ class Rows:
     @property
     def dtype(self) -> DType:
         return dtype_of(self.data.dtype)
+
+    @property
+    def cells(self) -> tuple[Array, Array, Array]:
+        return self.starts, self.indices, self.data
 
     @property
     def count(self) -> int:

@@ -1,6 +1,6 @@
 """Products with sparse operands: by rows and their stored cells, or by dense tiles where those are faster.
 
-    sparse ⊗ dense   a band of rows of N for each stored cell of M, reduced row by row  → dense
+    sparse ⊗ dense   a row of N for each stored cell of M, rows of P or of N cut over threads → dense
     sparse ⊗ sparse  row by row, the cells that meet gathered in a dense row (Gustavson) → sparse
 
 Which algorithm is taken depends on counts alone, never on a clock, so that two runs give the same bits.
@@ -26,33 +26,32 @@ from tilewise.errors import ShapeError, UsageError
 # nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
 CELL, PAIR, STEP = 1.6, 4.5, 0.09
 BAND = 1 << 20  # cells that are gathered at a time
+FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
 
 
 def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
     """M ⊗ N where at least one is sparse; `dense` multiplies arrays."""
     ring = find_semiring(semiring)
-    for name, x in (("M", M), ("N", N)):
-        if not is_sparse(x) and type(x) is not np.ndarray:
+    sparse = is_sparse(M), is_sparse(N)
+    for name, x, stored in (("M", M, sparse[0]), ("N", N, sparse[1])):
+        if not stored and type(x) is not np.ndarray:
             raise UsageError(f"{name} is {type(x).__name__}: a scipy.sparse operand meets another, or a NumPy array")
         if x.ndim > 2 or x.ndim < 1:
             raise ShapeError(f"{name} has {x.ndim} axes: sparse products take matrices, and vectors beside them")
     if M.shape[-1] != N.shape[0]:
         raise ShapeError(f"the {M.shape[-1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
     if is_plus_times(ring):
-        if is_sparse(M) and M.format == "dia" and not (M.nnz and N.size):
+        if sparse[0] and M.format == "dia" and not (M.nnz and N.size):
             M = M.tocsr()  # SciPy's product of diagonals ends in a C++ error where there are none
         return M @ N  # SciPy's own
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
-    if is_sparse(M) and is_sparse(N):
+    if all(sparse):
         return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
-    if is_sparse(M):
-        return _left(Rows.of(M, "M", algebra), N, "M", algebra, dense)
-    rows = Rows.of(N, "N", algebra).transposed()
+    if sparse[0]:
+        return _with_dense(M, N, "M", algebra, dense)
     if not commutes(ring.mul):
         algebra = replace(algebra, semiring=_exchanged(ring))
-    if M.ndim == 1:
-        return _left(rows, M, "N", algebra, dense)
-    return _left(rows, M.T, "N", algebra, dense).T
+    return _with_dense(N, M.T, "N", algebra, dense).T
 
 
 def _exchanged(ring: Semiring) -> Semiring:
@@ -74,8 +73,9 @@ def _inside(x: Array, algebra: Algebra, name: str) -> Array:
 
 
 def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
+    """Cells that hold the zero are left out where they would not stay it."""
     zero = False if algebra.semiring.boolean else algebra.zero
-    kept = rows.without(zero)
+    kept = rows if _absorbs(algebra) else rows.without(zero)
     return Rows(kept.shape, kept.starts, kept.indices, _inside(kept.data, algebra, name))
 
 
@@ -86,22 +86,35 @@ def _outside(P: Array, algebra: Algebra) -> Array:
     return P.astype(algebra.result.numpy, copy=False)
 
 
-def _left(M: Rows, N: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:
-    """Sparse with dense."""
-    columns = 1 if N.ndim == 1 else N.shape[1]
-    whole = M.shape[0] * M.shape[1]
-    if M.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
-        return np.asarray(dense(M.dense(algebra.zero, algebra.element.numpy), N, semiring=algebra.semiring))
-    M = _stored(M, algebra, name)
-    right = _inside(N if N.ndim == 2 else N[:, None], algebra, "N" if name == "M" else "M")
-    P = np.full((M.shape[0], columns), algebra.zero, algebra.partial.numpy)
+def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:
+    """S ⊗ X; or Sᵀ ⊗ X where S is N, and X the transposed M."""
+    if S.ndim != 2:
+        raise ShapeError(f"{name} is a sparse array of {S.ndim} axes: products take two")
+    rows, inner = S.shape if name == "M" else S.shape[::-1]
+    columns = X.shape[1] if X.ndim == 2 else 1
+    compiled = _compiles(algebra)
+    # the form in which S is stored is taken where few columns would not pay for another
+    scatter = compiled and columns < FEW_COLUMNS and S.format == ("csc" if name == "M" else "csr")
+    by_rows = Rows.of(S, name, algebra, by_columns=scatter == (name == "M"))
+    whole = rows * inner
+    if by_rows.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
+        held = (by_rows.transposed() if scatter else by_rows).dense(algebra.zero, algebra.element.numpy)
+        return np.asarray(dense(held, X, semiring=algebra.semiring))
+    by_rows = _stored(by_rows, algebra, name)
+    right = _inside(X, algebra, "N" if name == "M" else "M")
+    if compiled:
+        from tilewise.backends.cpu.kernels.gustavson.run import product_with_dense
+
+        return _outside(product_with_dense(by_rows.cells, right, rows, algebra, scatter), algebra)
+    right = right if X.ndim == 2 else right[:, None]
+    P = np.full((rows, columns), algebra.zero, algebra.partial.numpy)
     with np.errstate(all="ignore"):
-        for first, last in _bands(M.starts, max(1, BAND // max(columns, 1))):
-            cells = slice(int(M.starts[first]), int(M.starts[last]))
-            terms = algebra.mul(M.data[cells, None], right[M.indices[cells]])
-            add_runs(terms, M.starts[first : last + 1] - cells.start, P[first:last], algebra)
+        for first, last in _bands(by_rows.starts, max(1, BAND // max(columns, 1))):
+            cells = slice(int(by_rows.starts[first]), int(by_rows.starts[last]))
+            terms = algebra.mul(by_rows.data[cells, None], right[by_rows.indices[cells]])
+            add_runs(terms, by_rows.starts[first : last + 1] - cells.start, P[first:last], algebra)
     made = _outside(P, algebra)
-    return made if N.ndim == 2 else made[:, 0]
+    return made if X.ndim == 2 else made[:, 0]
 
 
 @lru_cache(maxsize=256)
@@ -144,8 +157,7 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
     if _compiles(algebra) and N.shape[1] < 1 << 31:
         from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows
 
-        left, right = (M.starts, M.indices, M.data), (N.starts, N.indices, N.data)
-        made = Rows(shape, *product_of_rows(left, right, N.shape[1], meets, algebra))
+        made = Rows(shape, *product_of_rows(M.cells, N.cells, N.shape[1], meets, algebra))
     else:
         made = _by_sorting(M, N, algebra)
     kept = Rows(shape, made.starts, made.indices, _outside(made.data, algebra)).without(zero)

@@ -1,4 +1,5 @@
-"""A product of sparse matrices by all threads: cells of P are counted, then filled; a small one is filled at once."""
+"""Products of sparse matrices by all threads: cells of P are counted, then filled; a small one is filled at once. And
+of a sparse matrix with a dense one."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.backends.cpu.kernels.gustavson.dense_text import dense_module
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
+from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.memory import check_room
@@ -18,6 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
 PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread
+STEPS = 1 << 14  # of a product with a dense matrix, the same
 MANY = 1 << 22  # cells from which the memory is checked first
 AT_ONCE = 256  # tasks between two chances to be interrupted
 
@@ -25,6 +30,42 @@ AT_ONCE = 256  # tasks between two chances to be interrupted
 @lru_cache(maxsize=256)
 def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
     return compile.load(gustavson_module(algebra, deep), host_target())
+
+
+@lru_cache(maxsize=256)
+def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str) -> int:
+    a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
+    return compile.load(dense_module(a, scatter, single, start), a.target)["multiply"]
+
+
+def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter: bool) -> Array:
+    """P of so many rows, of S by its stored rows and N, a matrix or a vector: those are the rows of P, or (`scatter`)
+    of N. Rows are cut over threads by their cells; values are of the algebra's partial dtype."""
+    kind, stored = algebra.partial.numpy, len(S[0]) - 1
+    columns = N.shape[1] if N.ndim == 2 else 1
+    start, wide = ("i32", np.int32) if S[0].dtype == np.int32 else ("i64", np.int64)
+    starts, held = np.ascontiguousarray(S[0], wide), np.ascontiguousarray(S[1], np.int32)
+    data, N = np.ascontiguousarray(S[2], kind), np.ascontiguousarray(N, kind)
+    threads = num_threads()
+    tasks = min(1 if threads == 1 else threads if scatter else 4 * threads, 1 + held.size * columns // STEPS)
+    bands = np.array([0, stored])
+    if tasks > 1:
+        bands = starts.searchsorted(np.arange(tasks + 1) * (held.size // tasks))
+        bands[0], bands[-1] = 0, stored
+    shape = (tasks, rows, *N.shape[1:]) if scatter else (rows, *N.shape[1:])
+    P = np.full(shape, algebra.zero, kind) if scatter else np.empty(shape, kind)
+    if P.size:
+        run_job(
+            _compiled_dense(algebra, scatter, N.ndim == 1, start), tasks, threads, M=address(starts),
+            row_m=address(held), col_m=address(data), N=address(N), P=address(P), n=columns, at_m=address(bands),
+            row_p=rows * columns if scatter else 0,
+        )  # fmt: skip
+    if not scatter:
+        return P
+    with np.errstate(all="ignore"):
+        for other in P[1:]:
+            algebra.add(P[0], other, out=P[0])
+    return np.asarray(P[0])
 
 
 def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algebra) -> Cells:

@@ -1,0 +1,135 @@
+"""The LLVM of a sparse matrix with a dense one (SpMM) or a vector (SpMV), over any semiring; a task is a band of rows.
+
+gather    P[i] = ⊕ S[i, k] ⊗ N[k], sums in registers: S by the rows of P
+scatter   P[j] ⊕= S[k, j] ⊗ N[k], sums in memory, those of each task apart: S by the rows of N, as it is stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.algebra.to_llvm import constant, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, store_lanes
+from tilewise.system.llvm_text import IRFunction, module
+
+VECTORS = 4  # of columns that are summed at a time
+CHAINS = 4  # sums of a row and a vector, so that no step waits for the one before
+
+
+def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str) -> str:
+    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64.
+
+    The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
+    at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
+    """
+    return module([_Product(a, scatter, single, start).function()])
+
+
+class _Product:
+    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str) -> None:
+        self.a, self.scatter, self.single, self.start = a, scatter, single, start
+        self.f = f = IRFunction("multiply", TASK_PARAMS, public=True)
+        job = JobReader(f)
+        self.n = "1" if single else job.field("n")
+        self.starts, self.columns, self.data = (job.pointer(x) for x in ("M", "row_m", "col_m"))
+        self.N = job.pointer("N")
+        self.P = f.at(a.kind, job.pointer("P"), f.mul("%task", job.field("row_p")))
+        self.bands = f.at("i64", job.pointer("at_m"), "%task")
+
+    def function(self) -> IRFunction:
+        f = self.f
+        with f.loop(f.load("i64", self.bands), f.load("i64", f.at("i64", self.bands, 1))) as i:
+            ends = self._start(i.index), self._start(f.add(i.index, 1))
+            if self.scatter:
+                self._scattered(i.index, ends)
+            elif self.single:
+                self._gathered_single(i.index, ends)
+            else:
+                self._along(lambda j, count, lanes, mask: self._gathered(i.index, ends, j, count, lanes, mask))
+        return f
+
+    def _along(self, body: Callable[[str, int, int, str | None], None]) -> None:
+        """body(column, vectors, lanes, mask) for all columns."""
+        f, lanes = self.f, self.a.lanes
+        many = f.mul(f.div(self.n, VECTORS * lanes), VECTORS * lanes)
+        with f.loop(0, many, VECTORS * lanes) as j:
+            body(j.index, VECTORS, lanes, None)
+        if self.a.target.masks:
+            with f.loop(many, self.n, lanes) as j:
+                body(j.index, 1, lanes, mask_below(f, f.sub(self.n, j.index), lanes))
+            return
+        whole = f.mul(f.div(self.n, lanes), lanes)
+        with f.loop(many, whole, lanes) as j:
+            body(j.index, 1, lanes, None)
+        with f.loop(whole, self.n) as j:
+            body(j.index, 1, 1, None)
+
+    def _start(self, row: str) -> str:
+        found = self.f.load(self.start, self.f.at(self.start, self.starts, row))
+        return found if self.start == "i64" else self.f.op(f"zext i32 {found} to i64")
+
+    def _column(self, cell: str) -> str:
+        narrow = self.f.load("i32", self.f.at("i32", self.columns, cell))
+        return self.f.op(f"zext i32 {narrow} to i64")
+
+    def _value(self, cell: str, lanes: int = 1) -> str:
+        element = self.f.load(self.a.kind, self.f.at(self.a.kind, self.data, cell))
+        return self.f.splat(self.a.kind, element, lanes)
+
+    def _step(self, total: str, x: str, y: str, lanes: int) -> str:
+        return self.a.renderer(self.f, lanes).accumulate(self.a.add, self.a.mul, (total,), (x,), (y,))[0]
+
+    def _zero(self, lanes: int) -> str:
+        return constant(self.a.zero, self.a.partial, lanes)[0]
+
+    def _places(self, base: str, row: str, j: str, count: int, lanes: int) -> list[str]:
+        first = self.f.at(self.a.kind, base, self.f.mul(row, self.n), j)
+        return [self.f.at(self.a.kind, first, at * lanes) for at in range(count)]
+
+    def _gathered(self, i: str, ends: tuple[str, str], j: str, count: int, lanes: int, mask: str | None) -> None:
+        f, a = self.f, self.a
+        with f.loop(*ends, 1, [(vector(a.kind, lanes), self._zero(lanes))] * count) as e:
+            x = self._value(e.index, lanes)
+            places = self._places(self.N, self._column(e.index), j, count, lanes)
+            ys = [load_lanes(f, a, place, lanes, mask) for place in places]
+            e.next = [self._step(total, x, y, lanes) for total, y in zip(e.values, ys, strict=True)]
+        for total, place in zip(e.values, self._places(self.P, i, j, count, lanes), strict=True):
+            store_lanes(f, a, total, place, lanes, mask)
+
+    def _gathered_single(self, i: str, ends: tuple[str, str]) -> None:
+        f, kind = self.f, self.a.kind
+
+        def step(total: str, cell: str) -> str:
+            return self._step(total, self._value(cell), f.load(kind, f.at(kind, self.N, self._column(cell))), 1)
+
+        start, stop = ends
+        bulk = f.add(start, f.op(f"and i64 {f.sub(stop, start)}, {-CHAINS}"))
+        with f.loop(start, bulk, CHAINS, [(kind, self._zero(1))] * CHAINS) as e:
+            e.next = [step(total, f.add(e.index, at)) for at, total in enumerate(e.values)]
+        total, *others = e.values
+        for other in others:
+            (total,) = self.a.renderer(f, 1).value(self.a.add, (total,), (other,))
+        with f.loop(bulk, stop, 1, [(kind, total)]) as e:
+            e.next = [step(e.values[0], e.index)]
+        f.store(kind, e.values[0], f.at(kind, self.P, i))
+
+    def _scattered(self, k: str, ends: tuple[str, str]) -> None:
+        f, a = self.f, self.a
+        whole = f.load(a.kind, f.at(a.kind, self.N, k)) if self.single else ""
+        with f.loop(*ends) as e:
+            row = self._column(e.index)
+
+            def columns(j: str, count: int, lanes: int, mask: str | None) -> None:
+                x = self._value(e.index, lanes)
+                ys = [load_lanes(f, a, y, lanes, mask) for y in self._places(self.N, k, j, count, lanes)]
+                for y, place in zip(ys, self._places(self.P, row, j, count, lanes), strict=True):
+                    total = load_lanes(f, a, place, lanes, mask)
+                    store_lanes(f, a, self._step(total, x, y, lanes), place, lanes, mask)
+
+            if self.single:
+                place = f.at(a.kind, self.P, row)
+                f.store(a.kind, self._step(f.load(a.kind, place), self._value(e.index), whole, 1), place)
+            else:
+                self._along(columns)
