@@ -16,6 +16,7 @@ import pytest
 from seeds import next_seed
 
 nx = pytest.importorskip("networkx")
+measures = pytest.importorskip("tilewise.interop.networkx.measures")
 
 pytestmark = [
     pytest.mark.skipif(
@@ -249,6 +250,32 @@ def test_weights_may_be_functions_and_hide_edges():
         dict(nx.all_pairs_dijkstra_path_length(G, weight=odd, **how)) for how in ({"backend": "tilewise"}, {})
     )
     assert ours == theirs
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize(
+    "name",
+    ["floyd_warshall", "closeness_centrality", "harmonic_centrality", "eccentricity", "average_shortest_path_length"],
+)
+def test_functions_as_weights_are_called_as_networkx_calls_them(kind, name):
+    """To Floyd and Warshall they are names of attributes; closeness searches the reversed graph, ends exchanged."""
+    graph = nx.gnm_random_graph(20, 90, seed=3, directed=kind in (nx.DiGraph, nx.MultiDiGraph))
+    G = kind(graph)
+    G.add_edges_from(list(graph.edges)[:9])
+
+    def weight(u, v, data):
+        return 1 + (3 * u + v) % 7
+
+    key = "distance" if name.endswith("_centrality") else "weight"
+    got, want = (getattr(nx, name)(G, **{key: weight}, backend=backend) for backend in ("tilewise", "networkx"))
+    assert got == (pytest.approx(want) if name != "floyd_warshall" else want)
+
+
+@pytest.mark.parametrize("graph", [nx.path_graph(9), nx.path_graph(10), nx.random_labeled_tree(200, seed=4)])
+def test_the_center_of_a_tree_is_read_off_its_leaves(graph, monkeypatch):
+    if hasattr(nx.tree, "center"):
+        monkeypatch.setattr(measures, "eccentricity", None)
+    assert set(nx.center(graph, backend="tilewise")) == set(nx.center(graph, backend="networkx"))
 
 
 def test_negative_weights_and_cycles():

@@ -17,8 +17,14 @@ SINCE_3_7 = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
 
 def _all_edges(G: NxGraph, weight: Weight) -> Weights:
     """As NetworkX's Floyd–Warshall functions: an infinite edge is no edge, and one without a weight counts 1 (1.0
-    before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle."""
-    made = Weights(G.graph, weight, default=1 if SINCE_3_7 else 1.0, infinite=True)
+    before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle. A function is no function there, but
+    the name of an attribute."""
+    default = 1 if SINCE_3_7 else 1.0
+
+    def attribute(_u: Any, _v: Any, data: Any) -> Any:
+        return min(one.get(weight, default) for one in (data.values() if G.is_multigraph() else (data,)))
+
+    made = Weights(G.graph, attribute if callable(weight) else weight, default=default, infinite=True)
     loops = np.flatnonzero(made.matrix.diagonal() < 0)
     if SINCE_3_7 and loops.size:
         node = made.nodes[loops[0]]

@@ -41,6 +41,8 @@ def radius(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = Non
 
 
 def center(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
+    if weight is None and not G.is_directed() and nx.is_tree(G.graph) and hasattr(nx.tree, "center"):
+        return nx.tree.center(G.graph)  # leaf by leaf, as NetworkX does since 3.6
     found = eccentricity(G, weight=weight)
     least = min(found.values())
     return [node for node, far in found.items() if far == least]
@@ -78,7 +80,12 @@ def harmonic_centrality(G: NxGraph, nbunch: Any = None, distance: Any = None, so
 def closeness_centrality(
     G: NxGraph, u: Any = None, distance: Any = None, wf_improved: bool | None = True, *, sp: None = None
 ) -> dict[Any, float]:
-    n, lengths = len(G.graph), _lengths(G, distance, inward=True)
+
+    def exchanged(u: Any, v: Any, data: Any) -> Any:
+        return distance(v, u, data)  # NetworkX searches the reversed graph, where there is one
+
+    back = G.is_directed()
+    n, lengths = len(G.graph), _lengths(G, exchanged if back and callable(distance) else distance, inward=back)
     found = {}
     for node, reached, total in zip(G.graph, lengths.reached(), lengths.totals(), strict=True):
         close = reached / total if total else 0.0
