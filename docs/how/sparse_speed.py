@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 import tilewise as tw
-from tilewise.compose.graph import sparse_closure
+from tilewise.compose.graph import search
 
 NODES = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
 SHARES = [float(x) / 100 for x in sys.argv[2:]] or (0.001, 0.005, 0.02, 0.2)
@@ -35,9 +35,9 @@ def seconds(work):
 def tiles(S):
     """A closure by tiles; of a large graph by the rate of a product as deep."""
     if not LARGE:
-        least, sparse_closure.LEAST = sparse_closure.LEAST, sys.maxsize
+        least, search.LEAST = search.LEAST, sys.maxsize
         found = seconds(lambda: tw.closure(S))
-        sparse_closure.LEAST = least
+        search.LEAST = least
         return found
     M, N = np.ones((256, NODES)), np.ones((NODES, 512))
     return seconds(lambda: tw.matmul(M, N, semiring="min_plus")) * NODES * NODES / (256 * 512)

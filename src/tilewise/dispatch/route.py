@@ -15,7 +15,7 @@ from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
 from tilewise.core.options import DEFAULTS, Key, Options
 from tilewise.dispatch.forms import NumpysForms
-from tilewise.dispatch.prepared import PREPARED
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES
 from tilewise.dispatch.sparse.arrays import is_sparse
 from tilewise.errors import UsageError
 
@@ -71,7 +71,7 @@ class SparseMatrices:
         return is_sparse(M) or is_sparse(N)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.dispatch.sparse.product import sparse_matmul
+        from tilewise.dispatch.sparse.product import prepared_sparse, sparse_matmul, sparse_signature
 
         o.refuse(
             "need dense operands: pass M.toarray()",
@@ -80,7 +80,12 @@ class SparseMatrices:
         )
         if o.device not in ("auto", "cpu"):
             raise UsageError(f"device={o.device!r} needs dense operands: pass M.toarray(), or leave it out")
-        return sparse_matmul(M, N, o.semiring, matmul)
+        product = sparse_matmul(M, N, o.semiring, matmul)
+        if M.__class__ not in SIGNATURES and is_sparse(M):
+            SIGNATURES[M.__class__] = sparse_signature
+        elif key is not None and (again := prepared_sparse(M, N, o.semiring, matmul)) is not None:
+            PREPARED.keep(key, again)
+        return product
 
 
 class LargerThanMemory:

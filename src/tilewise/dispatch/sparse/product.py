@@ -20,13 +20,43 @@ from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
+from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
 from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, has_compiler, is_sparse
 from tilewise.errors import ShapeError, UsageError
 
-# nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
-CELL, PAIR, STEP = 1.6, 4.5, 0.09
+# nanoseconds: a stored cell and a column of the dense operand, a pair of stored cells, a step of the dense tiles; a
+# stored cell, and one that is filled in to make a dense matrix (docs/how/sparse.md)
+CELL, PAIR, STEP = 0.15, 4.5, 0.09
+STORED, FILLED = 1.0, 2.5
 BAND = 1 << 20  # cells that are gathered at a time
 FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
+
+
+class PreparedSparse:
+    """A product of a sparse matrix and an array that another of the same classes, dtypes and semiring went before."""
+
+    def __init__(self, algebra: Algebra, dense: Callable[..., Any]) -> None:
+        self.algebra, self.dense, self.tick = algebra, dense, 0
+
+    def __call__(self, M: Any, N: Array, _: dict[str, Any]) -> Any:
+        """None where the operands do not fit: the first call says why."""
+        return _with_dense(M, N, "M", self.algebra, self.dense) if M.shape[-1] == N.shape[0] else None
+
+
+def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Cache key of a sparse M and an array, over a semiring by name; None for other calls."""
+    name = keywords.get("semiring")
+    if len(keywords) != 1 or name.__class__ is not str or N.__class__ is not np.ndarray or M.ndim != 2:
+        return None
+    return M.__class__, M.dtype, N.dtype, N.ndim, name
+
+
+def prepared_sparse(M: Any, N: Any, semiring: Any, dense: Callable[..., Any]) -> PreparedSparse | None:
+    """What runs a call like this one again; None where SciPy or the rules of two sparse operands do."""
+    ring = find_semiring(semiring)
+    if is_plus_times(ring) or not 1 <= N.ndim <= 2:
+        return None
+    return PreparedSparse(ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))), dense)
 
 
 def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
@@ -97,14 +127,13 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
     scatter = compiled and columns < FEW_COLUMNS and S.format == ("csc" if name == "M" else "csr")
     by_rows = Rows.of(S, name, algebra, by_columns=scatter == (name == "M"))
     whole = rows * inner
-    if by_rows.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
+    dearer = by_rows.count * (STORED + CELL * columns) > whole * (FILLED + STEP * columns)
+    if dearer and whole < 1 << 28 and _absorbs(algebra):
         held = (by_rows.transposed() if scatter else by_rows).dense(algebra.zero, algebra.element.numpy)
         return np.asarray(dense(held, X, semiring=algebra.semiring))
     by_rows = _stored(by_rows, algebra, name)
     right = _inside(X, algebra, "N" if name == "M" else "M")
     if compiled:
-        from tilewise.backends.cpu.kernels.gustavson.run import product_with_dense
-
         return _outside(product_with_dense(by_rows.cells, right, rows, algebra, scatter), algebra)
     right = right if X.ndim == 2 else right[:, None]
     P = np.full((rows, columns), algebra.zero, algebra.partial.numpy)
@@ -155,8 +184,6 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
         return kind((made.data, made.indices, made.starts), shape=shape)
     M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
     if _compiles(algebra) and N.shape[1] < 1 << 31:
-        from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows
-
         made = Rows(shape, *product_of_rows(M.cells, N.cells, N.shape[1], meets, algebra))
     else:
         made = _by_sorting(M, N, algebra)

@@ -14,7 +14,7 @@ from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, store_lanes
 from tilewise.system.llvm_text import IRFunction, module
 
-VECTORS = 4  # of columns that are summed at a time
+VECTORS = (4, 2)  # of columns that are summed at a time, the most first; one by one what is left
 CHAINS = 4  # sums of a row and a vector, so that no step waits for the one before
 
 
@@ -53,18 +53,16 @@ class _Product:
     def _along(self, body: Callable[[str, int, int, str | None], None]) -> None:
         """body(column, vectors, lanes, mask) for all columns."""
         f, lanes = self.f, self.a.lanes
-        many = f.mul(f.div(self.n, VECTORS * lanes), VECTORS * lanes)
-        with f.loop(0, many, VECTORS * lanes) as j:
-            body(j.index, VECTORS, lanes, None)
-        if self.a.target.masks:
-            with f.loop(many, self.n, lanes) as j:
-                body(j.index, 1, lanes, mask_below(f, f.sub(self.n, j.index), lanes))
-            return
-        whole = f.mul(f.div(self.n, lanes), lanes)
-        with f.loop(many, whole, lanes) as j:
-            body(j.index, 1, lanes, None)
-        with f.loop(whole, self.n) as j:
-            body(j.index, 1, 1, None)
+        done = "0"
+        for count in VECTORS if self.a.target.masks else (*VECTORS, 1):
+            whole = f.mul(f.div(self.n, count * lanes), count * lanes)
+            with f.loop(done, whole, count * lanes) as j:
+                body(j.index, count, lanes, None)
+            done = whole
+        if not self.a.target.masks:
+            lanes = 1
+        with f.loop(done, self.n, lanes) as j:
+            body(j.index, 1, lanes, mask_below(f, f.sub(self.n, j.index), lanes) if lanes > 1 else None)
 
     def _start(self, row: str) -> str:
         found = self.f.load(self.start, self.f.at(self.start, self.starts, row))

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
 PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread
-STEPS = 1 << 14  # of a product with a dense matrix, the same
+STEPS = 1 << 15  # of a product with a dense matrix, the same
 MANY = 1 << 22  # cells from which the memory is checked first
 AT_ONCE = 256  # tasks between two chances to be interrupted
 
