@@ -32,12 +32,12 @@ def graphs(rng, scale=1.0):
     n = int(3000 * scale)
     side = int(np.sqrt(n))
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side))
-    road = nx.convert_node_labels_to_integers(
+    geometric = nx.convert_node_labels_to_integers(
         nx.random_geometric_graph(n, 1.5 / np.sqrt(n), seed=int(rng.integers(2**31)))
     )
     seed = int(rng.integers(2**31))
     yield "grid", grid
-    yield "road-like", road
+    yield "road-like", geometric
     yield "scale-free", nx.barabasi_albert_graph(n, 4, seed=seed)
     yield "tree", nx.random_labeled_tree(n, seed=seed)
     yield "path", nx.path_graph(n)
