@@ -21,10 +21,19 @@ from tilewise.cli.terminal import plain, report_options
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="A file may take.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random operands; another each time where not given.")
 @click.option("--unsafe", is_flag=True, help="Run a submission's main even where the system has no sandbox for it.")
-@report_options("table", "csv", "json", "junit", "sarif", "github")
+@click.option("--feedback", type=click.Path(path_type=Path), help="A zip with a page a student, as Moodle takes it.")
+@click.option(
+    "--kit",
+    type=click.Choice(["gradescope", "prairielearn", "classroom", "nbgrader"]),
+    help="Write the platform's files and the assignment as a zip to -o; the argument is a wheel, or - for none.",
+)
+@report_options(
+    "table", "csv", "json", "junit", "sarif", "github", "gradescope", "prairielearn", "moodle", "canvas", "classroom"
+)
 def command(
     files: tuple[str, ...], assignment_file: Path | None, form: str, output: Path | None, html_folder: Path | None,
-    jobs: int | None, seconds: float, seed: int | None, unsafe: bool, language: str,
+    jobs: int | None, seconds: float, seed: int | None, unsafe: bool, feedback: Path | None, kit: str | None,
+    language: str,
 ) -> int:  # fmt: skip
     """Grade files, folders, archives, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
 
@@ -40,6 +49,9 @@ def command(
     from tilewise.teaching.course.submissions import collect
     from tilewise.teaching.course.workers import grade_all
 
+    if kit:
+        _kit(kit, files[0], assignment_file, output, language)
+        return 0
     assignment = replace(read_assignment(assignment_file) if assignment_file else Assignment(), unsafe=unsafe)
     submissions = collect(files)
     seed = secrets.randbelow(2**31) if seed is None else seed
@@ -53,31 +65,39 @@ def command(
         from tilewise.teaching.course.summary_page import save_summary
 
         remark(f"written: {save_summary(grades, assignment, html_folder, language)}")
+    if feedback:
+        from tilewise.teaching.course.summary_page import save_feedback
+
+        save_feedback(grades, assignment, feedback, language)
+        remark(f"written: {feedback}")
     _print(form, grades, assignment, seed, language, output)
     return 0 if all(grade.full for grade in grades) else 1
 
 
 def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, output: Path | None) -> None:
-    import json
-
-    from tilewise.teaching.course import reports
+    from tilewise.teaching.course.exports import FORMATS
     from tilewise.teaching.page.export import write
 
     if form == "table" and output is None:
         _table(grades, assignment, language)
         return
-    made = {
-        "table": lambda: reports.as_csv(grades, assignment, language),
-        "csv": lambda: reports.as_csv(grades, assignment, language),
-        "json": lambda: json.dumps(reports.as_json(grades, assignment, seed), ensure_ascii=False, indent=2) + "\n",
-        "junit": lambda: reports.as_junit(grades, assignment, language),
-        "sarif": lambda: json.dumps(reports.as_sarif(grades, language), ensure_ascii=False, indent=2) + "\n",
-        "github": lambda: reports.as_github(grades, language),
-    }[form]()
+    made = FORMATS["csv" if form == "table" else form](grades, assignment, language, seed)
     if output:
         write(output, made)
     else:  # names and lines are untrusted: escaped on a terminal, unchanged for a program
         sys.stdout.write(plain(made.replace("\r\n", "\n")) if sys.stdout.isatty() else made)
+
+
+def _kit(platform: str, wheel: str, assignment_file: Path | None, output: Path | None, language: str) -> None:
+    from tilewise.errors import UsageError
+    from tilewise.system.output import write_whole
+    from tilewise.teaching.course.exports import kit
+
+    if assignment_file is None or output is None:
+        raise UsageError("--kit needs --assignment FILE.toml and -o FILE.zip")
+    if wheel != "-" and not wheel.endswith(".whl"):
+        raise UsageError(f"--kit takes a wheel of tilewise, or - for none, not {wheel}")
+    write_whole(output, kit(platform, assignment_file, None if wheel == "-" else Path(wheel), language))
 
 
 def _table(grades: Any, assignment: Any, language: str) -> None:

@@ -160,7 +160,7 @@ def test_a_launch_that_fails_earns_no_product_whatever_the_grader_s_tile_is(widt
         ("1 2 3 4", "1 2 3", 0, 2 / 3), ("1 2", "1 2 3", 0, 2 / 3), ("nan", "1", 1e9, 0), ("inf", "inf", 1e-3, 1),
     ],
 )  # fmt: skip
-def test_outputs_are_compared_word_by_word(have, want, tolerance, share):
+def test_outputs_are_compared_token_by_token(have, want, tolerance, share):
     assert same_text(have, want, Test("t", tolerance=tolerance, partial=True)).share == pytest.approx(share)
 
 

@@ -65,7 +65,7 @@ class Test:
     memory: int | None = None
     hidden: bool = False  # a report says neither the expected values nor the program's
     title: Text = ""
-    message: Text = ""  # the lecturer's own words where it fails
+    message: Text = ""  # the lecturer's own text where it fails
 
 
 @dataclass(frozen=True)

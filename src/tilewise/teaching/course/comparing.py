@@ -18,7 +18,7 @@ from tilewise.teaching.course.programs import Outcome, run_test
 from tilewise.teaching.course.submissions import decoded, has_main
 
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-10}
-LONG = 60  # characters of a word that a report shows
+LONG = 60  # characters of a token that a report shows
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,14 @@ def _by_property(outcome: Outcome, test: Test, assignment: Assignment) -> Verdic
 
 def same_text(have: str, want: str, test: Test) -> Verdict:
     """Words in their order; numbers within the tolerance. The first difference is reported."""
-    rows, wanted = _words(have), _words(want)
+    rows, wanted = _tokens(have), _tokens(want)
     wrong = max(0, len(rows) - len(wanted))
     first = None
-    for i, (line, word) in enumerate(wanted):
+    for i, (line, token) in enumerate(wanted):
         mine = rows[i][1] if i < len(rows) else ""
-        if not _near(mine, word, test.tolerance):
+        if not _near(mine, token, test.tolerance):
             wrong += 1
-            first = first or {"line": rows[i][0] if i < len(rows) else line, "have": mine[:LONG], "want": word[:LONG]}
+            first = first or {"line": rows[i][0] if i < len(rows) else line, "have": mine[:LONG], "want": token[:LONG]}
     if not wrong:
         return RIGHT
     if first is None:
@@ -166,11 +166,11 @@ def same_text(have: str, want: str, test: Test) -> Verdict:
     return Verdict(share, "grade.output.hidden" if test.hidden else "grade.output", first)
 
 
-def _words(text: str) -> list[tuple[int, str]]:
+def _tokens(text: str) -> list[tuple[int, str]]:
     return [
-        (i, word)
+        (i, token)
         for i, line in enumerate(text.splitlines(), 1)
-        for word in re.findall(r"[^\s,;:=()\[\]]+|[,;:=()\[\]]", line)
+        for token in re.findall(r"[^\s,;:=()\[\]]+|[,;:=()\[\]]", line)
     ]
 
 

@@ -18,7 +18,7 @@ from tilewise.errors import UsageError
 from tilewise.i18n.messages import chosen_language
 from tilewise.teaching.course.assignment import Assignment, read_assignment
 from tilewise.teaching.course.grading import Grade, grade_text
-from tilewise.teaching.course.reports import item_name, sentence
+from tilewise.teaching.course.reports import text_of
 from tilewise.teaching.page import Page, explore
 
 
@@ -28,13 +28,13 @@ class Marks:
     def __init__(self, grade: Grade, assignment: Assignment, language: str) -> None:
         self.grade, self.assignment, self.language = grade, assignment, language
 
+    @property
+    def points(self) -> float:
+        return self.grade.points
+
     def __repr__(self) -> str:
-        lines = [f"{self.grade.points:g}/{self.grade.most:g}"]
-        for item in self.grade.items:
-            why = sentence(item, self.grade, self.language)
-            name = item_name(item.name, self.assignment, self.language)
-            lines.append(f"{name}: {item.points:g}/{item.most:g} {why}".rstrip())
-        return "\n".join(lines)
+        points = f"{self.grade.points:g}/{self.grade.most:g}"
+        return f"{points}\n{text_of(self.grade, self.assignment, self.language)}"
 
 
 @click.command("%%tilewise")
@@ -56,20 +56,32 @@ def tilewise(line: str, cell: str) -> Page | Marks:
     language = chosen_language(given["lang"])
     if given["assignment"]:
         assignment = read_assignment(given["assignment"])
-        return Marks(grade_text(cell, assignment, given["seed"], "cell", "cell"), assignment, language)
+        marks = Marks(grade_text(cell, assignment, given["seed"], "cell", "cell"), assignment, language)
+        _keep(marks)
+        return marks
     settings = {"shape": parse_shape(given["shape"]) if given["shape"] else None, "tile": given["tile"]}
     if "__global__" not in cell:
         raise UsageError("the cell has no __global__ function")
     return explore(cell, lang=language, **settings)
 
 
+def _keep(marks: Marks) -> None:
+    """As `marks` in the notebook: an autograded cell of nbgrader ends with `marks.points`, its partial credit."""
+    if "IPython" in sys.modules and (shell := _shell()) is not None:
+        shell.user_ns["marks"] = marks
+
+
+def _shell() -> Any:
+    from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]
+
+    return get_ipython()
+
+
 def register() -> bool:
     """Register with IPython; False where there is none."""
     if "IPython" not in sys.modules:
         return False
-    from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]
-
-    shell = get_ipython()
+    shell = _shell()
     if shell is None:
         return False
     shell.register_magic_function(tilewise, "cell", "tilewise")

@@ -29,6 +29,7 @@ from tilewise.teaching.course.submissions import INCLUDE, SOURCES, decoded, has_
 
 START = 20.0  # seconds for a process to start and to end on a busy machine
 OUTPUT = 4 << 20
+WALL = 120.0  # seconds by the clock: a program gets a whole core's CPU time however many are graded beside it
 LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
     "tilewise.emulator.host.runtime.cuda_launch",
@@ -75,6 +76,7 @@ def run_test(
             path.write_bytes(data)
         options = Options(
             seconds=test.seconds or assignment.seconds, memory=test.memory or assignment.memory, output=OUTPUT,
+            wall=max(WALL, 4 * (test.seconds or assignment.seconds)),
             defines=dict(assignment.defines), include=[str(root)], writable=[str(work)],
             sources=[str(root / p) for p in sources_beside(files, main)],
             sandbox=WHERE_POSSIBLE if assignment.unsafe else REQUIRED,

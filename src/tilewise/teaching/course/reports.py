@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
 from tilewise.teaching.course.assignment import KINDS, Assignment
+from tilewise.teaching.course.class_report import common_faults, similar, suspicious
 from tilewise.teaching.course.evidence import GRADED, Found
 from tilewise.teaching.course.grading import Grade, Item
 from tilewise.teaching.trace.sarif import RULES, document
@@ -53,18 +55,41 @@ def number(points: float) -> str:
     return f"{points:.4g}"
 
 
+def cell(text: str) -> str:
+    """A cell of a spreadsheet, which must not run what a student wrote."""
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def text_of(grade: Grade, assignment: Assignment, language: str) -> str:
+    """The feedback for one student: every item with its reason, then every finding with what to change."""
+    lines = []
+    for item in grade.items:
+        points = f"{item_name(item.name, assignment, language)}: {number(item.points)}/{number(item.most)}"
+        lines.append(f"{points} {sentence(item, grade, language)}".rstrip())
+    for f in grade.found:
+        where = f"{f.file or grade.file}:{f.line}" if f.line else f.file
+        lines.append(f"{where} {kind_name(f.kind, language)}: {_line(f, language)}".strip())
+    return "\n".join(lines)
+
+
 def as_csv(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["name", "file", "status", "points", "most", *assignment.items, "findings", "why"])
+    writer.writerow(["name", "file", "status", "points", "most", *_columns(assignment), "findings"])
     for grade in grades:
         items = {item.name: item for item in grade.items}
-        points = [number(items[key].points) for key in assignment.items]
+        points: list[str] = []
+        for key in assignment.items:
+            points += [number(items[key].points), sentence(items[key], grade, language)]
         found = " ".join(f"{f.kind}:{f.line}" for f in grade.found)
-        why = "; ".join(sentence(item, grade, language) for item in grade.items if item.why)
-        row = [grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found, why]
-        writer.writerow([f"'{cell}" if cell.startswith(FORMULA) else cell for cell in row])
+        row = [grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found]
+        writer.writerow([cell(text) for text in row])
     return out.getvalue()
+
+
+def _columns(assignment: Assignment) -> list[str]:
+    """The points and the reason of each item, side by side."""
+    return [name for key in assignment.items for name in (key, f"{key}: why")]
 
 
 def as_json(grades: Sequence[Grade], assignment: Assignment, seed: int) -> dict[str, Any]:
@@ -72,6 +97,11 @@ def as_json(grades: Sequence[Grade], assignment: Assignment, seed: int) -> dict[
     return {
         "schema": SCHEMA, "assignment": assignment.title, "shapes": shapes, "seed": seed, "most": assignment.most,
         "grades": [grade.to_json() for grade in grades],
+        "class": {
+            "faults": [asdict(one) for one in common_faults(grades)],
+            "calls": [asdict(one) for one in suspicious(grades)],
+            "similar": [asdict(one) for one in similar(grades)],
+        },
     }  # fmt: skip
 
 

@@ -5,14 +5,18 @@ Whatever a student wrote is text here: it is escaped, and the pages carry no scr
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from tilewise.errors import FileError
 from tilewise.i18n.messages import say
+from tilewise.system.output import write_whole
 from tilewise.teaching.course.assignment import Assignment
+from tilewise.teaching.course.class_report import common_faults, similar, suspicious
 from tilewise.teaching.course.grading import Grade
 from tilewise.teaching.course.reports import described, item_name, kind_name, number, sentence
 from tilewise.teaching.page.export import write
@@ -43,6 +47,17 @@ def save_summary(grades: Sequence[Grade], assignment: Assignment, folder: Path, 
     return folder / "index.html"
 
 
+def save_feedback(grades: Sequence[Grade], assignment: Assignment, target: Path, language: str) -> None:
+    """A page for each student, in a zip with the folders that Moodle's "Upload multiple feedback files" expects."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for i, grade in enumerate(grades, 1):
+            plain = re.sub(r'[\\/:*?"<>|\x00-\x1f]+', "-", grade.name).strip(".- ") or f"submission {i}"
+            folder = f"{plain}_{grade.id}_assignsubmission_file_" if grade.id else plain
+            archive.writestr(f"{folder}/feedback.html", student_page(grade, assignment, language))
+    write_whole(target, out.getvalue())
+
+
 def page_name(position: int, name: str) -> str:
     """A file name of letters and digits for any name of a submission."""
     return f"{position:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:40] or 'submission'}.html"
@@ -71,7 +86,23 @@ def class_page(grades: Sequence[Grade], names: Sequence[str], assignment: Assign
     mean = sum(grade.points for grade in grades) / max(1, len(grades))
     line = say(language, "grade.summary", count=len(grades), mean=number(mean), most=number(assignment.most))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return document(assignment.title, f'<p>{escape(line)}</p><div class="scroll">{table}</div>', language)
+    body = f'<p>{escape(line)}</p><div class="scroll">{table}</div>{_about_the_class(grades, language)}'
+    return document(assignment.title, body, language)
+
+
+def _about_the_class(grades: Sequence[Grade], language: str) -> str:
+    """The most common faults, calls to look at, submissions that resemble each other."""
+    faults = [
+        (kind_name(c.kind, language), c.count, f"{c.name}, {c.file}:{c.line}", c.text) for c in common_faults(grades)
+    ]
+    calls = [(c.name, f"{c.file}:{c.line}", c.what) for c in suspicious(grades)]
+    pairs = [(p.one, p.two, f"{p.share:.0%}", f"{p.line_one} · {p.line_two}") for p in similar(grades)]
+    parts = []
+    for key, rows in (("grade.class.faults", faults), ("grade.class.calls", calls), ("grade.class.similar", pairs)):
+        if rows:
+            body = "".join(f"<tr>{''.join(f'<td>{escape(str(x))}</td>' for x in row)}</tr>" for row in rows)
+            parts.append(f'<h2>{escape(say(language, key))}</h2><div class="scroll"><table>{body}</table></div>')
+    return "".join(parts)
 
 
 def _points(points: float, most: float) -> str:
