@@ -173,6 +173,12 @@ COLUMNS: dict[str, dict[str, Cell]] = {
         "µs": "{microseconds:.1f}",
         "its own, µs": lambda row: "" if row["own_microseconds"] is None else f"{row['own_microseconds']:.1f}",
     },
+    "cliffs": {
+        "neighbours": "{case}",
+        "kernels": lambda row: " → ".join(row["kernels"]),
+        "µs": lambda row: " → ".join(f"{1e6 * x:.1f}" for x in row["seconds"]),
+        "NumPy's": lambda row: " → ".join(f"{1e6 * x:.1f}" for x in row["numpy_seconds"]),
+    },
     "model": {
         "steps of": "{case}",
         "by": "{kernel}",

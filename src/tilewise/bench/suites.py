@@ -35,6 +35,7 @@ SUITES = {
     "tiles": Suite("ladder", "ladder"),
     "shapes": Suite("shapes", "card_shapes"),
     "cpu-random": Suite("shapes", measures="the CPU's engine", drawn=True),
+    "cliffs": Suite("cliffs", measures="the CPU's engine", sizes=False),
     "dtypes": Suite(card="card_dtypes", measures="a card"),
     "mma": Suite(card="card_shapes", measures="a card's tensor cores"),
     "semirings": Suite("semirings", "card_semirings"),

@@ -29,8 +29,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu import run as cpu
 from tilewise.backends.cpu.family import views
-from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.weights.text import weights_module
+from tilewise.backends.cpu.ready import arithmetic_of
 from tilewise.backends.cpu.registry import FAMILIES, choose
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import data_field
@@ -189,11 +189,8 @@ def check_sweep(target: Target, ring: str, dtype: str, kernel: str, seed: int, s
 def text_of(case: Case, target: Target) -> str:
     """The LLVM that the case runs."""
     plan = planned(case, target)
-    problem, cut = plan.problem, plan.blocking
-    assert cut is not None
-    types = problem.dtype_m, problem.dtype_n
-    a = arithmetic(problem.algebra, *types, target, swapped=cut.swapped, bits=cut.columns > 1, deep=cut.deep)
-    return FAMILIES[cut.kernel].text(a)
+    assert plan.blocking is not None
+    return FAMILIES[plan.kernel].text(arithmetic_of(plan.problem, plan.blocking, target))
 
 
 def pairs() -> list[tuple[str, str]]:

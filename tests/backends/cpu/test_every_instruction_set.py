@@ -22,6 +22,7 @@ import tilewise as tw
 from seeds import next_seed
 from tilewise.backends.cpu import registry
 from tilewise.backends.cpu.kernels.few_rows import model as few_rows
+from tilewise.backends.cpu.kernels.shared import tasks
 from tilewise.backends.cpu.registry import FAMILIES, TIERS
 from tilewise.backends.cpu.runtime import target as targets
 from tilewise.backends.cpu.runtime.target import INSTRUCTION_SETS, executable, host_target, is_arm, known_target
@@ -76,10 +77,10 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
 def test_stretches_of_k_leave_sums_that_are_added_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those for a few rows, with small matrices too, and any number of threads."""
     print(f"seed {SEED}")
-    monkeypatch.setattr(few_rows, "FAR", 1)
-    monkeypatch.setattr(few_rows, "LESS", 1)
+    monkeypatch.setattr(tasks, "FAR", 1)
+    monkeypatch.setattr(tasks, "LESS", 1)
     draw, cut = random.Random(SEED), []
-    monkeypatch.setattr(few_rows, "_stretches", lambda *x, real=few_rows._stretches: cut.append(real(*x)) or cut[-1])
+    monkeypatch.setattr(few_rows, "far_stretches", lambda *x: cut.append(tasks.far_stretches(*x)) or cut[-1])
     for i, case in enumerate(stretched_cases(SEED, 16)):
         tw.set_num_threads(draw.choice((1, 2, 3, 7)))
         check(case, here(name), SEED + i)

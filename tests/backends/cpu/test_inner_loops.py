@@ -85,7 +85,7 @@ def test_neons_single_row_does_not_spill(cpu: str, dtype: str) -> None:
     """Four rows of N, a line of each: 16 multiply-adds, their loads, and P's."""
     a = of("neon", "plus_times", dtype)
     a = replace(a, target=replace(a.target, cpu=cpu))
-    found = [loop for loop in loops_of("few_rows", a) if loop.function == "one_row"]
+    found = [loop for loop in loops_of("axpy", a) if loop.function == "axpy1x4"]
     assert all(loop.spills == 0 for loop in found), found
     longest = max(found, key=lambda loop: loop.instructions)
     assert longest.fma == 16, longest

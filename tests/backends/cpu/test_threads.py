@@ -17,7 +17,7 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from tilewise.backends.cpu.kernels.dots.text import FAR as FAR_M
-from tilewise.backends.cpu.kernels.few_rows.one_row import FAR
+from tilewise.backends.cpu.kernels.shared import tasks
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.backends.cpu.runtime import compile, pool
 from tilewise.backends.cpu.runtime.pool_layout import ANY_ORDER
@@ -82,11 +82,11 @@ def test_one_column_and_an_m_that_comes_from_memory(dtype: str) -> None:
 
 
 def test_one_row_times_an_n_that_comes_from_memory() -> None:
-    """Rows of N by twos on NEON, and by fours where a cache holds them: by N as a whole, not by a thread's part."""
+    """Stretches of k, by N as a whole and not by a thread's part."""
     rng = np.random.default_rng(0)
     M, N = rng.integers(-8, 9, (1, 4099)), rng.integers(-8, 9, (4099, 4103))
     right, (x, y) = M @ N, (each.astype(np.float32) for each in (M, N))
-    assert y.nbytes > FAR
+    assert y.nbytes > tasks.FAR
     for count in (1, 2, 3):
         tw.set_num_threads(count)
         np.testing.assert_array_equal(tw.matmul(x, y), right)

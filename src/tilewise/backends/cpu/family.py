@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
-from tilewise.core.blocking import Blocking, RegisterTile, is_heavy
+from tilewise.core.blocking import Blocking, RegisterTile, is_heavy, multiplies
 from tilewise.core.problem import Problem
 
 PERIOD, ASSOCIATIVITY = 2**14, 4  # of NEON's first caches: bytes after which addresses share a set
@@ -37,17 +37,16 @@ class View:
 
 
 def views(problem: Problem) -> tuple[View, View]:
-    """P = M ⊗ N, and Pᵀ = Nᵀ ⊗ Mᵀ."""
+    """P = M ⊗ N, and Pᵀ = Nᵀ ⊗ Mᵀ; that one first where P is one column, and M's columns fill vectors."""
     m, k, n = problem.m, problem.k, problem.n
     M, N, P = problem.layout_m, problem.layout_n, problem.layout_p
     m_rows, m_cols = M.row == 1 or m == 1, M.col == 1 or k == 1
     n_rows, n_cols = N.row == 1 or k == 1, N.col == 1 or n == 1
     p_rows, p_cols = P.row == 1 or m == 1, P.col == 1 or n == 1
     transposed = p_rows and not p_cols
-    return (
-        View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not transposed),
-        View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, transposed),
-    )
+    straight = View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not transposed)
+    swapped = View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, transposed)
+    return (swapped, straight) if n == 1 < m and m_rows and (k == 1 or not m_cols) else (straight, swapped)
 
 
 def is_dot(view: View) -> bool:
@@ -87,6 +86,13 @@ def halves(problem: Problem) -> bool:
     return half and problem.dtype_n == problem.dtype_m and not problem.return_arg
 
 
+def as_pairs(problem: Problem) -> bool:
+    """Complex numbers that are multiplied and added, and can be where they lie: as pairs of real ones."""
+    partial = problem.algebra.partial
+    same = problem.dtype_m == problem.dtype_n == partial == problem.result
+    return same and partial.kind == "c" and multiplies(problem) and not problem.return_arg
+
+
 def light(problem: Problem) -> bool:
     """In place, by steps that are a few instructions."""
     return in_place(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul)
@@ -111,6 +117,7 @@ class CpuFamily:
     deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
     MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
     group: int = 8  # panels of packed N that are walked before the next panel of M
+    pairs: bool = False  # complex numbers are multiplied where they lie, as pairs of real ones
     keeps_gil: bool = False  # it takes less time than releasing the GIL
 
 

@@ -24,6 +24,7 @@ from tilewise.backends.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.backends.cpu.runtime.target import Target, host_target
 from tilewise.core.blocking import Blocking
 from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
 from tilewise.system.builtin_call import builtin
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,6 +34,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
     """The addresses of a kernel's functions, compiled on first use."""
     return compile.load(FAMILIES[name].text(a), a.target)
+
+
+def arithmetic_of(problem: Problem, cut: Blocking, target: Target, *, arg: bool = False) -> Arithmetic:
+    """What a cut's kernel computes."""
+    sources, bits = (problem.dtype_m, problem.dtype_n), cut.columns > 1
+    return arithmetic(
+        problem.algebra, *sources, target, swapped=cut.swapped, arg=arg, bits=bits, deep=cut.deep, pairs=cut.pairs
+    )
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,11 @@ class StridedMatrix:
         row = self.col if self.cols > 1 else max(self.rows, 1)
         return StridedMatrix(row, self.row if self.rows > 1 else 1, self.cols, self.rows, self.offsets)
 
+    def in_pairs(self, beside: bool) -> StridedMatrix:
+        """A complex matrix with strides in parts; `beside`: as a real one, the parts of a row side by side."""
+        cols, col = (2 * self.cols, 1) if beside else (self.cols, 2 * self.col)
+        return StridedMatrix(2 * self.row, col, self.rows, cols, 2 * self.offsets)
+
 
 class Ready:
     """A product of such operands. `run` takes their addresses."""
@@ -68,21 +82,14 @@ class Ready:
         problem, cut = plan.problem, plan.blocking
         assert cut is not None
         self.swapped = cut.swapped
-        a = arithmetic(
-            problem.algebra,
-            problem.dtype_m,
-            problem.dtype_n,
-            target or host_target(),
-            swapped=cut.swapped,
-            arg=arg is not None,
-            bits=cut.columns > 1,
-            deep=cut.deep,
-        )
+        a = arithmetic_of(problem, cut, target or host_target(), arg=arg is not None)
         assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
         self.placed = [StridedMatrix.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
         if cut.swapped:
             self.placed = [x.transposed() for x in self.placed]
             self.placed[0], self.placed[1] = self.placed[1], self.placed[0]
+        if cut.pairs:
+            self.placed = [x.in_pairs(beside) for x, beside in zip(self.placed, (False, True, True), strict=True)]
         self.functions = kernel_for(cut.kernel, a)
         extents = _extents(a, self.placed)
         self.tasks = FAMILIES[cut.kernel].tasks(a, cut, extents)
@@ -94,7 +101,7 @@ class Ready:
         self.template_address = ctypes.addressof(self.template)
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
-        alone = not problem.stack and self.tasks.count == 1 and not self.space
+        alone = not problem.stack and self.tasks.count == 1 and not (self.space or self.tasks.sums)
         short = "enter" in self.functions and alone and data_field()
         self.keeps_gil = FAMILIES[cut.kernel].keeps_gil
         enter = self.functions.get("enter", 0)
@@ -120,7 +127,7 @@ class Ready:
             "workspace_bytes": t.each, "sums_at": self.sums_at,
             "task": self.functions["run_strips" if t.strip else "run"], "tasks": t.count, "workers": self.workers,
         }  # fmt: skip
-        if t.tasks_k > 1:
+        if t.sums and not t.strip:
             values |= {"reduce": self.functions["reduce"], "reductions": len(self.placed[2].offsets) * M.rows}
         return job_of(count, **values)
 

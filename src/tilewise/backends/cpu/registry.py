@@ -9,7 +9,8 @@ from __future__ import annotations
 import warnings
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.backends.cpu.family import CpuFamily, View, views
+from tilewise.algebra.to_llvm import part
+from tilewise.backends.cpu.family import CpuFamily, View, as_pairs, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
 from tilewise.backends.cpu.kernels.bits import BITS
 from tilewise.backends.cpu.kernels.dots import DOTS
@@ -93,6 +94,12 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         ring, itemsize = problem.semiring, INT32.itemsize
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, INT32, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
+    pairs = family.pairs and as_pairs(problem)
+    if pairs:
+        ring, real = problem.semiring, part(problem.algebra.partial)
+        itemsize = real.itemsize
+        MR, vectors = register_tile(tile.vector_bytes, tile.registers, real, ring.add, ring.mul)
+        NR = vectors * tile.vector_bytes // itemsize
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
     MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
     if tile.neon and itemsize >= 4 and not multiplies(problem):
@@ -105,4 +112,4 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     NC = max(1, 16384 // itemsize // NR) * NR
     if deep > 1:  # a shallow N is near whole, and P is written along longer rows
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
-    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep)
+    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep, pairs)

@@ -3,4 +3,4 @@
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.axpy import model, text
 
-AXPY = family("axpy", model, text.axpy_module)
+AXPY = family("axpy", model, text.axpy_module, pairs=True)

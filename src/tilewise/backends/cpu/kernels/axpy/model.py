@@ -1,13 +1,24 @@
-"""`axpy`: rows of N and of P side by side, M with any strides; on NEON, for few rows or a shallow k."""
+"""`axpy`: rows of N side by side, M with any strides, and P too where it has few rows; for few rows, and on NEON for a
+shallow k."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.backends.cpu.family import View, halves, light
+from tilewise.backends.cpu.family import View, as_pairs, halves, is_dot, light
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, pages, rows_apart
-from tilewise.core.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages, rows_apart
+from tilewise.core.blocking import (
+    FEW,
+    TALL_K,
+    THIN_N,
+    Blocking,
+    RegisterTile,
+    is_short,
+    multiplies,
+    signals,
+    takes_a_port,
+)
 from tilewise.core.problem import Problem
 
 IDEA = "a few rows of N at a time, walked along their columns, onto rows of P"
@@ -19,15 +30,23 @@ LANE = 6, 16, 64  # where a step multiplies by one lane of a vector
 SHALLOW_COLUMNS = 16
 HALVES = 4  # rows of half precision, for each of which a vector of N is widened once
 HALF_DEPTH = 12  # k of half precision that registers hold, so that tiles round their sums and write P themselves
+DEPTH = 8  # k that stretches are multiples of
 SOME = 64  # rows and k of a product that is little either way, where an element in every lane takes a port
 
 
+# rows up to which it is the fastest for any k, of numbers that are multiplied and added on x86 (4x300x300 of float32
+# took 1.4 times as long as by `unpacked`), and of complex ones
+ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
+
+
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """A float's multiply-and-add takes one lane of a vector there, which tiles make more of; of halves a few rows, or
-    any where tiles round them."""
-    few_halves = halves(problem) and multiplies(problem) and (view.m <= FEW or _rounds(problem, view, tile))
-    ring = light(problem) and not multiplies(problem)
-    return tile.neon and (ring or few_halves) and view.n_along_n and view.p_along_n
+    """A float's multiply-and-add takes one lane of a vector on NEON, which tiles make more of than one row does; of
+    halves a few rows there, or any where tiles round them."""
+    if not view.n_along_n or not (view.p_along_n or (light(problem) and view.m <= FEW)):
+        return False
+    if halves(problem):
+        return tile.neon and multiplies(problem) and (view.m <= FEW or _rounds(problem, view, tile))
+    return as_pairs(problem) or (light(problem) and (not tile.neon or view.m == 1 or not multiplies(problem)))
 
 
 def _rounds(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -42,7 +61,14 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         if _rounds(problem, view, tile):
             return f"{view.k} of k: P is the cost, and is rounded and written along its rows"
         return f"{view.m} rows: N is read along its rows, and widened as it is loaded" if view.m <= HALVES else ""
-    if problem.dtype.itemsize < 4 or is_short(problem):
+    lanes = tile.vector_bytes // problem.algebra.partial.itemsize
+    if view.m <= (PAIRED_ROWS if as_pairs(problem) else 1 if tile.neon and multiplies(problem) else ROWS):
+        thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_N  # by `unpacked`
+        if as_pairs(problem):  # by `dots`
+            thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
+        if view.n >= lanes and not thin and not is_dot(view) and (multiplies(problem) or not tile.neon):
+            return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
+    if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or as_pairs(problem):
         return ""
     quiet, port = signals(problem), takes_a_port(problem, tile)
     depth, rows, columns = QUIET if quiet else PORT if port else LANE
@@ -56,9 +82,14 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Of halves each task has room for a few rows of sums, or of N, where tiles round their sums."""
+    count, each = far_stretches(x, a.bytes, DEPTH) if a.same_storage and x.m <= FEW else (1, x.k)
     if (x.m <= FEW and not a.same_storage) or (x.m < x.n and x.m < x.workers * a.MR):
-        made = replace(columns_apart(a, x, 0, 2), task_m=x.m)
+        made = replace(columns_apart(a, x, 0, 2, count), task_m=x.m)
     else:
         made = replace(rows_apart(a, x, 0), task_n=x.n)
+    made = replace(made, count=count * made.count, tasks_k=count, task_k=each)
+    if a.same_storage:
+        apart = count > 1 or not x.rows_of_P
+        return replace(made, sums=x.members * count * x.m * x.n * a.bytes) if apart else made
     rows = max(x.m if x.m <= FEW else 0, x.k if x.k <= HALF_DEPTH else 0)
-    return made if a.same_storage else replace(made, each=pages(rows * made.task_n * a.bytes))
+    return replace(made, each=pages(rows * made.task_n * a.bytes))

@@ -2,40 +2,64 @@
 
 A few rows of M by a few k stay in registers, an element in every lane; a vector of each of those rows of N comes, and
 what it makes is added onto rows of P, which lie in the first cache meanwhile. N is read in a few long streams, nothing
-is packed, and no step waits for another. A cell is added up in the order of k, whatever the cut.
+is packed, and no step waits for another. A cell is added up in the order of k, whatever the cut. A long k of few rows
+is cut into stretches, whose sums `reduce` adds up.
+
+Complex numbers stay as they lie (`pairs`): N is a real matrix of twice the columns, an element of M makes a sum of its
+real part and another of its imaginary part, and the second is added to the first with the neighbours exchanged.
 
 Sums of half precision are made apart and rounded once, or where registers hold all of k by their tiles (`rounded`).
 """
 
 from __future__ import annotations
 
+from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.backends.cpu.kernels.axpy.rounded import rounding_functions
-from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
+from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
+from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
-DEPTHS = (8, 8, 7, 5)  # k at a time, of one row, two, three, four: what registers hold beside sums and a row of N
-HEIGHT, DEPTH = len(DEPTHS), max(DEPTHS)
+# k at a time, of one row, two, three, four: what registers hold beside sums and a row of N; by how many there are, and
+# by whether an element is a pair
+DEPTHS = {(32, False): (8, 8, 7, 5), (32, True): (8, 6, 4, 2), (16, False): (8, 5, 3, 2), (16, True): (5, 2, 1, 1)}
+HEIGHT, DEPTH = 4, 8
+ONE_ROW = 4  # k at a time where one lane multiplies (NEON): few, long streams, which are prefetched so many bytes ahead
+AHEAD = 512
 CHUNK = 4 * HEIGHT  # rows that are finished before the next ones
 NEAR = 2**15  # bytes of P that lie in the first cache beside what comes of N
 UNIT = 16  # columns that a block is a multiple of
 TWICE = 8  # elements of M up to which a round makes two vectors: else the loop's own instructions count
+LINE = 64  # bytes
 PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
 BLOCK = f"{PARAMS}, i64 rows, i64 k, i1 first"
 
 
+def most_k(a: Arithmetic) -> tuple[int, ...]:
+    """k at a time, of each height."""
+    most = DEPTHS[min(a.target.registers, 32), a.pairs]
+    return (ONE_ROW, *most[1:]) if streams(a) else most
+
+
+def streams(a: Arithmetic) -> bool:
+    """Whether rows of N are prefetched, whole lines of each at a time."""
+    return a.target.by_lane and a.fused
+
+
 def axpy_module(a: Arithmetic) -> str:
     tiles = [
-        _AxpyTile(a, rows, deep).function() for rows in range(1, HEIGHT + 1) for deep in range(1, DEPTHS[rows - 1] + 1)
+        _AxpyTile(a, rows, deep).function() for rows, most in enumerate(most_k(a), 1) for deep in range(1, most + 1)
     ]
-    names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(DEPTHS, 1) for deep in range(1, DEPTH + 1)]
-    apart = [] if a.same_storage else [write_function(a), *rounding_functions(a)]
-    return module([*tiles, FunctionTable("tiles", names), _edge(a), _block(a), *apart, _piece(a), _run(a)])
+    names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(most_k(a), 1) for deep in range(1, DEPTH + 1)]
+    parts: list[IRFunction | FunctionTable] = [*tiles, FunctionTable("tiles", names)]
+    parts += [_edge(a), _block(a), write_function(a)]
+    parts += [reduce_function(a), _enter(a, data_field())] if a.same_storage else rounding_functions(a)
+    return module([*parts, _piece(a), _run(a)])
 
 
 class _AxpyTile:
@@ -51,11 +75,15 @@ class _AxpyTile:
         self.rows_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(deep)]
         self.rows_p = [f.op(f"freeze ptr {f.at(a.kind, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
-    def element(self, row: int, k: int) -> str:
+    def element(self, row: int, k: int) -> list[str]:
+        """In every lane; of a pair, its real and its imaginary part."""
         a, f = self.a, self.f
         place = f.at(a.element_m, "%M", f.mul("%row_m", row), f.mul("%col_m", k))
-        (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
-        return f.splat(a.kind, a.quiet(f, one, 1) if self.quiets else one, a.lanes)
+        found = []
+        for number in range(2 if a.pairs else 1):
+            (one,) = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, place, number), 1)
+            found.append(f.splat(a.kind, a.quiet(f, one, 1) if self.quiets else one, a.lanes))
+        return found
 
     def function(self) -> IRFunction:
         self.f.either("%first", lambda: self.along(True), lambda: self.along(False))
@@ -63,9 +91,13 @@ class _AxpyTile:
 
     def along(self, fresh: bool) -> None:
         a, f, start = self.a, self.f, "0"
-        for vectors in (2, 1) if self.rows * self.deep <= TWICE else (1,):
+        several = LINE // a.target.vector_bytes if streams(a) and self.rows == 1 else 2
+        for vectors in (several, 1) if self.rows * self.deep <= TWICE else (1,):
             stop = f.op(f"and i64 %cols, {-vectors * a.lanes}")
             with f.loop(start, stop, vectors * a.lanes) as j:
+                if vectors > 2:
+                    for line in self.rows_n:
+                        f.prefetch(f.at("i8", f.at(a.element_n, line, j.index), AHEAD))
                 for v in range(vectors):
                     self.cells(f.add(j.index, v * a.lanes), fresh)
             start = stop
@@ -79,33 +111,51 @@ class _AxpyTile:
         found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.rows_n]
         ns = [a.quiet(f, x, a.lanes) if self.quiets else x for x in found]
         olds = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
-        sums = [a.zeros(a.lanes) if fresh else (old,) for old in olds]
+        # what rounds is added up apart, and then onto P: k / deep roundings for a cell, not k
+        apart = fresh or a.fused
+        sums = [[a.zeros(a.lanes)[0] if apart else old] * len(self.elements[0, 0]) for old in olds]
         for k in range(self.deep):
-            sums = [
-                self.render.accumulate(a.add, a.mul, total, (self.elements[row, k],), (ns[k],))
-                for row, total in enumerate(sums)
-            ]
+            for row in range(self.rows):
+                for number, element in enumerate(self.elements[row, k]):
+                    before = (sums[row][number],)
+                    sums[row][number] = self.render.accumulate(a.add, a.mul, before, (element,), (ns[k],))[0]
         made = mask_below(f, done, a.lanes) if done else ""
-        for (total,), place, old in zip(sums, places, olds, strict=True):
+        for parts, place, old in zip(sums, places, olds, strict=True):
+            total = folded(f, a, parts, a.lanes) if a.pairs else parts[0]
+            if apart and not fresh:
+                total = self.render.value(a.add, (old,), (total,))[0]
             if made:
                 total = f.op(f"select <{a.lanes} x i1> {made}, {a.vector} {old}, {a.vector} {total}")
             f.store(a.vector, total, place, a.bytes)
 
 
+def folded(f: IRFunction, a: Arithmetic, parts: list[str], lanes: int) -> str:
+    """Pairs of a sum by real parts and one by imaginary parts, whose neighbours are exchanged: i·(x + iy) = ix - y."""
+    kind = vector(a.kind, lanes)
+    other = f.shuffle(kind, parts[1], "poison", [lane ^ 1 for lane in range(lanes)])
+    less, more = (f.op(f"{op} {kind} {parts[0]}, {other}") for op in ("fsub", "fadd"))
+    return f.shuffle(kind, less, more, [lane + lanes * (lane % 2) for lane in range(lanes)])
+
+
 def _edge(a: Arithmetic) -> IRFunction:
-    """Fewer columns than a vector has lanes: one by one."""
+    """Fewer columns than a vector has lanes: one by one, or pair by pair."""
     f = IRFunction("edge", BLOCK)
-    render = a.renderer(f, 1)
-    with f.loop(0, "%rows") as i, f.loop(0, "%cols") as j:
+    lanes = 2 if a.pairs else 1
+    render, kind = a.renderer(f, lanes), vector(a.kind, lanes)
+    with f.loop(0, "%rows") as i, f.loop(0, "%cols", lanes) as j:
         place = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), j.index)
-        old = f.load(a.kind, place, a.bytes)
-        start = f.select("%first", a.kind, a.zeros(1)[0], old)
-        with f.loop(0, "%k", 1, [(a.kind, start)]) as p:
+        old = f.load(kind, place, a.bytes)
+        start = f.select("%first", kind, a.zeros(lanes)[0], old)
+        rest = [(kind, a.zeros(lanes)[0])] if a.pairs else []
+        with f.loop(0, "%k", 1, [(kind, start), *rest]) as p:
             x = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"), f.mul(p.index, "%col_m"))
             y = f.at(a.element_n, "%N", f.mul(p.index, "%row_n"), j.index)
-            both = load(f, a.target, a.source_m, a.partial, x, 1), load(f, a.target, a.source_n, a.partial, y, 1)
-            p.next = list(render.accumulate(a.add, a.mul, (p.values[0],), *both))
-        f.store(a.kind, p.values[0], place, a.bytes)
+            n = load(f, a.target, a.source_n, a.partial, y, lanes)
+            for number, total in enumerate(p.values):
+                (m,) = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, x, number), 1)
+                m = f.splat(a.kind, m, lanes)
+                p.next[number] = render.accumulate(a.add, a.mul, (total,), (m,), n)[0]
+        f.store(kind, folded(f, a, p.values, lanes) if a.pairs else p.values[0], place, a.bytes)
     return f
 
 
@@ -113,9 +163,9 @@ def _block(a: Arithmetic) -> IRFunction:
     """Some cells of P, which the first cache holds: all of k, a few at a time, and for each all rows."""
     f = IRFunction("block", BLOCK)
     heights = split_evenly(f, "%rows", HEIGHT)
-    most = str(DEPTHS[0])
+    most = str(most_k(a)[0])
     for high in range(2, HEIGHT + 1):
-        most = f.select(f.test("sge", heights.larger, high), "i64", DEPTHS[high - 1], most)
+        most = f.select(f.test("sge", heights.larger, high), "i64", most_k(a)[high - 1], most)
     depths = split_evenly(f, "%k", most)
     with f.loop(0, depths.count, 1, [("i64", "0")]) as p:
         (k0,) = p.values
@@ -142,7 +192,7 @@ def _piece(a: Arithmetic) -> IRFunction:
     """A task's rows and columns, block by block: columns before rows, so that N is read from near. Where k is so
     shallow that P is written once, along its rows."""
     f = IRFunction("piece", BLOCK)
-    once = f.test("sle", "%k", DEPTHS[-1])
+    once = f.test("sle", "%k", most_k(a)[-1])
     chunk = f.select(once, "i64", "%rows", CHUNK)
     near = f.div(NEAR // (a.bytes * UNIT), f.lower(chunk, "%rows"))
     units = f.div(f.add("%cols", UNIT - 1), UNIT)
@@ -161,23 +211,43 @@ def _piece(a: Arithmetic) -> IRFunction:
     return f
 
 
+def _enter(a: Arithmetic, data_field: int) -> IRFunction:
+    """The entry for a product that is one task; its operands come as array objects."""
+    f = IRFunction("enter", ENTER, public=True)
+    M, N, P = f.data_of(data_field, "M", "N", "P")
+    m, k, n, row_m, col_m, row_n, row_p, onto = JobReader(f).fields(
+        "m", "k", "n", "row_m", "col_m", "row_n", "row_p", "onto"
+    )
+    few = f.select(f.test("slt", n, a.lanes), "ptr", "@edge", "@piece")
+    f.invoke(f.op(f"freeze ptr {few}"), BLOCK, M=M, row_m=row_m, col_m=col_m, N=N, row_n=row_n, P=P, row_p=row_p,
+        cols=n, rows=m, k=k, first=f.test("eq", onto, 0))  # fmt: skip
+    return f
+
+
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a piece of one member's P. Sums of half precision are made apart, and rounded once."""
+    """One task: a piece of one member's P, or all of its rows and a stretch of k, whose sums are left apart. Sums of
+    half precision are made apart, and rounded once."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, task_m, task_n = job.fields("m", "k", "n", "task_m", "task_n")
+    m, k, n, task_m, task_n, tasks_k, task_k = job.fields("m", "k", "n", "task_m", "task_n", "tasks_k", "task_k")
     tasks_m, tasks_n, onto = job.fields("tasks_m", "tasks_n", "onto")
     row_m, col_m, row_n, row_p = job.fields("row_m", "col_m", "row_n", "row_p")
-    rest = f.div("%task", tasks_m)
-    member, i0, j0 = f.div(rest, tasks_n), f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n)
-    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
-    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
-    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
+    rest, i0 = f.div("%task", tasks_m), f.mul(f.rem("%task", tasks_m), task_m)
+    rest, j0 = f.div(rest, tasks_n), f.mul(f.rem(rest, tasks_n), task_n)
+    member, stretch = f.div(rest, tasks_k), f.rem(rest, tasks_k)
+    rows, cols, k0 = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n), f.mul(stretch, task_k)
+    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
+    M = f.at(a.element_m, M, f.mul(i0, row_m), f.mul(k0, col_m))
+    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), f.mul(k0, row_n), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
+    k = f.lower(f.sub(k, k0), task_k)
     operands = f"ptr {M}, i64 {row_m}, i64 {col_m}, ptr {N}, i64 {row_n}"
     few = f.select(f.test("slt", cols, a.lanes), "ptr", "@edge", "@piece")
     if a.same_storage:
-        first = f.test("eq", onto, 0)
+        shared, before = f.test("ne", job.field("reduce"), 0), f.add(f.mul(member, tasks_k), stretch)
+        apart_at = f.at(a.kind, job.pointer("sums"), f.mul(before, f.mul(m, n)), f.mul(i0, n), j0)
+        P, row_p = f.select(shared, "ptr", apart_at, P), f.select(shared, "i64", n, row_p)
+        first = f.op(f"or i1 {shared}, {f.test('eq', onto, 0)}")
         f.do(f"call void {few}({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, i1 {first})")
         return f
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.backends.cpu.family import PERIOD, View, halves, is_dot, light, light_or_halves
+from tilewise.backends.cpu.family import PERIOD, View, as_pairs, halves, is_dot, light, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart, short_stretches
@@ -16,6 +16,10 @@ IDEA = "a column or a few; dot products along k"
 # cells of P up to which a long k of what no tile takes is read again for each; of one row, whose N is read as it lies,
 # element by element (1x10^6x8 of complex64 took 1.15 times as long as by `packed`, 1x10^6x3 a third)
 CELLS, CELLS_APART = 9, 4
+PAIRED, PAIRS = (
+    8,
+    4,
+)  # columns of complex numbers, from so many vectors of k (66x458x7 took 1.8 times as long by `packed`)
 HALVES = 8  # columns of half precision: M's rows are widened for every tile of columns
 NEON_HALVES = 5  # there, where M's rows are widened once by `packed_n`
 MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
@@ -43,14 +47,38 @@ VECTORS = 8, 16
 NEAR = 2**18  # bytes of N's columns, side by side along k, that the second cache keeps
 
 
+# k that is short, where rows are added up element by element, and vectors of it where many are together
+SHORT, SHORT_VECTORS = 8, 2
+
+
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return (view.m_along_k or is_dot(view)) and not problem.return_arg
 
 
+def by_vectors(a: Arithmetic) -> bool:
+    """Whether rows of a short k are loaded under masks, and added up by as many as a vector has lanes."""
+    return a.same_storage and a.target.masks and not a.heavy
+
+
+def shortest(a: Arithmetic) -> int:
+    """k that is short."""
+    return SHORT_VECTORS * a.lanes if by_vectors(a) else SHORT
+
+
+def in_pairs(a: Arithmetic) -> bool:
+    """Complex numbers that are multiplied and added where they lie."""
+    return a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
+
+
 def tiled(a: Arithmetic) -> bool:
-    """Whether tiles of several rows and columns are made of it: one register a value, steps of a few instructions."""
+    """Whether tiles of several rows and columns are made of it: steps of a few instructions on whole vectors."""
+    return (a.same_storage or widens(a) or in_pairs(a)) and not a.heavy
+
+
+def widens(a: Arithmetic) -> bool:
+    """Whether N's columns are copied in another dtype, for tiles of half precision."""
     half = a.source_m == a.source_n and a.source_m.name in HALF_DTYPES and a.partial.name == "float32"
-    return (a.same_storage or half) and not a.heavy
+    return half and not a.heavy
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -58,6 +86,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "one cell of P: a dot product reads M and N once, by whole vectors"
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
+    if as_pairs(problem) and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
+        return f"{view.n} columns of complex numbers: dot products along k read them where they lie"
     if not light_or_halves(problem):
         most = CELLS if view.n_along_k or view.m > 1 else CELLS_APART
         few_cells = view.k >= TALL_K and view.m * view.n <= most
@@ -66,13 +96,19 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.m} rows and {view.n} columns that lie along a long k: packing would cost more than dot products"
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     few = _few(problem, view, tile, lanes)
-    if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
+    reads = view.n_along_k or view.m >= lanes // 2  # else copying N's columns is the cost
+    if 1 < view.n <= few and view.m > 1 and reads and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
     if tile.neon and view.m > FEW and problem.dtype.kind == "f" and multiplies(problem) and _reads_best(problem, view):
         return f"{view.n} columns: dot products along k read M in few streams, and fill their lanes"
     if tile.neon and view.m > FEW and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k take no element into every lane"
     return ""
+
+
+def _vectors(problem: Problem, view: View, tile: RegisterTile) -> int:
+    """Whole vectors along k."""
+    return view.k * problem.algebra.partial.itemsize // tile.vector_bytes
 
 
 def _reads_best(problem: Problem, view: View) -> bool:
@@ -119,11 +155,11 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     count, depth = 1, x.k
-    if x.m <= FEW and (a.same_storage or not tiled(a) or x.m * x.n == 1):  # tiles of halves leave no sums unrounded
+    if x.m <= FEW and (not widens(a) or x.m * x.n == 1):  # tiles of halves leave no sums unrounded
         count, depth = short_stretches(x, x.m * a.source_m.itemsize + x.n * a.source_n.itemsize)
     alone = x.m * x.n == 1 if tiled(a) else x.m == 1
-    copied = 0 if alone or (x.column_of_N and (a.same_storage or not tiled(a))) else x.n * depth
-    made = rows_apart(a, x, copied * (a.bytes if tiled(a) else a.source_n.itemsize))
+    copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
+    made = rows_apart(a, x, copied * (a.bytes if widens(a) else a.source_n.itemsize))
     if count == 1:
         return made
     sums = x.members * count * x.m * x.n * a.parts * a.bytes

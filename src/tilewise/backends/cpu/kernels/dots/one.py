@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, Value, part, vector
+from tilewise.backends.cpu.kernels.dots.across import keep
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.convert import load, store
+from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.system.llvm_text import IRFunction
 
 # `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
@@ -50,7 +51,7 @@ class _One:
         total = self.across(tuple(block.values))
         with f.loop(bulk, "%k", 1, [(a.kind, x) for x in total]) as rest:
             rest.next = self.steps(rest.index, rest.values, 1)
-        self.keep(tuple(rest.values))
+        keep(f, a, tuple(rest.values), "%P", planes=True)
         return f
 
     def parted(self, registers: list[str]) -> list[Value]:
@@ -115,23 +116,3 @@ class _One:
         if lanes == 2:
             return self.f.op(f"extractelement {whole} {x}, i32 {half}")
         return self.f.shuffle(whole, x, "poison", range(first, first + lanes // 2))
-
-    def keep(self, total: Value) -> None:
-        """Into P or onto what it holds; or unrounded, into a place of its own."""
-        a, f = self.a, self.f
-
-        def write(value: Value) -> None:
-            store(f, a.target, a.partial, a.result, value, "%P", 1)
-
-        def onto() -> None:
-            write(a.renderer(f, 1).value(a.add, load(f, a.target, a.result, a.partial, "%P", 1), total))
-
-        def apart() -> None:
-            for i, x in enumerate(total):
-                place = f.at(a.kind, "%P", f.mul("%plane", i))
-                f.store(a.kind, x, place, part(a.partial).itemsize)
-
-        def rounded() -> None:
-            f.either(f.test("eq", "%onto", 0), lambda: write(total), onto)
-
-        f.either(f.test("eq", "%plane", 0), rounded, apart)

@@ -2,18 +2,25 @@
 
 Sums are kept lane by lane along k and added across the lanes at the end; lanes past the end of k are left as they were.
 Where a tile of P has fewer columns than half a vector, that is sooner done than an element of M in every lane. A single
-cell of P, and cells of what no tile takes (complex numbers, two dtypes, steps that call the C library), are made one by
-one (`one`). A long k is cut into stretches, whose sums `reduce` adds up.
+cell of P, and cells of what no tile takes (two dtypes, steps that call the C library), are made one by one (`one`). A
+long k is cut into stretches, whose sums `reduce` adds up. Of a k of a vector or two, many rows are added up together
+(`short`).
+
+Complex numbers that are multiplied and added stay as they lie, and every column of N counts twice: as it is, and with
+the parts of its elements exchanged. The first makes real parts, with its odd lanes negated, the second imaginary ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.to_llvm import part, scalar_kind, vector
-from tilewise.backends.cpu.kernels.dots.model import tiled
+from tilewise.algebra.to_llvm import Renderer, part, vector
+from tilewise.backends.cpu.kernels.dots.across import across, added_up, apart, keep, size_of
+from tilewise.backends.cpu.kernels.dots.model import in_pairs, shortest, tiled, widens
 from tilewise.backends.cpu.kernels.dots.one import one_function
+from tilewise.backends.cpu.kernels.dots.short import CELLS, short_function
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
@@ -32,26 +39,27 @@ ROWS = 4  # at most at a time
 FAR, STREAM = 3 * 2**18, 4
 FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
 COPIED = 4  # elements of a column of N that are copied at a time
-PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 onto"
+PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto"
 
-CELLS = (
-    "ptr M, ptr N, ptr P, i64 k, i64 row_m, i64 col_m, i64 row_n, i64 column, i64 row_p, i64 col_p, i64 plane, "
-    "i64 onto, i64 rows, i64 columns"
-)
 PIECE = "ptr job, i64 rows, i64 k, ptr M, ptr N, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto, ptr space"
 COPY_COLUMNS = "ptr N, i64 row_n, i64 col_n, i64 k, i64 n, ptr to"
 
 
 def widest(a: Arithmetic) -> int:
     """Columns at a time: their sums and their vectors of N stay in registers."""
-    return 4 if a.target.registers >= 32 else 2
+    return (4 if a.target.registers >= 32 else 2) // (2 if in_pairs(a) else 1)
+
+
+def size_in_P(f: IRFunction, a: Arithmetic) -> str:
+    """Bytes from cell to cell of P, or of a place for unrounded sums."""
+    return f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
 
 
 def columns_of(a: Arithmetic) -> tuple[str, DType]:
     """What is read of N's columns: halves are widened for tiles, elements of other kinds are bits until then."""
     if a.same_storage:
         return a.element_n, a.source_n
-    return (a.kind, a.partial) if tiled(a) else (f"i{8 * a.source_n.itemsize}", a.source_n)
+    return (f"i{8 * a.source_n.itemsize}", a.source_n) if in_pairs(a) or not tiled(a) else (a.kind, a.partial)
 
 
 def dots_module(a: Arithmetic) -> str:
@@ -59,11 +67,16 @@ def dots_module(a: Arithmetic) -> str:
         one_function(a, "one", a.lanes),
         one_function(a, "one_apart", 1),
         _cells(a),
+        short_function(a),
     ]
     if tiled(a):
         columns = range(1, widest(a) + 1)
         dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
-        parts += [*dots, FunctionTable("dots", [dot.name for dot in dots]), rows_function(a, PARAMS, columns_of(a)[0])]
+        parts += [
+            *dots,
+            FunctionTable("dots", [dot.name for dot in dots]),
+            rows_function(a, PARAMS, size_of(columns_of(a)[1])),
+        ]
         parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
     entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
     return module([*parts, _copy_columns(a), *entries])
@@ -72,77 +85,104 @@ def dots_module(a: Arithmetic) -> str:
 def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IRFunction:
     """rows × columns dot products of length k; N's columns are `column` elements apart."""
     f = IRFunction(f"dot{rows}x{columns}" + "_far" * bool(vectors_at_once), PARAMS)
-    kind_n, dtype_n = columns_of(a)
-    quiets = a.quiets and a.target.min_number  # a signalling NaN is made quiet once a vector, not once a step
-    wide = a.renderer(f, a.lanes, quiet=quiets)
-    cells = [(row, col) for row in range(rows) for col in range(columns)]
+    wide = Renderer(f, part(a.partial), a.lanes) if in_pairs(a) else a.renderer(f, a.lanes, quiet=quiets(a))
+    times = 2 if in_pairs(a) else 1  # a column of N counts
+    cells = [(row, col) for row in range(rows) for col in range(columns * times)]
     unroll = vectors_at_once or (2 if len(cells) < 8 else 1)  # enough chains of sums to hide an addition's time
-    ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
-    ns = [f.at(kind_n, "%N", f.mul("%column", col)) for col in range(columns)]
-
-    def vectors(at: str, mask: str | None) -> tuple[list[str], list[str]]:
-        def fetch(source: DType, start: str) -> str:
-            place = f.at(scalar_kind(source), start, at)
-            if mask:
-                found = masked_source(f, a, source, place, mask)
-            else:
-                found = load(f, a.target, source, a.partial, place, a.lanes)[0]
-            return a.quiet(f, found, a.lanes) if quiets else found
-
-        return [fetch(a.source_m, m) for m in ms], [fetch(dtype_n, n) for n in ns]
-
-    step = unroll * a.lanes
-    bulk = f.mul(f.div("%k", step), step)
+    ms = [f.at(size_of(a.source_m), "%M", f.mul("%row_m", row)) for row in range(rows)]
+    ns = [f.at(size_of(columns_of(a)[1]), "%N", f.mul("%column", col)) for col in range(columns)]
+    k, step = f.mul("%k", times), unroll * a.lanes
+    bulk = f.mul(f.div(k, step), step)
     with f.loop(0, bulk, step, [(a.vector, a.zeros(a.lanes)[0])] * (len(cells) * unroll)) as loop:
         sums = list(loop.values)
         for u in range(unroll):
-            x, y = vectors(f.add(loop.index, u * a.lanes), None)
+            x, y = _vectors(f, a, ms, ns, f.add(loop.index, u * a.lanes), None)
             for i, (row, col) in enumerate(cells):
                 at = i * unroll + u
                 sums[at] = wide.accumulate(a.add, a.mul, (sums[at],), (x[row],), (y[col],))[0]
         loop.next = sums
     totals = list(loop.values)
     while len(totals) > len(cells):
-        pairs = zip(totals[::2], totals[1::2], strict=True)
-        totals = [wide.value(a.add, (one,), (other,))[0] for one, other in pairs]
+        both = zip(totals[::2], totals[1::2], strict=True)
+        totals = [wide.value(a.add, (one,), (other,))[0] for one, other in both]
 
     def more(at: str, loaded: str | None, counted: str, totals: list[str]) -> list[str]:
         """The vectors at k = `at`, those lanes of them that are `counted`."""
-        x, y = vectors(at, loaded)
+        x, y = _vectors(f, a, ms, ns, at, loaded)
         following = []
         for total, (row, col) in zip(totals, cells, strict=True):
             new = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
             following.append(f.op(f"select <{a.lanes} x i1> {counted}, {a.vector} {new}, {a.vector} {total}"))
         return following
 
-    totals = _to_the_end(f, a, bulk, totals, more)
-
-    def place(row: int, col: int) -> str:
-        return f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col))
-
-    if a.same_storage and not a.target.masks and columns % a.lanes == 0:
-        _keep_rows(f, a, totals, [place(*cell) for cell in cells])
+    totals = _to_the_end(f, a, k, bulk, totals, more)
+    places = [
+        f.at("i8", "%P", f.mul(size_in_P(f, a), f.add(f.mul("%row_p", row), f.mul("%col_p", col))))
+        for row in range(rows)
+        for col in range(columns)
+    ]
+    if in_pairs(a):
+        _keep_pairs(f, a, totals, places)
+    elif a.same_storage and not a.target.masks and columns % a.lanes == 0:
+        _keep_rows(f, a, totals, places)
     elif a.same_storage:
-        for total, cell in zip(across(f, a, totals), cells, strict=True):
-            keep(f, a, total, place(*cell))
+        for total, place in zip(across(f, a, totals), places, strict=True):
+            keep(f, a, (total,), place)
     else:
-        _keep_rounded(f, a, totals, [place(*cell) for cell in cells])
+        _keep_rounded(f, a, totals, places)
     return f
 
 
-def _to_the_end(f: IRFunction, a: Arithmetic, bulk: str, totals: list[str], more: More) -> list[str]:
+def quiets(a: Arithmetic) -> bool:
+    """Whether a signalling NaN is made quiet once a vector, not once a step."""
+    return a.quiets and a.target.min_number
+
+
+def _vectors(
+    f: IRFunction, a: Arithmetic, ms: list[str], ns: list[str], at: str, mask: str | None
+) -> tuple[list[str], list[str]]:
+    """A vector of each row of M and each column of N; columns of pairs also with their parts exchanged."""
+
+    def fetch(source: DType, start: str) -> str:
+        place = f.at(size_of(part(source)), start, at)
+        if mask:
+            found = masked_source(f, a, a.partial if in_pairs(a) else source, place, mask)
+        elif in_pairs(a):
+            found = f.load(a.vector, place, a.bytes)
+        else:
+            found = load(f, a.target, source, a.partial, place, a.lanes)[0]
+        return a.quiet(f, found, a.lanes) if quiets(a) else found
+
+    columns = [fetch(columns_of(a)[1], n) for n in ns]
+    if in_pairs(a):
+        exchange = [lane ^ 1 for lane in range(a.lanes)]
+        columns = [x for n in columns for x in (n, f.shuffle(a.vector, n, "poison", exchange))]
+    return [fetch(a.source_m, m) for m in ms], columns
+
+
+def _keep_pairs(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+    """Cells from two sums each: real parts, whose odd lanes count negative, and imaginary ones."""
+    odd = [lane + a.lanes * (lane % 2) for lane in range(a.lanes)]
+    for number, total in enumerate(totals[::2]):
+        totals[2 * number] = f.shuffle(a.vector, total, f.op(f"fneg {a.vector} {total}"), odd)
+    sums = across(f, replace(a, partial=part(a.partial)), totals)
+    for real, imaginary, place in zip(sums[::2], sums[1::2], places, strict=True):
+        keep(f, a, (real, imaginary), place, planes=True)
+
+
+def _to_the_end(f: IRFunction, a: Arithmetic, k: str, bulk: str, totals: list[str], more: More) -> list[str]:
     """The sums with what is left of k from `bulk` on, in lanes that are counted."""
     start = bulk
     if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
-        start = f.select(f.test("sge", "%k", a.lanes), "i64", "%k", bulk)
+        start = f.select(f.test("sge", k, a.lanes), "i64", k, bulk)
         with f.loop(bulk, start, a.lanes, [(a.vector, total) for total in totals]) as last:
-            back = f.lower(last.index, f.sub("%k", a.lanes))
+            back = f.lower(last.index, f.sub(k, a.lanes))
             before = mask_below(f, f.sub(last.index, back), a.lanes)
             counted = f.op(f"xor <{a.lanes} x i1> {before}, splat (i1 true)")
             last.next = more(back, None, counted, list(last.values))
         totals = list(last.values)
-    with f.loop(start, "%k", a.lanes, [(a.vector, total) for total in totals]) as tail:
-        mask = mask_below(f, f.sub("%k", tail.index), a.lanes)
+    with f.loop(start, k, a.lanes, [(a.vector, total) for total in totals]) as tail:
+        mask = mask_below(f, f.sub(k, tail.index), a.lanes)
         tail.next = more(tail.index, mask, mask, list(tail.values))
     return list(tail.values)
 
@@ -152,8 +192,8 @@ def _keep_rows(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str
     left, lanes = added_up(f, a, totals)
 
     def one_by_one() -> None:
-        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
-            keep(f, a, total, place)
+        for total, place in zip(apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+            keep(f, a, (total,), place)
 
     def rows() -> None:
         for total, place in zip(left, places[::lanes], strict=True):
@@ -168,79 +208,29 @@ def _keep_rounded(f: IRFunction, a: Arithmetic, totals: list[str], places: list[
     left, lanes = added_up(f, a, totals)
 
     def onto() -> None:
-        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+        for total, place in zip(apart(f, a.kind, left, lanes, len(places)), places, strict=True):
             old = load(f, a.target, a.result, a.partial, place, 1)
             store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
 
     def fresh() -> None:
         rounded = [narrow(f, a.target, a.partial, a.result, x, lanes, clear=a.fused) for x in left]
-        for cell, place in zip(_apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
+        for cell, place in zip(apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
             f.store(a.element_p, cell, place, a.result.itemsize)
 
     f.either(f.test("ne", "%onto", 0), onto, fresh)
 
 
-def keep(f: IRFunction, a: Arithmetic, total: str, place: str) -> None:
-    """Into P, or onto what it holds."""
-    with f.when(f.test("ne", "%onto", 0)):
-        old = load(f, a.target, a.result, a.partial, place, 1)
-        store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
-    with f.when(f.test("eq", "%onto", 0)):
-        store(f, a.target, a.partial, a.result, (total,), place, 1)
-
-
-def across(f: IRFunction, a: Arithmetic, totals: list[str]) -> list[str]:
-    """The sum over each vector's lanes."""
-    left, lanes = added_up(f, a, totals)
-    return _apart(f, a.kind, left, lanes, len(totals))
-
-
-def added_up(f: IRFunction, a: Arithmetic, totals: list[str]) -> tuple[list[str], int]:
-    """Those sums, one after the other in vectors of so many lanes. Two vectors are halved together: one's halves are
-    added in the low half of a third, the other's in its high half; so their number halves with every round, and not
-    only their lanes."""
-    lanes, sums, left = a.lanes, 1, list(totals)  # a vector holds what is still to be added of `sums` sums
-    while lanes > sums:
-        pairs: list[tuple[str, str | None]] = [(left[0], None)]
-        if len(left) > 1:
-            pairs = list(zip(left[::2], [*left[1::2], left[-1]], strict=False))
-        halves = [tuple(_picked(f, a, pair, (lanes, sums), half) for half in (0, 1)) for pair in pairs]
-        lanes, sums = (lanes, 2 * sums) if len(left) > 1 else (lanes // 2, sums)
-        left = [a.renderer(f, lanes).value(a.add, (low,), (high,))[0] for low, high in halves]
-    return left, lanes
-
-
-def _apart(f: IRFunction, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
-    """The first `count` lanes of some vectors, each by itself."""
-    if lanes == 1:
-        return registers
-    cells = [(register, lane) for register in registers for lane in range(lanes)]
-    whole = vector(kind, lanes)
-    return [f.op(f"extractelement {whole} {register}, i32 {lane}") for register, lane in cells[:count]]
-
-
-def _picked(f: IRFunction, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
-    """One half of what each sum in x has lanes for, and then of each in y."""
-    (x, y), (lanes, sums) = pair, size
-    each, kind = lanes // sums, f"<{lanes} x {a.kind}>"
-    chosen = [sum_ * each + half * (each // 2) + i for sum_ in range(sums) for i in range(each // 2)]
-    chosen += [lanes + lane for lane in chosen] if y else []
-    if len(chosen) == 1:
-        return f.op(f"extractelement {kind} {x}, i32 {chosen[0]}")
-    return f.shuffle(kind, x, y or "poison", chosen)
-
-
-def rows_function(a: Arithmetic, tile: str, kind_n: str) -> IRFunction:
+def rows_function(a: Arithmetic, tile: str, size_n: str) -> IRFunction:
     """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow. `tile`: the
     signature of the tiles, in a table of the module; `less`, if it is among its parameters, has an i32 a column."""
     f = IRFunction("rows", f"{tile}, i64 rows, i64 columns")
-    most = widest(a)
+    most, size_p = widest(a), size_in_P(f, a) if "plane" in tile else str(a.result.itemsize)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
-        M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
-        N = f.at(kind_n, "%N", f.mul(j.index, "%column"))
+        M = f.at(size_of(a.source_m), "%M", f.mul(i.index, "%row_m"))
+        N = f.at(size_n, "%N", f.mul(j.index, "%column"))
         less = {"less": f.at("i32", "%less", j.index)} if "ptr less" in tile else {}
-        P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
+        P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
         place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
         f.invoke(f.load("ptr", place), tile, M=M, N=N, P=P, **less)
     return f
@@ -259,8 +249,7 @@ def _cells(a: Arithmetic) -> IRFunction:
     """Some rows of P, all columns, a cell at a time; N's elements are `row_n` and its columns `column` apart."""
     f = IRFunction("cells", CELLS)
     side_by_side = f.both(f.test("eq", "%col_m", 1), f.test("eq", "%row_n", 1))
-    size_m, size_n = (f"[{source.itemsize} x i8]" for source in (a.source_m, a.source_n))
-    size_p = f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
+    size_m, size_n, size_p = size_of(a.source_m), size_of(a.source_n), size_in_P(f, a)
     with f.loop(0, "%rows") as i, f.loop(0, "%columns") as j:
         M, N = f.at(size_m, "%M", f.mul(i.index, "%row_m")), f.at(size_n, "%N", f.mul(j.index, "%column"))
         P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
@@ -274,7 +263,8 @@ def _copy_columns(a: Arithmetic) -> IRFunction:
     """N's columns, each copied to lie side by side along k; half precision is widened."""
     f = IRFunction("copy_columns", COPY_COLUMNS)
     bulk, (kind, dtype) = f.op(f"and i64 %k, {-COPIED}"), columns_of(a)
-    element = a.element_n if tiled(a) else kind
+    widens = tiled(a) and not in_pairs(a)
+    element = a.element_n if widens else kind
     align = part(a.source_n).itemsize
     with f.loop(0, "%n") as j:
         source, place = f.at(element, "%N", f.mul(j.index, "%col_n")), f.at(kind, "%to", f.mul(j.index, "%k"))
@@ -283,7 +273,7 @@ def _copy_columns(a: Arithmetic) -> IRFunction:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
                 places = [f.at(element, source, f.mul(row, "%row_n")) for row in rows]
                 found = [f.load(element, x, align) for x in places]
-                if tiled(a):
+                if widens:
                     found = [widen(f, a.target, a.source_n, dtype, x, 1)[0] for x in found]
                 for row, x in zip(rows, found, strict=True):
                     f.store(kind, x, f.at(kind, place, row), align)
@@ -335,7 +325,7 @@ def _piece(a: Arithmetic) -> IRFunction:
         f.invoke("cells", CELLS, N=N, row_m=row_m, col_m=col_m, row_n=row_n, column=column, columns=n)
 
     def several() -> None:
-        apart = "true" if tiled(a) and not a.same_storage else f.test("ne", row_n, 1)
+        apart = "true" if widens(a) else f.test("ne", row_n, 1)
         with f.when(apart):
             f.invoke("copy_columns", COPY_COLUMNS, row_n=row_n, col_n=col_n, n=n, to="%space")
         columns = f.select(apart, "ptr", "%space", "%N")
@@ -345,8 +335,14 @@ def _piece(a: Arithmetic) -> IRFunction:
         else:
             cells(columns, "1", column)
 
+    def short() -> None:
+        f.invoke("short", CELLS, row_m=row_m, col_m=col_m, row_n=row_n, column=col_n, columns=n)
+
+    def some() -> None:
+        f.either(f.both(f.test("sle", "%k", shortest(a)), f.test("eq", "%plane", 0)), short, several)
+
     lone = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
-    f.either(lone, lambda: cells("%N", row_n, col_n), several)
+    f.either(lone, lambda: cells("%N", row_n, col_n), some)
     return f
 
 
@@ -354,8 +350,8 @@ def _tiles(f: IRFunction, a: Arithmetic, extents: tuple[str, str, str], columns:
     """A piece by tiles of a few rows and columns, or row by row where M comes from afar (NEON)."""
     m, n, row_m = extents
     operands = (
-        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %onto, "
-        "i64 %rows"
+        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %plane, "
+        "i64 %onto, i64 %rows"
     )
 
     def some() -> None:

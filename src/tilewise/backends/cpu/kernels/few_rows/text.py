@@ -7,8 +7,6 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.few_rows.one_row import FAR, has_one_row, one_row_function
-from tilewise.backends.cpu.kernels.few_rows.one_row import PARAMS as ONE_ROW
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
@@ -23,8 +21,7 @@ FORM = ExactForm(1, 1, panel_m=FEW, prefetches=True)
 
 def few_rows_module(a: Arithmetic) -> str:
     reduce = [reduce_function(a)] if a.same_storage else []
-    one = [one_row_function(a)] if has_one_row(a) else []
-    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, *one, _run(a)])
+    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, _run(a)])
 
 
 def _run(a: Arithmetic) -> IRFunction:
@@ -55,25 +52,14 @@ def _run(a: Arithmetic) -> IRFunction:
     if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
         sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
 
-    def strips() -> None:
-        with f.loop(k0, k, KC) as p:
-            kc = f.lower(f.sub(k, p.index), KC)
-            first = f.both(fresh, f.test("eq", p.index, k0))
-            strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
-            strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-            f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=space)
-            f.invoke("grid", GRID, kc=kc, M=space, row_m=0, step_m=0, N=strip_n, step_n=row_n, P=sums,
-                row_p=row_s, rows=m, cols=cols, first=first, down="true")  # fmt: skip
-
-    def one() -> None:
-        far = f.test("sge", f.mul(job.field("k"), f.mul(n, a.bytes)), FAR)  # of all of N, not of a thread's share
-        f.invoke("one_row", ONE_ROW, k=f.sub(k, k0), M=f.at(a.kind, M, f.mul(k0, col_m)), step_m=col_m,
-            N=f.at(a.kind, N, f.mul(k0, row_n)), row_n=row_n, P=sums, cols=cols, first=fresh, far=far)  # fmt: skip
-
-    if has_one_row(a):
-        f.either(f.test("eq", m, 1), one, strips)
-    else:
-        strips()
+    with f.loop(k0, k, KC) as p:
+        kc = f.lower(f.sub(k, p.index), KC)
+        first = f.both(fresh, f.test("eq", p.index, k0))
+        strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
+        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
+        f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=space)
+        f.invoke("grid", GRID, kc=kc, M=space, row_m=0, step_m=0, N=strip_n, step_n=row_n, P=sums,
+            row_p=row_s, rows=m, cols=cols, first=first, down="true")  # fmt: skip
     if not a.same_storage:
         write_rows(f, sums, row_s, P, row_p, m, cols, job.field("onto"))
     return f

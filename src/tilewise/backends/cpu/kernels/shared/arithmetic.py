@@ -40,6 +40,7 @@ class Arithmetic:
     tracks_arg: bool = False
     bits: bool = False  # a lane is a byte that holds eight columns of truth values
     deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
+    pairs: bool = False  # complex numbers where they lie: dtypes are of one part, N and P have twice the columns
 
     @cached_property
     def columns(self) -> int:
@@ -217,6 +218,7 @@ def arithmetic(
     arg: bool = False,
     bits: bool = False,
     deep: int = 1,
+    pairs: bool = False,
 ) -> Arithmetic:
     """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
     mul = algebra.semiring.mul
@@ -227,5 +229,8 @@ def arithmetic(
     if bits:  # whatever + and × are called over bool, they are or and and
         x, y = Variable("x"), Variable("y")
         add, mul = Apply("or", (x, y)), Apply("and", (x, y))
+    if pairs:
+        real = part(algebra.partial)
+        return Arithmetic(add, mul, 0.0, real, real, real, real, target, pairs=True)
     partial = DTYPES["int32"] if deep > 1 else algebra.partial
     return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, deep)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
-from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, across, keep, rows_function, widest
+from tilewise.backends.cpu.kernels.dots.across import across, keep
+from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
@@ -85,7 +86,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
         if a.flips:
             less = f.load("i32", f.at("i32", "%less", col))
             total = f.op(f"sub i32 {total}, {less}")
-        keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+        keep(f, a, (total,), f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
 
 

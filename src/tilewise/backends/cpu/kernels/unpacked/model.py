@@ -1,4 +1,5 @@
-"""`unpacked`: rows of N and of P side by side, M with any strides; for what lies in the caches, or has few rows."""
+"""`unpacked`: rows of N side by side, M with any strides, and P too where it has few rows; for what lies in the caches,
+or has few rows."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from tilewise.backends.cpu.kernels.shared.tasks import (
     rows_apart,
     short_stretches,
 )
-from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
+from tilewise.core.blocking import (
+    FEW,
+    TALL_K,
+    THIN_N,
+    Blocking,
+    RegisterTile,
+    is_short,
+    multiplies,
+    signals,
+    takes_a_port,
+)
 from tilewise.core.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
@@ -36,18 +47,16 @@ WORTH_PACKING = 2**16  # steps
 SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200  # k; bytes of P, and of a row of it, of which that is so with more k
 NEON_SHALLOW = 16  # there, where the first cache does not hold N: it is read again for every tile of rows
 NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
-# bytes of a row of N up to which a strip of it stays in the first cache: with a few rows of M and a long k it is read
-# once, however long it is (2x10^6x8 of float32 took 4.2 times as long by `packed`, 16x10^5x16 of int32 1.3 times)
-THIN_N = 192
+P_APART = 8  # k from which a P whose rows are not side by side is made apart and then written
 NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1.08 times as long as by `packed_n`
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.n_along_n and view.p_along_n
+    return light(problem) and view.n_along_n and (view.p_along_n or view.m <= FEW)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if _better_packed(problem, view, tile):
+    if _better_packed(problem, view, tile) or not (view.p_along_n or view.k >= P_APART):
         return ""
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
     if _thin(problem, view, tile):
@@ -131,5 +140,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
             sums = x.members * count * x.m * x.n * a.bytes
             return Tasks(x.members * count, tasks_k=count, task_m=x.m, task_n=x.n, task_k=each, sums=sums)
     if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
-        return replace(columns_apart(a, x, 0, 2), task_m=x.m)
-    return replace(rows_apart(a, x, 0), task_n=x.n)
+        made = replace(columns_apart(a, x, 0, 2), task_m=x.m)
+    else:
+        made = replace(rows_apart(a, x, 0), task_n=x.n)
+    return replace(made, task_k=x.k, sums=0 if x.rows_of_P else x.members * x.m * x.n * a.bytes)

@@ -68,7 +68,8 @@ def _touch(a: Arithmetic) -> IRFunction:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a piece of one member's P, or all of it and a stretch of k, whose sums are left apart."""
+    """One task: a piece of one member's P, of all of k or a stretch of it; its sums are left apart where `reduce` adds
+    them up or writes them."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     tasks_m, tasks_n, tasks_k, task_k = job.fields("tasks_m", "tasks_n", "tasks_k", "task_k")
@@ -81,13 +82,11 @@ def _run(a: Arithmetic) -> IRFunction:
     k, n, row_p, onto = job.fields("k", "n", "row_p", "onto")
     size = f.mul(job.field("m"), n)
     apart = f.at(a.kind, job.pointer("sums"), f.mul(f.add(f.mul(member, tasks_k), stretch), size))
-    shared, begin = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
-    first, end, row_p, onto = (
-        f.select(shared, "i64", one, other)
-        for one, other in ((begin, 0), (f.lower(k, f.add(begin, task_k)), k), (n, row_p), (0, onto))
-    )
+    shared, begin = f.test("ne", job.field("reduce"), 0), f.mul(stretch, task_k)
+    end = f.lower(k, f.add(begin, task_k))
+    row_p, onto = (f.select(shared, "i64", one, other) for one, other in ((n, row_p), (0, onto)))
     P = f.select(shared, "ptr", apart, P)
-    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=i0, j0=j0, begin=first, end=end, row_p=row_p, onto=onto)
+    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=i0, j0=j0, begin=begin, end=end, row_p=row_p, onto=onto)
     return f
 
 
