@@ -78,6 +78,12 @@ def test_keywords_are_distinguished_as_by_python():
     assert len(by_key) < 2 * len(set(by_key.values())), "a call may have a key from Python beside its own, no more"
 
 
+def test_vectors_have_other_keys_than_matrices_of_one_row_or_column():
+    quick, v = quickest_signature(), np.ones(3)
+    operands = (v, v[:1], np.ones(6)[::2], np.ones((3, 1)), np.ones((1, 3)), np.ones((3, 3)), np.float32(v))
+    assert len({quick(M, N, {}) for M in operands for N in operands}) == len(operands) ** 2
+
+
 def test_unknown_keywords_and_other_classes_are_signed_by_python():
     quick, A = quickest_signature(), np.ones((3, 3), np.float32)
     spelled = "".join(["semi", "ring"])  # another string than the one that is looked for
@@ -97,8 +103,9 @@ def test_an_out_is_known_at_once_only_where_it_can_be_written_directly():
     locked = np.ones((4, 4), np.float32)
     locked.flags.writeable = False
     assert written_directly(quick(M, N, {"out": P}))
-    for out in (M, N, np.ones((8, 8), np.float32)[:4, :4], locked, np.ones(4, np.float32), M.T, None, [[0.0]]):
+    for out in (M, N, np.ones((8, 8), np.float32)[:4, :4], locked, np.ones((1, 4, 4), np.float32), M.T, None, [[0.0]]):
         assert not written_directly(quick(M, N, {"out": out}))
+    assert written_directly(quick(M, N[0].copy(), {"out": np.ones(4, np.float32)}))
     assert not written_directly(quick(M[:], N, {"out": P})), "a view may be of P"
     assert not written_directly(quick(M, N, {"semiring": "min_plus"}))
 

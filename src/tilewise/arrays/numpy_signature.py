@@ -1,6 +1,6 @@
 """NumPy arrays in prepared calls: their signature, read from the array objects by machine code where possible.
 
-The key of a product of two matrices with no keywords, or with `out=` alone, is the bytes of its dtypes' addresses,
+The key of a product of matrices or vectors with no keywords, or with `out=` alone, is the bytes of its dtypes' addresses,
 shapes and strides, in a seventh of the time that Python takes to read them. An `out` in such a key owns its memory and
 is neither operand, which own theirs: it can be written directly. Other keywords are read from their dictionary in the
 same way. The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.arrays.extent import owned
-from tilewise.arrays.numpy_signature_text import SLOTS_WITH_OUT, signature_text
+from tilewise.arrays.numpy_signature_text import NO_AXIS, SLOTS_WITH_OUT, signature_text
 from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
@@ -58,8 +58,10 @@ def _reads_right(quick: Callable[[Any, Any, Any], Any]) -> bool:
         values += (id(P.dtype), *P.shape, *P.strides)
         if (quick(M, N, {"out": P}) == np.array(values, np.uint64).tobytes()) != (N.base is None):
             return False
-    foreign = np.frombuffer(bytearray(4), np.int8).reshape(2, 2)
-    return quick(A, A[0], {}) == numpy_signature(A, A[0], {}) and quick(A, foreign, {}) is None
+    foreign, stack, v = np.frombuffer(bytearray(4), np.int8).reshape(2, 2), np.empty((2, 3, 5)), A[0, ::2]
+    values = (id(v.dtype), id(A.dtype), *v.shape, NO_AXIS, *v.strides, 0, *A.shape, *A.strides)
+    vectors = quick(v, A, {}) == np.array(values, np.int64).tobytes()
+    return vectors and quick(stack, A, {}) == numpy_signature(stack, A, {}) and quick(A, foreign, {}) is None
 
 
 def written_directly(key: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The signature of a call of NumPy matrices as LLVM IR: fields of array objects become the 64-bit slots of a key.
+"""The signature of a call of NumPy matrices and vectors as LLVM IR: fields of arrays become 64-bit slots of a key.
 
 The key of a call without keywords, or with an `out` that is written directly, is bytes. With other keywords it is a
 tuple: bytes, with slots for arrays among them too, then names and values; an array is represented by its dtype, a pair
@@ -20,6 +20,7 @@ CLASS = HEADER - 8
 ND, DIMENSIONS, STRIDES, BASE, DESCR, FLAGS = (HEADER + at for at in (8, 16, 24, 32, 40, 48))  # of an array
 OWNDATA, WRITEABLE = 4, 0x400  # NumPy's NPY_ARRAY_OWNDATA and NPY_ARRAY_WRITEABLE
 
+NO_AXIS = -1  # in place of a vector's second extent
 SLOTS = 10  # two dtypes, two shapes, two pairs of strides
 SLOTS_WITH_OUT = 15
 ARRAY_SLOTS = 5  # of an array among keywords: axes, two extents, two strides
@@ -38,12 +39,14 @@ def signature_text() -> str:
 
 
 def _arrays_text() -> str:
-    """`matrix`: whether an array has two axes and `extent.owned` holds. `owner`: the flags of an array that owns its
-    memory, else 0. `array`: slots of an array among keywords, their number, 0 for too many axes."""
+    """`axes`: one or two, or 0 where an array has others or `extent.owned` does not hold. `owner`: the flags of an array
+    that owns its memory, else 0. `array`: slots of an array among keywords, their number, 0 for too many axes."""
     return f"""
-define private i64 @matrix(ptr %array) {{
-  %axes = load i32, ptr %array + {ND}
-  require icmp eq i32 %axes, 2 else no
+define private i64 @axes(ptr %array) {{
+  %nd = load i32, ptr %array + {ND}
+  %axes = zext i32 %nd to i64
+  %before = sub i64 %axes, 1
+  require icmp ult i64 %before, 2 else no
   %base = load ptr, ptr %array + {BASE}
   require icmp ne ptr %base, null else yes
   %class = load ptr, ptr %array + {CLASS}
@@ -53,9 +56,30 @@ define private i64 @matrix(ptr %array) {{
   require icmp ne i32 %owns, 0 else no
   br label %yes
 yes:
-  ret i64 1
+  ret i64 %axes
 no:
   ret i64 0
+}}
+
+define private void @written(ptr %array, i64 %axes, ptr %descr.to, ptr %to) {{
+  %descr = load ptr, ptr %array + {DESCR}
+  store ptr %descr, ptr %descr.to
+  %dimensions = load ptr, ptr %array + {DIMENSIONS}
+  %strides = load ptr, ptr %array + {STRIDES}
+  %extent = load i64, ptr %dimensions[0]
+  store i64 %extent, ptr %to[0]
+  %stride = load i64, ptr %strides[0]
+  store i64 %stride, ptr %to[2]
+  store i64 {NO_AXIS}, ptr %to[1]
+  store i64 0, ptr %to[3]
+  require icmp eq i64 %axes, 2 else done
+  %extent2 = load i64, ptr %dimensions[1]
+  store i64 %extent2, ptr %to[1]
+  %stride2 = load i64, ptr %strides[1]
+  store i64 %stride2, ptr %to[3]
+  br label %done
+done:
+  ret void
 }}
 
 define private i32 @owner(ptr %array) {{
@@ -238,12 +262,12 @@ define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
 {CALL_READ}  %type.M = load ptr, ptr %M + {CLASS}
   %type.N = load ptr, ptr %N + {CLASS}
   require icmp eq ptr %type.M, %type.N else slowly
-  %m = call i64 @matrix(ptr %M)
+  %m = call i64 @axes(ptr %M)
   require icmp ne i64 %m, 0 else slowly
-  %n = call i64 @matrix(ptr %N)
+  %n = call i64 @axes(ptr %N)
   require icmp ne i64 %n, 0 else slowly
-{_written("M", 0, 2)}
-{_written("N", 1, 6)}
+{_written("M", "m", 0, 2)}
+{_written("N", "n", 1, 6)}
   switch i64 %given, label %more [ i64 0, label %short i64 1, label %one ]
 short:
   %key = call ptr @PyBytes_FromStringAndSize(ptr %slots, i64 {8 * SLOTS})
@@ -255,8 +279,8 @@ one:
   require icmp eq ptr %type.P, %type.M else slowly
   require icmp ne ptr %P, %M else more
   require icmp ne ptr %P, %N else more
-  %two = call i64 @matrix(ptr %P)
-  require icmp ne i64 %two, 0 else more
+  %p = call i64 @axes(ptr %P)
+  require icmp ne i64 %p, 0 else more
   %own.P = call i32 @owner(ptr %P)
   %writes = and i32 %own.P, {WRITEABLE}
   require icmp ne i32 %writes, 0 else more
@@ -264,7 +288,7 @@ one:
   require icmp ne i32 %own.M, 0 else more
   %own.N = call i32 @owner(ptr %N)
   require icmp ne i32 %own.N, 0 else more
-{_written("P", 10, 11)}
+{_written("P", "p", 10, 11)}
   %longer = call ptr @PyBytes_FromStringAndSize(ptr %slots, i64 {8 * SLOTS_WITH_OUT})
   ret ptr %longer
 more:
@@ -278,14 +302,8 @@ slowly:
 """
 
 
-def _written(array: str, dtype: int, first: int) -> str:
-    """IR that writes an array's dtype, two extents and two strides into slots of the key."""
-    text = f"  %{array}.descr = load ptr, ptr %{array} + {DESCR}\n  store ptr %{array}.descr, ptr %slots[{dtype}]\n"
-    for i, (name, offset) in enumerate((("dimensions", DIMENSIONS), ("strides", STRIDES))):
-        values = f"%{array}.{name}"
-        text += f"""  {values} = load ptr, ptr %{array} + {offset}
-  {values}.v = load <2 x i64>, ptr {values}, align 8
-  {values}.to = getelementptr i64, ptr %slots, i64 {first + 2 * i}
-  store <2 x i64> {values}.v, ptr {values}.to, align 8
-"""
-    return text
+def _written(array: str, axes: str, dtype: int, first: int) -> str:
+    """IR that writes an array's dtype, extents and strides into slots of the key."""
+    return f"""  %{array}.descr.to = getelementptr i64, ptr %slots, i64 {dtype}
+  %{array}.to = getelementptr i64, ptr %slots, i64 {first}
+  call void @written(ptr %{array}, i64 %{axes}, ptr %{array}.descr.to, ptr %{array}.to)"""

@@ -42,7 +42,9 @@ def shapes(axis: int, kept: tuple[int, int]) -> list[Shape]:
     """m, k and n, the one at `axis` from 1 by factors as far as operands and time allow."""
     found, extent = list[Shape](), 1
     while extent <= LARGEST:
-        m, k, n = (*kept[:axis], extent, *kept[axis:])
+        extents = [*kept]
+        extents.insert(axis, extent)
+        m, k, n = extents
         if m * k + k * n + m * n > CELLS or m * k * n > STEPS:
             break
         found.append((m, k, n))
