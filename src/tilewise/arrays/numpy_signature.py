@@ -1,7 +1,7 @@
 """NumPy arrays in prepared calls: their signature, read from the array objects by machine code where possible.
 
-The key of a product of matrices or vectors with no keywords, or with `out=` alone, is the bytes of its dtypes' addresses,
-shapes and strides, in a seventh of the time that Python takes to read them. An `out` in such a key owns its memory and
+The key of matrices and vectors with no keywords, or with `out=` alone, is the bytes of their dtypes' addresses, shapes
+and strides, in a seventh of the time that Python takes to read them. An `out` in such a key owns its memory and
 is neither operand, which own theirs: it can be written directly. Other keywords are read from their dictionary in the
 same way. The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and
 every other Python, uses `numpy_signature`.

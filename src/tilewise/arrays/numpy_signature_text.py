@@ -35,11 +35,11 @@ PLAIN = (str, float, int, bool, type, Semiring, Modular)  # values whose hash is
 
 def signature_text() -> str:
     """`sign(M, N, keywords)`. M is an array, N may be anything."""
-    return expand(_arrays_text() + _stored_text() + _keywords_text() + _pairs_text() + _sign_text())
+    return expand(_arrays_text() + _fields_text() + _stored_text() + _keywords_text() + _pairs_text() + _sign_text())
 
 
 def _arrays_text() -> str:
-    """`axes`: one or two, or 0 where an array has others or `extent.owned` does not hold. `owner`: the flags of an array
+    """`axes`: one or two, 0 where an array has others or `extent.owned` does not hold. `owner`: the flags of an array
     that owns its memory, else 0. `array`: slots of an array among keywords, their number, 0 for too many axes."""
     return f"""
 define private i64 @axes(ptr %array) {{
@@ -61,9 +61,36 @@ no:
   ret i64 0
 }}
 
-define private void @written(ptr %array, i64 %axes, ptr %descr.to, ptr %to) {{
-  %descr = load ptr, ptr %array + {DESCR}
-  store ptr %descr, ptr %descr.to
+define private i32 @owner(ptr %array) {{
+  %base = load ptr, ptr %array + {BASE}
+  require icmp eq ptr %base, null else no
+  %flags = load i32, ptr %array + {FLAGS}
+  %owns = and i32 %flags, {OWNDATA}
+  require icmp ne i32 %owns, 0 else no
+  ret i32 %flags
+no:
+  ret i32 0
+}}
+
+define private i64 @array(ptr %array, ptr %at) {{
+  %nd = load i32, ptr %array + {ND}
+  %axes = zext i32 %nd to i64
+  %before = sub i64 %axes, 1
+  require icmp ult i64 %before, 2 else no
+  store i64 %axes, ptr %at
+  %rest = getelementptr i64, ptr %at, i64 1
+  call void @fields(ptr %array, i64 %axes, ptr %rest)
+  ret i64 {ARRAY_SLOTS}
+no:
+  ret i64 0
+}}
+"""
+
+
+def _fields_text() -> str:
+    """`fields`: two extents and two strides of an array of one axis or two."""
+    return f"""
+define private void @fields(ptr %array, i64 %axes, ptr %to) {{
   %dimensions = load ptr, ptr %array + {DIMENSIONS}
   %strides = load ptr, ptr %array + {STRIDES}
   %extent = load i64, ptr %dimensions[0]
@@ -80,42 +107,6 @@ define private void @written(ptr %array, i64 %axes, ptr %descr.to, ptr %to) {{
   br label %done
 done:
   ret void
-}}
-
-define private i32 @owner(ptr %array) {{
-  %base = load ptr, ptr %array + {BASE}
-  require icmp eq ptr %base, null else no
-  %flags = load i32, ptr %array + {FLAGS}
-  %owns = and i32 %flags, {OWNDATA}
-  require icmp ne i32 %owns, 0 else no
-  ret i32 %flags
-no:
-  ret i32 0
-}}
-
-define private i64 @array(ptr %array, ptr %at) {{
-  %dimensions = load ptr, ptr %array + {DIMENSIONS}
-  %strides = load ptr, ptr %array + {STRIDES}
-  %nd = load i32, ptr %array + {ND}
-  %axes = zext i32 %nd to i64
-  store i64 %axes, ptr %at
-  %rest = getelementptr i64, ptr %at, i64 1
-  store <4 x i64> zeroinitializer, ptr %rest, align 8
-  switch i64 %axes, label %no [ i64 1, label %first i64 2, label %second ]
-second:
-  %extent2 = load i64, ptr %dimensions[1]
-  store i64 %extent2, ptr %at[2]
-  %stride2 = load i64, ptr %strides[1]
-  store i64 %stride2, ptr %at[4]
-  br label %first
-first:
-  %extent = load i64, ptr %dimensions[0]
-  store i64 %extent, ptr %at[1]
-  %stride = load i64, ptr %strides[0]
-  store i64 %stride, ptr %at[3]
-  ret i64 {ARRAY_SLOTS}
-no:
-  ret i64 0
 }}
 """
 
@@ -304,6 +295,7 @@ slowly:
 
 def _written(array: str, axes: str, dtype: int, first: int) -> str:
     """IR that writes an array's dtype, extents and strides into slots of the key."""
-    return f"""  %{array}.descr.to = getelementptr i64, ptr %slots, i64 {dtype}
+    return f"""  %{array}.descr = load ptr, ptr %{array} + {DESCR}
+  store ptr %{array}.descr, ptr %slots[{dtype}]
   %{array}.to = getelementptr i64, ptr %slots, i64 {first}
-  call void @written(ptr %{array}, i64 %{axes}, ptr %{array}.descr.to, ptr %{array}.to)"""
+  call void @fields(ptr %{array}, i64 %{axes}, ptr %{array}.to)"""

@@ -17,8 +17,7 @@ import numpy as np
 from tilewise.api import matmul, plan
 from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.blas_threads import hold
-from tilewise.bench.rows import Row
-from tilewise.bench.suites import Piece, Request, Shape
+from tilewise.bench.suites import Piece, Request, Row, Shape
 from tilewise.bench.timing import Work, host_seconds
 
 FACTOR = 1.5  # from neighbour to neighbour
