@@ -4,13 +4,14 @@ Every call is made three times on new values, so that what is prepared for the s
 product that its keywords mean or is refused with a sentence; anything else, a keyword that changes nothing included, is
 reported with what repeats it.
 
-`python tests/support/audited_calls.py [SECONDS [SEED]]`
+`python tests/support/audited_calls.py [SECONDS [SEED|clock [LIBRARIES]]]`
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -28,8 +29,10 @@ OF_JAX = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float1
 OF_NUMPY = ("bool", *INTEGERS, *FLOATS, "complex64", "complex128", "longdouble", ">f4", ">i4")
 LIBRARIES = {
     "numpy": OF_NUMPY, "lists": ("int64", "float64"), "torch": OF_TORCH, "torch gradient": FLOATS, "jax": OF_JAX,
-    "jax jit": OF_JAX,
+    "jax jit": OF_JAX, "dask": OF_NUMPY, "files": OF_NUMPY,
+    "sparse": ("bool", *INTEGERS, "float32", "float64", "complex64", "complex128"),
 }  # fmt: skip
+ROUTES = ("dask", "files", "sparse")  # of NumPy's own numbers
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)),
     "gelu": lambda x: x / 2 * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))),
@@ -82,7 +85,8 @@ def draw(rng: np.random.Generator, libraries: tuple[str, ...]) -> Drawn:
         "memory": lambda: "1GB", "dtype": lambda: str(rng.choice((*FLOATS, "int32", "int64", "complex128"))),
         "scales": lambda: tuple(rng.choice(("rows", "number", "none", "one"), 2)),
         "alpha": lambda: float(rng.choice((0.5, -2, 0))), "bias": lambda: True,
-        "activation": lambda: str(rng.choice(tuple(ACTIVATIONS))),
+        "activation": lambda: str(rng.choice(tuple(ACTIVATIONS))), "order": lambda: str(rng.choice(tuple("CFA"))),
+        "axes": lambda: [(-2, -1)] * 3, "casting": lambda: str(rng.choice(("no", "safe", "unsafe"))),
     }  # fmt: skip
     for name in rng.permutation(tuple(values))[: int(rng.choice((0, 1, 1, 2, 2, 3, 4)))]:
         keywords[str(name)] = values[str(name)]()
@@ -131,6 +135,17 @@ def given(x: np.ndarray, library: str, lay: str = "rows"):
         return x.tolist()
     if library == "numpy":
         return laid(x, lay)
+    if library == "dask":
+        import dask.array as da
+
+        return da.from_array(laid(x, lay), chunks=3)
+    if library == "files":  # a map of a file, read-only
+        with tempfile.TemporaryFile() as file:
+            file.write(b"-" * 64 + np.asarray(x, order="C").tobytes())
+            file.flush()
+            return np.memmap(file, x.dtype, "r", 64, x.shape) if x.size else x
+    if library == "sparse":  # with every cell stored: one that is not is the semiring's zero
+        return stored_whole(x) if x.ndim == 2 else x
     if library.startswith("torch"):
         import torch
 
@@ -145,7 +160,24 @@ def given(x: np.ndarray, library: str, lay: str = "rows"):
     return jnp.asarray(x)
 
 
-def back(x: object) -> np.ndarray:
+def stored_whole(x: np.ndarray):
+    import scipy.sparse as sparse
+
+    rows, columns = (i.ravel() for i in np.indices(x.shape))
+    return sparse.coo_array((x.ravel(), (rows, columns)), shape=x.shape).tocsr()
+
+
+def back(x: object, ring: str = "plus_times") -> np.ndarray:
+    if hasattr(x, "tocoo"):  # cells that are not stored are the semiring's zero
+        cells = x.tocoo()
+        low, high = (False, True) if cells.dtype.kind == "b" else (-np.inf, np.inf)
+        if cells.dtype.kind in "iu":
+            low, high = (np.iinfo(cells.dtype).min, np.iinfo(cells.dtype).max)
+        made = np.full(x.shape, {"min": high, "max": low}.get(ring[:3], 0), cells.dtype)
+        made[cells.row, cells.col] = cells.data
+        return made
+    if hasattr(x, "dask"):
+        return np.asarray(x.compute(scheduler="sync"))
     if hasattr(x, "detach"):
         x = x.detach()
         return x.float().numpy().astype(BF16) if str(x.dtype) == "torch.bfloat16" else x.numpy()
@@ -247,7 +279,7 @@ def called(rng: np.random.Generator, d: Drawn):
     if "out" in keywords:
         more["out"] = values(rng, result, _shape(M, N), d)
         keywords["out"] = given(
-            more["out"].copy(), "numpy" if d.library == "lists" else d.library.removesuffix(" gradient")
+            more["out"].copy(), "numpy" if d.library in ("lists", *ROUTES) else d.library.removesuffix(" gradient")
         )
     operands = [given(x, d.library, lay) for x, lay in zip((M, N), d.lays, strict=True)]
     if d.library == "jax jit":
@@ -275,10 +307,12 @@ def fault(d: Drawn, made: object, M: np.ndarray, N: np.ndarray, more: dict[str, 
         if not isinstance(made, tuple):
             return "return_arg=True gave no pair"
         made, arg = made
-        found = _arg_fault(d, back(made), back(arg), M, N)
+        found = _arg_fault(d, back(made, d.ring), back(arg), M, N)
         if found:
             return found
-    got = back(made)
+    if d.library == "dask" and not hasattr(made, "dask"):
+        return f"a Dask array was computed into a {type(made).__name__}"
+    got = back(made, d.ring)
     if got.shape != P.shape:
         return f"shape {got.shape} instead of {P.shape}"
     narrowed = d.library.startswith("jax")  # without x64 JAX has no wide numbers
@@ -342,12 +376,13 @@ def audit(seed: int, libraries: tuple[str, ...]) -> tuple[str, str | None]:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 2**40
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] != "clock" else time.time_ns() % 2**40
+    libraries = tuple(sys.argv[3].split(",")) if len(sys.argv) > 3 else tuple(LIBRARIES)
     print("seed", seed, flush=True)
     counts, number, last = {"made": 0, "refused": 0}, 0, time.process_time() + seconds
     faults: set[str] = set()
     while time.process_time() < last:
-        kind, wrong = audit(seed + number, tuple(LIBRARIES))
+        kind, wrong = audit(seed + number, libraries)
         counts[kind] += 1
         if wrong and wrong[-60:] not in faults:
             faults.add(wrong[-60:])

@@ -1,19 +1,23 @@
 """Products of many, drawn at random over functions × dtypes × array libraries × semirings, as `audited_calls` draws
 calls of `tw.matmul`: each gives what it means, or is refused with a sentence.
 
-`python tests/support/audited_functions.py [SECONDS [SEED]]`
+`python tests/support/audited_functions.py [SECONDS [SEED|clock [LIBRARIES]]]`
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
 import tilewise as tw
-from audited_calls import LIBRARIES, SEMIRINGS, Drawn, back, difference, given, numpys, reduced, values
+from audited_calls import LIBRARIES, SEMIRINGS, Drawn, _wrapped, back, difference, given, numpys, reduced, values
 
 Whole = list[np.ndarray]
 
@@ -50,7 +54,9 @@ class Case:
 
 
 def power(c: Case) -> tuple[Whole, Whole]:
-    A, n = c.values(c.sizes[0], c.sizes[0]), int(c.rng.integers(1, 4))
+    stack = (2,) if c.rng.random() < 0.2 else ()
+    most = 3 if c.ring.endswith("_times") and c.ring != "plus_times" else 4  # 4⁴ wraps in 8 bits: max of that is no law
+    A, n = c.values(*stack, c.sizes[0], c.sizes[0]), int(c.rng.integers(1, most + 1))
     made, P = tw.power(c.given(A), n, semiring=c.ring), A.astype(c.result)
     for _ in range(n - 1):
         P = c.product(P, A)
@@ -59,20 +65,188 @@ def power(c: Case) -> tuple[Whole, Whole]:
 
 def chain(c: Case) -> tuple[Whole, Whole]:
     a, b, k = c.sizes
-    x, y, z = c.values(a, b), c.values(b, k), c.values(k, a)
-    return [tw.chain([c.given(v) for v in (x, y, z)], semiring=c.ring)], [c.product(c.product(x, y), z)]
+    given = [c.values(a, b), c.values(b, k), c.values(k, a)][: int(c.rng.integers(1, 4))]
+    first, last = given[0], given[-1]
+    vectors = len(given) > 1 and c.rng.random() < 0.3
+    if vectors:
+        given = [first[0], *given[1:-1], last[:, 0]]
+    whole = [first[:1], *given[1:-1], last[:, :1]] if vectors else given
+    P = whole[0].astype(c.result)
+    for x in whole[1:]:
+        P = c.product(P, x)
+    return [tw.chain([c.given(v) for v in given], semiring=c.ring)], [P[0, 0] if vectors else P]
 
 
-def matvec(c: Case) -> tuple[Whole, Whole]:
-    A, x = c.values(*c.sizes[:2]), c.values(c.sizes[1])
-    return [tw.matvec(c.given(A), c.given(x), semiring=c.ring)], [c.product(A, x[:, None])[:, 0]]
+def conjugated(c: Case, x: np.ndarray) -> np.ndarray:
+    return x.conj() if c.ring == "plus_times" and c.common.kind == "c" else x
+
+
+def vectors(c: Case) -> tuple[Whole, Whole]:
+    """matvec, vecmat, vecdot, inner, outer, tensordot: by products of matrices."""
+    a, b, k = c.sizes
+    stack = (2,) if c.rng.random() < 0.3 else ()
+    A, B, x, y = c.values(*stack, a, b), c.values(k, b), c.values(b), c.values(*stack, b)
+    name = str(c.rng.choice(("matvec", "vecmat", "vecdot", "inner", "outer", "tensordot", "tensordot of lists")))
+    ring = {"semiring": c.ring}
+    if name == "matvec":
+        return [tw.matvec(c.given(A), c.given(y), **ring)], [c.product(A, y[..., None])[..., 0]]
+    if name == "vecmat":
+        left = A.swapaxes(-1, -2)
+        P = c.product(conjugated(c, y)[..., None, :], left)[..., 0, :]
+        return [tw.vecmat(c.given(y), c.given(np.ascontiguousarray(left)), **ring)], [P]
+    if name == "vecdot":
+        P = c.product(conjugated(c, A)[..., None, :], np.broadcast_to(x, A.shape)[..., None])[..., 0, 0]
+        return [tw.vecdot(c.given(A), c.given(x), **ring)], [P]
+    if name == "inner":
+        return [tw.inner(c.given(A), c.given(B), **ring)], [c.product(A, B.T)]
+    if name == "outer":
+        P = c.product(A.reshape(-1, 1), x[None])
+        return [tw.outer(c.given(A), c.given(x), **ring)], [P]
+    if name == "tensordot":
+        return [tw.tensordot(c.given(A), c.given(np.ascontiguousarray(B.T)), 1, **ring)], [c.product(A, B.T)]
+    return [tw.tensordot(c.given(A), c.given(B), ([-1], [1]), **ring)], [c.product(A, B.T)]
+
+
+EINSUMS = {  # with the product of matrices that it is: the axes of both operands as matrices, and of P
+    "zij,jk->zki": (lambda x, y, c: (c.values(2, x, y), c.values(y, 3)), lambda P: P.swapaxes(-1, -2)),
+    "ij,jk": (lambda x, y, c: (c.values(x, y), c.values(y, 3)), lambda P: P),
+    "ij,j->i": (lambda x, y, c: (c.values(x, y), c.values(y)), lambda P: P),
+    "...ij,jk->...ik": (lambda x, y, c: (c.values(2, x, y), c.values(y, 3)), lambda P: P),
+}
 
 
 def einsum(c: Case) -> tuple[Whole, Whole]:
+    subscripts = str(c.rng.choice(tuple(EINSUMS)))
+    make, place = EINSUMS[subscripts]
+    A, B = make(*c.sizes[:2], c)
+    P = c.product(A, B[:, None])[:, 0] if B.ndim == 1 else place(c.product(A, B))
+    operands, how = [c.given(A), c.given(B)], {}
+    if subscripts == "ij,jk" and c.rng.random() < 0.5:
+        return [tw.einsum(operands[0], [0, 1], operands[1], [1, 2], semiring=c.ring)], [P]
+    if c.library == "numpy" and c.rng.random() < 0.3:
+        how = {"out": np.empty(P.shape, P.dtype)} if c.rng.random() < 0.5 else {"order": "F"}
+    return [tw.einsum(subscripts, *operands, semiring=c.ring, **how)], [P]
+
+
+def without_sum(c: Case) -> tuple[Whole, Whole]:
+    a, b, _ = c.sizes
+    A, B = c.values(a, b), c.values(a, b)
+    P = c.product(A[..., None, None], B[..., None, None])[..., 0, 0]
+    return [tw.einsum("ij,ij->ji", c.given(A), c.given(B), semiring=c.ring)], [P.T]
+
+
+def summed(c: Case) -> tuple[Whole, Whole]:
+    """A sum of one operand, and a diagonal."""
+    a, b, _ = c.sizes
+    if c.rng.random() < 0.5:
+        A = c.values(a, a)
+        made = tw.einsum("ii->i", c.given(A), semiring=c.ring)
+        return [made], [A.diagonal().astype(c.common if c.ring == "lor_land" else c.result)]
+    A = c.values(a, b)
+    one = {"plus": 0, "times": 1, "land": 1}.get(c.ring.partition("_")[2])
+    if one is None:
+        return [], []
+    ones = np.full((b, 1), one, c.dtype)
+    return [tw.einsum("ij->i", c.given(A), semiring=c.ring)], [c.product(A, ones)[:, 0]]
+
+
+ONES = {"min_plus": 0, "max_min": "largest", "min_max": "smallest", "lor_land": True}
+
+
+def closure(c: Case) -> tuple[Whole, Whole]:
+    """By squaring: D = I ⊕ W, then D ⊕ D ⊗ D until nothing can change."""
+    if c.ring not in ONES or c.common.kind not in "iuf" or c.common.itemsize < 4 or c.common.itemsize > 8:
+        c.ring = "min_plus"
+        c.dtype = np.dtype(str(c.rng.choice(("float32", "float64", "int64")))) if c.library != "lists" else c.dtype
+        c.common = c.dtype
+        c.drawn = replace(c.drawn, keywords={"semiring": c.ring})
+    n = c.sizes[0]
+    weights = abs(c.values(n, n).astype(np.int64)) + 1
+    low, high = (-np.inf, np.inf) if c.common.kind == "f" else (np.iinfo(c.common).min, np.iinfo(c.common).max)
+    zero = {"min": high, "max": low, "lor": 0}[c.ring[:3]]
+    W = np.where(c.rng.random((n, n)) < 0.5, weights.astype(c.common), np.array(zero).astype(c.common))
+    add = {"min": np.minimum, "max": np.maximum, "lor": np.logical_or}[c.ring[:3]]
+    one = {"largest": high, "smallest": low}.get(ONES[c.ring], ONES[c.ring])
+    D = W != 0 if c.ring == "lor_land" else W.copy()
+    D[np.diag_indices(n)] = add(D.diagonal(), np.array(one).astype(D.dtype))
+    for _ in range(n.bit_length()):
+        D = add(D, c.product(D, D))
+    how = {"sources": [int(i) for i in c.rng.integers(0, n, 2)]} if c.rng.random() < 0.4 else {}
+    D = D[how["sources"]] if how else D
+    if c.library == "sparse":  # here the cells that are no edges are not stored
+        import scipy.sparse as sparse
+
+        rows, columns = np.nonzero(zero != W)
+        given_w = sparse.coo_array((W[rows, columns], (rows, columns)), shape=W.shape).tocsr()
+    else:
+        given_w = c.given(W)
+    if c.library == "dask" or c.rng.random() < 0.5:
+        return [tw.closure(given_w, semiring=c.ring, **how)], [D.astype(c.result)]
+    made, before = tw.closure(given_w, semiring=c.ring, return_predecessors=True, **how)
+    _check_paths(c, W, zero, back(made, c.ring), back(before), how.get("sources", range(n)))
+    return [made], [D.astype(c.result)]
+
+
+def _check_paths(c: Case, W: np.ndarray, zero: object, D: np.ndarray, before: np.ndarray, sources: object) -> None:
+    """Every path is made of edges, and is worth what D says."""
+    mul = {"plus": np.add, "min": np.minimum, "max": np.maximum, "land": np.logical_and}[c.ring.partition("_")[2]]
+    for row, source in enumerate(sources):
+        for target in range(W.shape[0]):
+            nodes = tw.path(before, source, target, sources=None if len(before) == W.shape[0] else list(sources))
+            if source == target:
+                assert nodes == [source]
+                continue
+            reached = bool(D[row, target]) if c.ring == "lor_land" else D[row, target] != zero
+            assert bool(nodes) == reached, f"path {source} → {target} is {nodes}, and D {D[row, target]}"
+            edges = [W[i, j] for i, j in pairwise(nodes)]
+            assert all(weight != zero for weight in edges), f"path {nodes} walks where no edge is"
+            worth = reduce(mul, edges) if edges else zero
+            assert c.ring == "lor_land" or not edges or worth == D[row, target], (
+                f"{nodes}: {worth}, not {D[row, target]}"
+            )
+
+
+def scattered(c: Case) -> tuple[Whole, Whole]:
+    a, b, count = c.sizes
+    y, rows = c.values(a, b), c.rng.integers(0, count, a)
+    weights = c.values(a) if c.rng.random() < 0.5 else None
+    wide = object if c.common.kind in "iu" else np.complex128
+    P = np.zeros((count, b), wide)
+    for i, row in enumerate(rows):
+        P[row] += y[i].astype(wide) * (1 if weights is None else weights[i].astype(wide))
+    how = {} if weights is None else {"weights": c.given(weights)}
+    made = tw.scatter_rows(c.given(y), given(rows, c.library), count, **how)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exact = _wrapped(P, c.common) if c.common.kind in "iu" else P
+        return [made], [exact.astype(c.common)]
+
+
+def fields(c: Case) -> tuple[Whole, Whole]:
+    """min_count: the shortest of all sums, and how often it occurs."""
     a, b, k = c.sizes
-    A, B = c.values(2, a, b), c.values(b, k)
-    made = tw.einsum("zij,jk->zki", c.given(A), c.given(B), semiring=c.ring)
-    return [made], [c.product(A, B).swapaxes(-1, -2)]
+    if c.library not in ("numpy", "dask", "files"):
+        return [], []
+    values = [c.rng.integers(0, 4, shape).astype(float) for shape in ((a, b), (b, k))]
+    counts = [c.rng.integers(0, 3, shape) for shape in ((a, b), (b, k))]
+    for value, count in zip(values, counts, strict=True):
+        value[count == 0] = np.inf
+    operands = [tuple(given(x, c.library) for x in pair) for pair in zip(values, counts, strict=True)]
+    made = tw.matmul(*operands, semiring="min_count")
+    sums = values[0][:, :, None] + values[1]
+    least = sums.min(1)
+    met = np.where((sums == least[:, None]) & np.isfinite(sums), counts[0][:, :, None] * counts[1], 0)
+    return list(made), [least, met.sum(1)]
+
+
+def plans(c: Case) -> tuple[Whole, Whole]:
+    """A plan names the problem; its product is the call's."""
+    a, b, k = c.sizes
+    A, B = c.given(c.values(a, b)), c.given(c.values(b, k))
+    problem = tw.plan(A, B, semiring=c.ring).problem
+    assert (problem.m, problem.k, problem.n) == (a, b, k), problem
+    assert problem.result.numpy == tw.matmul(A, B, semiring=c.ring).dtype.newbyteorder("="), problem.result
+    return [], []
 
 
 def many(c: Case) -> tuple[Whole, Whole]:
@@ -93,32 +267,48 @@ def blocks(c: Case) -> tuple[Whole, Whole]:
 def groups(c: Case) -> tuple[Whole, Whole]:
     a, b, k = c.sizes
     x, w, ends = c.values(a + b, k), c.values(2, k, 3), given(np.array([a, a + b]), c.library)
-    made = tw.grouped_matmul(c.given(x), c.given(w), ends, semiring=c.ring)
+    if c.rng.random() < 0.3:
+        y = c.values(a + b, 2)
+        made = tw.grouped_matmul(c.given(x), c.given(y), ends, along="k", semiring=c.ring)
+        return [made], [np.stack([c.product(x[:a].T, y[:a]), c.product(x[a:].T, y[a:])])]
+    how, order = {}, np.arange(a + b)
+    if c.rng.random() < 0.3:
+        order = c.rng.permutation(a + b)
+        how = {"rows": given(order, c.library)}
+    made = tw.grouped_matmul(c.given(x), c.given(w), ends, semiring=c.ring, **how)
+    x = x[order]
     return [made], [np.concatenate([c.product(x[:a], w[0]), c.product(x[a:], w[1])])]
 
 
-FUNCTIONS: tuple[Callable[[Case], tuple[Whole, Whole]], ...] = (power, chain, matvec, einsum, many, blocks, groups)
+FUNCTIONS: tuple[Callable[[Case], tuple[Whole, Whole]], ...] = (
+    power, chain, vectors, einsum, without_sum, summed, closure, scattered, fields, plans, many, blocks, groups,
+)  # fmt: skip
 
 
-def audit(seed: int, libraries: tuple[str, ...]) -> tuple[str, str | None]:
-    """Whether the product of one seed was "made" or "refused", and what is wrong with it."""
+def audit(seed: int, libraries: tuple[str, ...], of: int | None = None) -> tuple[str, str | None]:
+    """Whether the product of one seed was "made" or "refused", and what is wrong with it. `of`: of which function."""
     rng = np.random.default_rng(seed)
-    function, c = FUNCTIONS[int(rng.integers(len(FUNCTIONS)))], Case(rng, libraries)
+    drawn = int(rng.integers(len(FUNCTIONS)))
+    function, c = FUNCTIONS[drawn if of is None else of], Case(rng, libraries)
     case = f"{function.__name__} of {c.sizes} {c.dtype} from {c.library} over {c.ring}"
     try:
         made, meant = function(c)
+        if c.library == "dask":
+            made = [x.persist(scheduler="sync") if hasattr(x, "dask") else x for x in made]
     except tw.TilewiseError:
         return "refused", None
     except Exception as error:  # the point is to see it
         return "made", f"{case}: {type(error).__name__}: {error}"
     for one, P in zip(made, meant, strict=True):
-        got = back(one)
+        if c.library == "dask" and not hasattr(one, "dask"):
+            return "made", f"{case}: a Dask array was computed into {type(one).__name__}"
+        got = back(one, c.ring)
         if got.shape != P.shape:
             return "made", f"{case}: shape {got.shape} instead of {P.shape}"
-        if got.dtype.newbyteorder("=") != c.result:  # a power of one is the matrix itself, as in NumPy
-            return "made", f"{case}: dtype {got.dtype} instead of {c.result}"
+        if got.dtype.newbyteorder("=") != P.dtype:  # a power of one is the matrix itself, as in NumPy
+            return "made", f"{case}: dtype {got.dtype} instead of {P.dtype}"
         with np.errstate(all="ignore"):
-            wrong = difference(got, P, c.result)
+            wrong = difference(got, P, P.dtype)
         if wrong:
             return "made", f"{case}: {wrong}"
     return "made", None
@@ -126,11 +316,12 @@ def audit(seed: int, libraries: tuple[str, ...]) -> tuple[str, str | None]:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 2**40
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] != "clock" else time.time_ns() % 2**40
+    libraries = tuple(sys.argv[3].split(",")) if len(sys.argv) > 3 else ("numpy", "lists", "torch", "jax")
     counts, number, faults, last = {"made": 0, "refused": 0}, 0, 0, time.process_time() + seconds
     print("seed", seed, flush=True)
     while time.process_time() < last:
-        kind, wrong = audit(seed + number, ("numpy", "lists", "torch", "jax"))
+        kind, wrong = audit(seed + number, libraries)
         counts[kind] += 1
         if wrong:
             faults += 1

@@ -1,6 +1,6 @@
 """Arrays with labels or units (pandas, xarray, …): NumPy leaves a product of them to their own class, which aligns
 labels and multiplies units. As plain numbers they would give another result, so they are refused; and so are lazy
-arrays where they would have to be read whole."""
+and sparse arrays where they would have to be read whole."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ LAZY = {"dask.array": ".compute()", "zarr": "[:]"}  # arrays that may be larger 
 
 
 def check_whole(array: Any, role: str) -> None:
-    """A UsageError where `array` is lazy: nothing is read into memory unasked."""
+    """A UsageError where `array` is sparse, or lazy: nothing is read into memory unasked."""
     for module, instead in LAZY.items():
         library = imported(module)
         if library is not None and isinstance(array, library.Array):
             name = module.partition(".")[0].capitalize()
             raise UsageError(f"{role} is a {name} array, which this would read whole: pass {role}{instead}")
+    sparse = imported("scipy.sparse")
+    if sparse is not None and sparse.issparse(array):
+        raise UsageError(f"{role} is a scipy.sparse matrix, which this does not take: pass {role}.toarray()")
 
 
 def check_plain(array: Any, role: str) -> None:

@@ -25,9 +25,6 @@ class NumpyLibrary(Library):
         masked = imported("numpy.ma")  # imported if such an array exists
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
-        sparse = imported("scipy.sparse")
-        if sparse is not None and sparse.issparse(array):
-            raise UsageError(f"{role} is a scipy.sparse matrix, which this does not take: pass {role}.toarray()")
         check_whole(array, role)
         check_plain(array, role)
         try:

@@ -107,7 +107,7 @@ def _operand(array: Any, name: str) -> Any:
         raise DtypeError(f"{name} has masked blocks, and a product would lose their mask: fill them first")
     if any(math.isnan(extent) for extent in array.shape):
         raise ShapeError(f"{name} has chunks of unknown size: call {name}.compute_chunk_sizes() first")
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _narrowed(M: Any, N: Any, dtype: Any) -> tuple[Any, Any]:

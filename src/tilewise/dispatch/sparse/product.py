@@ -22,7 +22,7 @@ from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
 from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
 from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, has_compiler, is_sparse
-from tilewise.errors import ShapeError, UsageError
+from tilewise.errors import DtypeError, ShapeError, UsageError
 
 # nanoseconds: a stored cell and a column of the dense operand, a pair of stored cells, a step of the dense tiles; a
 # stored cell, and one that is filled in to make a dense matrix (docs/how/sparse.md)
@@ -75,6 +75,7 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
             M = M.tocsr()  # SciPy's product of diagonals ends in a C++ error where there are none
         return M @ N  # SciPy's own
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+    _check_zero(algebra)
     if all(sparse):
         return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
     if sparse[0]:
@@ -82,6 +83,17 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
     if not commutes(ring.mul):
         algebra = replace(algebra, semiring=_exchanged(ring))
     return _with_dense(N, M.T, "N", algebra, dense).T
+
+
+def _check_zero(algebra: Algebra) -> None:
+    """A cell that is not stored is left out of every sum, so the zero must not be a weight, as it is in max_plus over
+    unsigned integers."""
+    number = algebra.partial.numpy.type
+    if algebra.partial.kind == "u" and algebra.zero == 0 and algebra.mul(number(0), number(1)) != 0:
+        raise DtypeError(
+            f"{algebra.semiring} over {algebra.partial} has the weight 0 as its zero, so a cell that is not stored "
+            "would be one: convert the matrices to a signed dtype"
+        )
 
 
 def _exchanged(ring: Semiring) -> Semiring:

@@ -84,7 +84,8 @@ def power(A: T, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") 
 def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
     """A ⊗ A ⊗ … ⊗ A, n times, by squaring. The power 0 is the semiring's identity matrix.
 
-    A: a square matrix, or a stack of them.
+    A: a square matrix, or a stack of them. Integers whose products overflow wrap, and under min_times and max_times the
+    order of products then shows.
 
     >>> hops = np.array([[0, 1, np.inf], [np.inf, 0, 1], [np.inf, np.inf, 0]])
     >>> tw.power(hops, 2, semiring="min_plus")[0, 2]

@@ -88,7 +88,7 @@ def einsum(
     if again is not None:
         return again(operands)
     ring = find_semiring(semiring)
-    arrays = [array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)]
+    arrays = [array_of(x, f"operand {number}", sparse=False) for number, x in enumerate(operands, 1)]
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]

@@ -48,7 +48,7 @@ def check_signs(semiring: Semiring, arrays: Sequence[Any], instead: str) -> None
     if lazy is not None and any(isinstance(x, lazy.Array) for x in arrays):
         raise UsageError(f"{semiring} regroups values that are not below 0 only, and a Dask array would have to be "
                          f"computed to look: {instead}")  # fmt: skip
-    if any(bool((x < 0).any()) for x in arrays):
+    if any(bool(((x.data if hasattr(x, "tocsr") else x) < 0).any()) for x in arrays):
         raise UsageError(
             f"{semiring} regroups values that are not below 0 only, and an operand holds one that is: {instead}"
         )

@@ -63,7 +63,7 @@ def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
     >>> tw.vecdot([[1.0, 9], [3, 5]], [2.0, 0], semiring="max_plus")
     array([9., 5.])
     """
-    x, y = _conjugated(x, "x", how), array_of(y, "y")
+    x, y = _conjugated(x, "x", how), array_of(y, "y", sparse=False)
     left, right = (_last(v, axis, name) for v, name in ((x, "x"), (y, "y")))
     return _product("vecdot", left, right, (ROW, COLUMN), ("x", "y"), how)
 
@@ -73,7 +73,7 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
     refused = [key for key in how if key not in ProductKeywords.__annotations__]
     if refused:
         raise TypeError(f"{name}() got an unexpected keyword argument {refused[0]!r}")
-    arrays = [array_of(v, role) for v, role in zip((x, y), roles, strict=True)]
+    arrays = [array_of(v, role, sparse=place is None) for v, place, role in zip((x, y), places, roles, strict=True)]
     for v, place, role in zip(arrays, places, roles, strict=True):
         if v.ndim < (2 if place is None else 1):
             raise ShapeError(
@@ -91,7 +91,7 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
 
 def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
     """NumPy conjugates the first vector of complex numbers; over another semiring nothing is."""
-    x = array_of(x, role)
+    x = array_of(x, role, sparse=False)
     complex_numbers = "complex" in str(x.dtype) and is_plus_times(find_semiring(how.get("semiring", "plus_times")))
     return x.conj() if complex_numbers else x
 
@@ -126,7 +126,7 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: SemiringName | Semi
     >>> tw.tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
     (2, 5)
     """
-    a, b = array_of(a, "a"), array_of(b, "b")
+    a, b = array_of(a, "a", sparse=False), array_of(b, "b", sparse=False)
     of_a, of_b = _pairs(axes, a, b)
     labels_a = list(range(a.ndim))
     labels_b = list(range(a.ndim, a.ndim + b.ndim))
@@ -167,7 +167,7 @@ def inner(a: Any, b: Any, /, *, semiring: SemiringName | Semiring = "plus_times"
     >>> tw.inner(np.array([1.0, 9]), np.array([[2.0, 0], [7, 7]]), semiring="max_plus")
     array([ 9., 16.])
     """
-    a, b = array_of(a, "a"), array_of(b, "b")
+    a, b = array_of(a, "a", sparse=False), array_of(b, "b", sparse=False)
     return tensordot(a, b, 0 if 0 in (a.ndim, b.ndim) else (-1, -1), semiring=semiring)
 
 
@@ -184,5 +184,5 @@ def outer(a: Any, b: Any, /, out: Any = None, *, semiring: SemiringName | Semiri
     array([[1., 2.],
            [5., 6.]])
     """
-    flat = [array_of(x, role).reshape(-1) for x, role in ((a, "a"), (b, "b"))]
+    flat = [array_of(x, role, sparse=False).reshape(-1) for x, role in ((a, "a"), (b, "b"))]
     return einsum("i,j->ij", *flat, semiring=semiring, out=out, casting="same_kind" if out is not None else "safe")

@@ -10,13 +10,16 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
 from tilewise.arrays.labelled import check_plain
+from tilewise.errors import UsageError
 
 MODULES = {"jax": "jax.numpy", "cupy": "cupy", "dask": "dask.array"}
 
 
-def array_of(x: Any, role: str) -> Any:
-    """An array as it is, anything else as NumPy reads it."""
+def array_of(x: Any, role: str, sparse: bool = True) -> Any:
+    """An array as it is, anything else as NumPy reads it. `sparse`: whether scipy.sparse matrices are taken."""
     check_plain(x, role)
+    if not sparse and hasattr(x, "tocsr"):
+        raise UsageError(f"{role} is a scipy.sparse matrix: tw.matmul takes it; here pass an array, {role}.toarray()")
     return x if hasattr(x, "shape") and hasattr(x, "dtype") else np.asarray(x)
 
 
