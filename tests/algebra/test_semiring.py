@@ -12,10 +12,9 @@ import pytest
 import tilewise as tw
 from operands import DTYPES, SEMIRINGS, works
 from seeds import next_seed
-from tilewise.algebra.builtin import ALIASES, find_semiring
+from tilewise.algebra.builtin import ALIASES, dtype_table, find_semiring
 from tilewise.algebra.dtypes import DTYPES as KNOWN
 from tilewise.algebra.semiring import BY_FINGERPRINT, _over, check_laws, lawful
-from tilewise.algebra.table import dtype_table
 from tilewise.errors import AlgebraError
 
 

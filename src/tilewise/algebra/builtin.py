@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.expression import (
     largest,
     logaddexp,
@@ -13,7 +14,7 @@ from tilewise.algebra.expression import (
 )
 from tilewise.algebra.semiring import Semiring, lawful
 from tilewise.algebra.structured import Structured
-from tilewise.errors import UsageError
+from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 SEMIRINGS: dict[str, Semiring] = {
     s.name: s
@@ -63,3 +64,16 @@ def find_semiring(semiring: str | Semiring) -> Semiring:
         f"semiring={semiring!r} is not known; known are {', '.join(SEMIRINGS)} "
         f"(also {', '.join(ALIASES)}), or a tw.Semiring of your own"
     )
+
+
+def dtype_table() -> dict[str, dict[str, str]]:
+    """semiring → dtype → the product's dtype, or `refused: …` with the reason. NumPy's conversions come first."""
+    table: dict[str, dict[str, str]] = {}
+    for name, semiring in SEMIRINGS.items():
+        row = table[name] = {}
+        for dtype in DTYPES.values():
+            try:
+                row[dtype.name] = semiring.over(dtype).result.name
+            except (DtypeError, AlgebraError) as error:
+                row[dtype.name] = f"refused: {error}"
+    return table

@@ -11,6 +11,8 @@ import numpy as np
 from tilewise.algebra.names import DTypeName
 from tilewise.errors import DtypeError
 
+Array = np.ndarray[Any, np.dtype[Any]]  # of any dtype and number of axes
+
 
 @dataclass(frozen=True, eq=False)
 class DType:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.errors import DtypeError, UsageError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 EXACT = 1 << 53  # whole numbers that float64 holds
 WIDE = 1 << 64
 LARGEST = 1 << 31

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, Array, DType
 from tilewise.algebra.expression import Extreme, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 65536  # weights up to which one temporary array is cheaper than two reductions
 
 

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, Array, DType
 from tilewise.algebra.expression import Constant, Expression, Extreme, Number, Symbol, Variable, constant_over, lift
 from tilewise.algebra.program import StraightLine, flattened, run, step_of, typed
 from tilewise.algebra.program_numpy import Arrays
 from tilewise.errors import AlgebraError, DtypeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Values = tuple[Array, ...]  # field by field
 DRAWN = 64  # witnesses of each law
 MOST_FIELDS = 8

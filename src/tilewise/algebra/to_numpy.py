@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.expression import (
     UFUNCS,
     Apply,
@@ -21,7 +21,6 @@ from tilewise.algebra.expression import (
     is_truth,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Array]  # (x, y, out=None) -> out
 
 _UFUNC_OF = {op: getattr(np, name) for name, op in UFUNCS.items()}

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from tilewise.algebra.dtypes import Array
 from tilewise.errors import DtypeError, FileError, ShapeError
 from tilewise.system.imported import imported
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 MS_ASYNC = 1  # on Linux and macOS: starts no write, and fails on a range with an unmapped page
 NO_ACCESS = 0  # PROT_NONE

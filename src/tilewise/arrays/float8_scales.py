@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, FLOAT8, promote
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, Array, promote
 from tilewise.arrays import Library, Operand
 from tilewise.core.problem import Problem
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

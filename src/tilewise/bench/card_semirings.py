@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.dtypes import Array, dtype_named
 from tilewise.algebra.expression import largest, minimum
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
@@ -34,7 +34,6 @@ from tilewise.kernels.simt_gemm.tiled.configs import Config, config_of
 from tilewise.kernels.simt_gemm.tiled.text import render_limit
 
 DEVICE = "cuda:0"
-Array = np.ndarray[Any, np.dtype[Any]]
 SAMPLE = 24  # rows of P that are checked
 
 # (semiring, dtype, what is known of the operands, size). Float32 under min and max has a faster config for operands

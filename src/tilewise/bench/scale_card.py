@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.dtypes import Array, dtype_named
 from tilewise.api import matmul
 from tilewise.arrays.card import memory as card_memory
 from tilewise.bench.peak import Peak
@@ -21,8 +21,6 @@ from tilewise.scale.cuda_queues import CudaQueues
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 RESIDENT = {"bfloat16": 32768, "float32": 16384}  # sides whose operands and product fit on the card
 WARM_SECONDS = 2.5  # of products before a rate counts: a hot card is slower

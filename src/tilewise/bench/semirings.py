@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.dtypes import Array, dtype_named
 from tilewise.api import matmul
 from tilewise.backends.cpu.peak import peak_work
 from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.bench.suites import Piece, Request, Row, Shape, peer_row
 from tilewise.bench.timing import Work, bursts
 from tilewise.compose.graph.closure import closure
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CASES = (
     *((ring, dtype) for ring in ("min_plus", "max_plus", "max_times", "max_min") for dtype in ("float32", "float64")),

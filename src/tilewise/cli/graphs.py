@@ -14,14 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.cli.npy import opened, read_matrix
 from tilewise.errors import FileError, TilewiseError, TooLargeError
 from tilewise.scale.sources import npy_header
 from tilewise.system.memory import check_room
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Entries = tuple[tuple[int, int], Array, Array, Array]  # shape, rows, columns, weights
 
 LINE = 1024  # bytes of a line of Matrix Market at most, as the format says

@@ -104,7 +104,7 @@ def _device(device: str, machine: Machine) -> dict[str, Any]:
 
 
 def _dtypes(as_json: bool) -> None:
-    from tilewise.algebra.table import dtype_table
+    from tilewise.algebra.builtin import dtype_table
 
     table = dtype_table()
     if as_json:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.dtypes import Array, dtype_named
 from tilewise.arrays.card import card_count
 from tilewise.cli.output import remark
 from tilewise.core.accuracy import relative_error
 from tilewise.core.problem import Problem
 from tilewise.dispatch.timed import TimedProduct, timed_matmul
 from tilewise.system.memory import check_room
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CHECK_STEPS = 400_000_000  # beyond this many steps, a check takes a sample of rows
 

@@ -7,17 +7,16 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.errors import FileError, TilewiseError
 from tilewise.scale.sources import npy_header
 from tilewise.system.files import here
 from tilewise.system.memory import check_room
 from tilewise.system.output import Output
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.cli.job import chosen_device
@@ -20,8 +20,6 @@ from tilewise.scale.sources import open_source
 from tilewise.system.builtin_call import be_frugal
 from tilewise.system.memory import give_back_at_once, resident, usual_budget
 from tilewise.system.quantities import counted, seconds
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the wider dtype
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from tilewise.algebra.dtypes import Array
 
 
 def relative_error(got: Array, expected: Array) -> float:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.arrays.float8_scales import scaled_by
 from tilewise.backends.cpu.kernels.epilogue.run import compiled_epilogue, compiled_scaling
 from tilewise.backends.reference.finish import finish, finished
 from tilewise.core.epilogue import Epilogue
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 4096  # cells
 
 

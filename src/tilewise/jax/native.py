@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime import compile
@@ -32,7 +33,6 @@ from tilewise.planning.choose import make_plan
 TARGET = "tilewise_product"
 PROCESS = int.from_bytes(os.urandom(7), "little")
 MESSAGE = 1024  # bytes of an error message
-Array = np.ndarray[Any, np.dtype[Any]]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)
 _records: dict[int, CallRecord] = {}  # by address: programs hold no references
 

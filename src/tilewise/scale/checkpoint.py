@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.errors import FileError
 from tilewise.scale.journal import Journal
 from tilewise.scale.targets import disk
 from tilewise.system.files import fill, here, put
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LEAST, MOST = 10.0, 55.0  # seconds between two checkpoints
 SHARE = 50  # one part in so many of the time goes into saving

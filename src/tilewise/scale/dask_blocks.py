@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.arrays.extent import check_block
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CHEAP_NODES = 16  # of the graph of a block
 CHEAP_BYTES = 64 * 1024  # that such a graph may carry

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.arrays.float8_scales import Scales, scaled_by
 from tilewise.backends.reference.finish import finished
@@ -19,8 +20,6 @@ from tilewise.core.problem import Problem
 from tilewise.scale import host
 from tilewise.scale.dask_blocks import BlockRecipe
 from tilewise.scale.pieces import of_panels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.backends import reference
 from tilewise.backends.cpu.limits import host_machine
 from tilewise.backends.cpu.ready import Ready
@@ -29,7 +30,6 @@ from tilewise.scale.schedule import Level, OutputTile, Schedule, make_schedule
 from tilewise.scale.sources import BAND, MatrixSource
 from tilewise.scale.targets import MatrixTarget
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
 Finished = Callable[[OutputTile], None]
 

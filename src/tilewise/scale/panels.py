@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.scale.schedule import SETS, OutputTile, Schedule
 from tilewise.scale.sources import MatrixSource
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Part = tuple[slice, slice]  # rows and columns of an operand
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 PER_LANE = 2e9  # steps a second of one lane of a core
 SECONDS = 0.2  # of one core, per piece

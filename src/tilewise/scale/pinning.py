@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.scale.queues import Queues
 from tilewise.scale.sources import ArraySource, MatrixSource
 from tilewise.system.memory import PAGE, are_there, make_pages
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 2**29  # bytes per registration; a copy must not cross from one to the next
 WORTH = 2**30  # bytes of an operand from which pinning pays

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import Array, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.core.shapes import written
@@ -24,8 +24,6 @@ from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
 from tilewise.scale.samples import checksums
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 HEADER = 64 * 1024  # bytes of the header of a .npy file at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time

@@ -14,15 +14,12 @@ from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
-import numpy as np
-
 from tilewise.errors import OutOfMemoryError
 from tilewise.scale.panels import Part, Phase
 from tilewise.scale.pinning import Pages
 from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.sources import MatrixSource
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Job = Callable[[], None]
 
 ALIGN = 128  # alignment in bytes of rows on the card, so that every kernel takes them without a copy

@@ -17,14 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.core.shapes import written
 from tilewise.errors import FileError, ShapeError
 from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
 from tilewise.system.files import here, put
 from tilewise.system.quantities import size
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class MatrixTarget(Protocol):

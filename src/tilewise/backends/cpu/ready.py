@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
@@ -26,8 +27,6 @@ from tilewise.core.blocking import Blocking
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.system.builtin_call import builtin
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @lru_cache(maxsize=512)

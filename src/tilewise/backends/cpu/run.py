@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.arrays.extent import check_operand
-from tilewise.backends.cpu.ready import Array, Ready
+from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.plan import Plan
 

@@ -7,19 +7,14 @@ P is not copied in: every cell of P is written by the kernel before it is read, 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
-import numpy as np
-
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray
 from tilewise.backends.cuda.launcher import Launcher
 from tilewise.backends.cuda.scratch import scratch
 from tilewise.backends.cuda.timing import Stopwatch
 from tilewise.core.machine import Times
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def multiply_on_device(

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.core.epilogue import Epilogue
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FURTHEST = 6.0  # from here on erf is ±1 in every float
 PIECES, DEGREE = 24, 13
 FEW = 256  # values that math.erf has one by one before a table is looked up

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.plan import Plan
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 WAVE_ROWS, WAVE_COLS = 256, 512  # cells of P a wave may cover: its partial sums stay in a core's cache
 

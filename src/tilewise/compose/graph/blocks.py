@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.floyd.run import closer
@@ -25,7 +26,6 @@ from tilewise.dispatch.product import matmul
 from tilewise.dispatch.sparse.arrays import Rows
 from tilewise.errors import CycleError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 SIDE = 64  # of a square that one kernel closes
 SIDES = (240, 80, SIDE)  # of blocks, whole register tiles of 5, 6 or 8 rows: wide ones read and write D less often
 LEAST = 3  # blocks of a square

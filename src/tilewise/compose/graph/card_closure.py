@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, Array, DType
 from tilewise.algebra.semiring import Algebra
 from tilewise.arrays.card import allocate, memory
 from tilewise.arrays.device_array import DeviceArray, to_device
@@ -34,7 +34,6 @@ BLOCKS = (512, SIDE)  # sides of the blocks, from the outermost; one kernel clos
 BAND = 1024  # rows whose predecessors are updated at a time
 LOST_BLOCKS = 264  # that look for lost rows, each with two rows of its own
 INT, LONG = DTYPES["int32"], DTYPES["int64"]
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

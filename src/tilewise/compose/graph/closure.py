@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring
-from tilewise.algebra.dtypes import DTYPES, DType, dtype_of
+from tilewise.algebra.dtypes import DTYPES, Array, DType, dtype_of
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.structured import Structured
@@ -42,7 +42,6 @@ from tilewise.system.memory import check_room
 if TYPE_CHECKING:
     from tilewise.compose.graph.card_closure import CardClosure
 
-Array = np.ndarray[Any, np.dtype[Any]]
 HOST = ("auto", "cpu")
 HOPS = SEMIRINGS["min_plus"].over(DTYPES["float32"])  # for predecessors over bool: then no two nodes name each other
 

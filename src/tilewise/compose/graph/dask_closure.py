@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.compose.graph.blocks import close_block, start_block
 from tilewise.compose.graph.laws import nodes_of, one_of
@@ -16,8 +16,6 @@ from tilewise.compose.graph.rounds import algebra_for
 from tilewise.dispatch.product import matmul
 from tilewise.errors import DtypeError, ShapeError
 from tilewise.scale.dask_blocks import DeclaredBlock
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.structured import StructuredAlgebra
@@ -25,7 +26,6 @@ from tilewise.compose.graph.laws import one_of
 from tilewise.dispatch.product import matmul
 from tilewise.errors import AlgebraError, CycleError, DtypeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Values = list[Array]  # field by field; numbers have one field
 Operation = Callable[[Sequence[Array], Sequence[Array]], Values]
 ROUNDS = 64  # in which a sum of powers settles, or is taken not to

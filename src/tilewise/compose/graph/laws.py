@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.expression import Apply, Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import AlgebraError, DtypeError, UsageError
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @lru_cache(maxsize=256)

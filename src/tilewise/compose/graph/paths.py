@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.errors import ShapeError, UsageError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 NONE = -1  # no predecessor: nothing leads there, or it is where the path begins
 
 

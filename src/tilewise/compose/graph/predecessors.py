@@ -7,16 +7,13 @@ equal paths, so its predecessors never form a circle.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Algebra
 from tilewise.compose.graph.paths import NONE
 from tilewise.compose.graph.search import search
 from tilewise.dispatch.sparse.arrays import Rows
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def repair(before: Array, edges: Array, algebra: Algebra) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.compose.graph.blocks import close_block, start_block
 from tilewise.compose.graph.keywords import Progress
@@ -31,8 +31,6 @@ from tilewise.scale.sources import open_source
 from tilewise.scale.targets import NpyTarget
 from tilewise.system.output import Output
 from tilewise.system.quantities import seconds, size
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 GRAIN = 64
 BANDS = 3  # held at once: one comes, one is multiplied, one goes

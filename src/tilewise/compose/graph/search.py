@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.algebra.builtin import SEMIRINGS
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.dtypes import DTYPES, Array
 from tilewise.algebra.expression import Number, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.search.run import search_from
 from tilewise.backends.cpu.kernels.search.text import DONE, EVERYWHERE
 from tilewise.compose.graph.keywords import Progress
 from tilewise.compose.graph.laws import one_of, stand_in_for_zero
-from tilewise.dispatch.sparse.arrays import Array, Rows
+from tilewise.dispatch.sparse.arrays import Rows
 from tilewise.errors import CycleError
 from tilewise.system.memory import check_room
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import Array, DType, dtype_of
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import ShapeError
 from tilewise.system.imported import imported
 
-Array = np.ndarray[Any, np.dtype[Any]]
 REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several times
 
 

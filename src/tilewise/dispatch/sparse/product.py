@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.dtypes import dtype_of, promote
+from tilewise.algebra.dtypes import Array, dtype_of, promote
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
 from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
-from tilewise.dispatch.sparse.arrays import Array, Rows, add_runs, has_compiler, is_sparse
+from tilewise.dispatch.sparse.arrays import Rows, add_runs, has_compiler, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
 # nanoseconds: a stored cell and a column of the dense operand, a pair of stored cells, a step of the dense tiles; a

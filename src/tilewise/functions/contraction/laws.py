@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, Array, DType
 from tilewise.algebra.expression import Number
 from tilewise.algebra.modular import Modular
 from tilewise.algebra.semiring import Algebra, Semiring
@@ -16,8 +16,6 @@ from tilewise.algebra.to_numpy import numpy_function
 from tilewise.compose.graph.laws import neutral
 from tilewise.errors import DtypeError, UsageError
 from tilewise.system.imported import imported
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @lru_cache(maxsize=256)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from tilewise.algebra.dtypes import Array
 
 
 @lru_cache(maxsize=1)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Algebra
 from tilewise.arrays.extent import check_operand
 from tilewise.backends.cpu.kernels.floyd.text import floyd_module
@@ -16,8 +15,6 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmet
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.target import host_target
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @lru_cache(maxsize=128)

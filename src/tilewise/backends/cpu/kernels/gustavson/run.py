@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.gustavson.dense_text import dense_module
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
@@ -18,7 +19,6 @@ from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.memory import check_room
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
 PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread

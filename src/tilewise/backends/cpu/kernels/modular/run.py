@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import Array, DType, dtype_of
 from tilewise.backends.cpu.kernels.modular.text import FEW, LANES, RECORD, modular_module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @lru_cache(maxsize=256)

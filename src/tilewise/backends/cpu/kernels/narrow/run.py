@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_text import IRFunction, module
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 4096  # numbers
 
 

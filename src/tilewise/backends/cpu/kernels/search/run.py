@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.search.text import DONE, ENTRIES, search_module
@@ -15,7 +16,6 @@ from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[Array, Array, Array]  # starts, columns, weights
 ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
 AT_ONCE = 256  # sources whose rows are made between two chances to be interrupted

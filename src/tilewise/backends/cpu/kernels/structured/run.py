@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
-import numpy as np
-
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.backends.cpu.kernels.shared.job import job_of
 from tilewise.backends.cpu.kernels.structured.text import StructuredArithmetic, structured_module
@@ -17,7 +15,6 @@ from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.timing import least_seconds
 
-Array = np.ndarray[Any, np.dtype[Any]]
 ROUNDS = 200_000  # 3 ms to 7 ms
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
-import numpy as np
-
+from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import NoEdge
 from tilewise.backends.cpu.kernels.weights.text import RECORD, weights_module
 from tilewise.backends.cpu.runtime import compile
@@ -16,7 +14,6 @@ from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 4096  # cells that are looked through before another thread would have been let in
 
 
