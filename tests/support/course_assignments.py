@@ -257,7 +257,7 @@ __global__ void transpose(const float* in, float* out, int n)
 """,
             "transpose<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(8, 8)>>>(din, dout, n);", kernels="transpose",
             results="n * n", size="n * n", small=5, large=19, right=("tile[8][9]", "tile[8][8]"),
-            wrong=("tile[threadIdx.x][threadIdx.y]", "tile[threadIdx.y][threadIdx.x]"),
+            wrong=("= in[y * n + x];", "= in[y * n + x] + 1;"),
             edge=(("    __syncthreads();\n", ""), BOUND),
         ),
         course(
@@ -277,7 +277,7 @@ __global__ void convolve(const float* in, float* out, int n)
 """,
             "convolve<<<(n + 31) / 32, 32>>>(din, dout, n);", kernels="convolve",
             right=("i + k >= 0 && i + k < n", "!(i + k < 0 || i + k > n - 1)"), wrong=("k <= 2", "k < 2"),
-            edge=(("i + k >= 0 && i + k < n", "i + k >= 0 && i + k <= n"), BOUND),
+            edge=(("i + k >= 0 && i + k < n", "i + k >= 0 && i + k <= n"), BOUND | WRONG),  # what lies there is added
         ),
         course(
             "stencil",

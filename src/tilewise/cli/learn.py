@@ -16,10 +16,13 @@ from tilewise.cli.terminal import plain, print_json, report_options
 @click.option("--solution", is_flag=True, help="Print the solution.")
 @click.option("--restart", is_flag=True, help="Write the starter file again, over the one that exists.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Of your files.")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Exercises of a folder, a .zip or a .tar.")
+@click.option("--hint", type=click.IntRange(1, 3), help="1 a question, 2 the place, 3 the change.")
 @report_options()
 def command(
-    exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, form: str, language: str
-) -> int:
+    exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, source: Path | None,
+    hint: int | None, form: str, language: str,
+) -> int:  # fmt: skip
     """Walk through the exercises: run it, repair the file it names, run it again.
 
     Without EXERCISE (a number or a name) it is the first that is not solved yet. A file that is already there is
@@ -28,13 +31,13 @@ def command(
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import Progress, exercises, find_exercise
 
-    progress = Progress(folder)
+    progress = Progress(folder, source)
     if listing:
         _list(progress, language, form)
         return 0
-    one = find_exercise(exercise) if exercise else progress.next
+    one = find_exercise(exercise, source) if exercise else progress.next
     if one is None:
-        click.echo(say(language, "learn.all", count=len(exercises())))
+        click.echo(say(language, "learn.all", count=len(exercises(source))))
         return 0
     if solution:
         click.echo(one.solution, nl=False)
@@ -43,11 +46,13 @@ def command(
     if restart or not file.exists():
         _begin(one, file, folder, language)
         return 0
-    grade, hints = _attempt(one, file, language)
+    grade = _attempt(one, file)
     if grade.full:
         progress.solve(one)
+    hints = [] if grade.full else one.hints_for(grade, language, hint or progress.step(one, grade))
     if form == "json":
-        print_json({**grade.to_json(), "hints": hints, "solved": sorted(progress.solved)})
+        shown = [{"cause": h.cause, "line": h.line, "text": h.text} for h in hints]
+        print_json({**grade.to_json(), "hints": shown, "solved": sorted(progress.solved)})
     else:
         _print(one, grade, hints, progress, language)
     return 0 if grade.full else 1
@@ -67,7 +72,7 @@ def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
     click.echo(plain(say(language, "learn.begin", file=file)))
 
 
-def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
+def _attempt(one: Any, file: Path) -> Any:
     import secrets
 
     from tilewise.errors import FileError
@@ -77,14 +82,13 @@ def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
         text = file.read_bytes().decode("utf-8-sig", "replace")
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from error
-    grade = one.grade(text, secrets.randbelow(SEED_SPACE))
-    return grade, one.hints_for(grade, language)
+    return one.grade(text, secrets.randbelow(SEED_SPACE))
 
 
-def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
+def _print(one: Any, grade: Any, hints: list[Any], progress: Any, language: str) -> None:
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import exercises
-    from tilewise.teaching.course.reports import item_name, kind_name, number, sentence
+    from tilewise.teaching.course.reports import item_name, number, sentence
 
     click.echo(f"{one.number}. {one.titles[language]}: {number(grade.points)}/{number(grade.most)}")
     shown = set()
@@ -92,14 +96,10 @@ def _print(one: Any, grade: Any, hints: list[str], progress: Any, language: str)
         if item.points < item.most and (why := sentence(item, grade, language)) not in shown:
             shown.add(why)
             click.echo(plain(f"  {item_name(item.name, one.assignment, language)}: {why}"))
-    for found in grade.found:
-        where = say(language, "findings.line", line=found.line) if found.line else ""
-        name = kind_name(found.kind, language)
-        click.echo(plain(f"  {where} {name}: {found.text.strip()}" if found.text else f"  {name}"))
     for hint in hints:
-        click.echo(f"  → {hint}")
+        click.echo(plain(f"  → {hint.text}"))
     if grade.full:
-        done, all_of_them = len(progress.solved), len(exercises())
+        done, all_of_them = progress.done, len(exercises(progress.source))
         click.echo(say(language, "learn.solved", done=done, count=all_of_them))
         click.echo(say(language, "learn.next" if progress.next else "learn.all", count=all_of_them))
     else:
@@ -114,10 +114,10 @@ def _list(progress: Any, language: str, form: str) -> None:
         print_json(
             [
                 {"number": one.number, "name": one.name, "title": one.titles[language], "solved": one.name in solved}
-                for one in exercises()
+                for one in exercises(progress.source)
             ]
         )
         return
-    for one in exercises():
+    for one in exercises(progress.source):
         mark = "✓" if one.name in progress.solved else "·"
         click.echo(f"{mark} {one.number:2d}  {one.titles[language]}")

@@ -29,6 +29,7 @@ COMMANDS = {
     "run": "Run a whole CUDA C++ program, its main included, with no GPU and no compiler.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
     "learn": "Exercises, one after the other: repair a kernel, get hints, go on.",
+    "exercise": "Make an exercise of one's own from its solution, and check it.",
     "grade": "Grade many submissions by an assignment: points, reasons, reports.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",

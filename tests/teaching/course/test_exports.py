@@ -72,7 +72,7 @@ def test_prairielearn(grades, rules):
     assert "no __global__" in json.loads(FORMATS["prairielearn"](grades[2:], rules, "en", 3))["message"]
 
 
-def test_one_file_is_one_submission_where_the_platform_says_so(grades, rules):
+def test_a_platform_that_takes_one_submission_refuses_three(grades, rules):
     for form in ("gradescope", "prairielearn", "classroom"):
         with pytest.raises(UsageError, match="there are 3"):
             FORMATS[form](grades, rules, "en", 3)

@@ -18,6 +18,7 @@ from tilewise.teaching.course.joined import Joined, joined
 from tilewise.teaching.course.programs import Outcome, main_of, run_test
 from tilewise.teaching.course.submissions import Submission, decoded, has_main
 from tilewise.teaching.trace import CheckReport, Run, check
+from tilewise.teaching.trace.causes import shared_race
 from tilewise.teaching.trace.findings_text import message_of
 from tilewise.teaching.trace.grouping import same_place
 from tilewise.teaching.trace.program_run import ALLOCATES
@@ -38,6 +39,7 @@ class Found:
     message: str
     messages: Mapping[str, str] = field(default_factory=dict)  # `message` in every language
     file: str = ""  # within the submission
+    cause: str = ""  # the kind, or finer: race.RAW
     severity: str = "fault"
 
 
@@ -167,4 +169,11 @@ def _found_one(f: Finding, file: str, line: int) -> Found:
     text = f.place.text if f.place else ""
     column = f.place.column if f.place else 0
     sentences = {language: message_of(f, language) for language in LANGUAGES}
-    return Found(str(f.kind), line, column, text, f.hint, f.message, sentences, file, str(f.severity))
+    return Found(str(f.kind), line, column, text, f.hint, f.message, sentences, file, cause_of(f), str(f.severity))
+
+
+def cause_of(f: Finding) -> str:
+    """Which of the mistakes that show as this kind it is: races within a block differ by their hazard."""
+    if f.kind is Kind.RACE:
+        return f"{f.kind}.{f.hazard if shared_race(f) else 'global'}"
+    return str(f.kind)
