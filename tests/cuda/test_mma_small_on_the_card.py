@@ -15,7 +15,7 @@ from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.mma_small.family import MmaSmall
+from tilewise.kernels.mma_gemm.family import MmaSmall
 from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ from seeds import next_seed
 from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
-from tilewise.kernels.mma_gemm.shallow.family import Shallow
+from tilewise.kernels.mma_gemm.family import Shallow
 from tilewise.kernels.mma_gemm.shallow.model import DEEPEST
 from tilewise.planning.launchers import launcher_of
 

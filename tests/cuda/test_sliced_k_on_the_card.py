@@ -13,7 +13,7 @@ from seeds import next_seed
 from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
-from tilewise.kernels.mma_gemm.sliced_k.family import SlicedK
+from tilewise.kernels.mma_gemm.family import SlicedK
 from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")

@@ -42,7 +42,7 @@ def on_hopper(text):
 def on_ampere(text):
     """The text of a kernel of asynchronous copies and products of fragments, done on the host."""
     text = re.sub(r"static __device__ __forceinline__ void (multiply|round_word)\(.*?\n}\n", "", text, flags=re.DOTALL)
-    return text.replace(kernel_text("mma_gemm/mma_sync/copies.cuh"), f'#include "{AMPERE}"\n')
+    return text.replace(kernel_text("mma_gemm/copies.cuh"), f'#include "{AMPERE}"\n')
 
 
 def _wgmma(found):
@@ -121,7 +121,7 @@ static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, u
 def with_fragments(text):
     """The text of a kernel of `mma.sync` over halves, its products made by the lanes of a warp on the host."""
     text = text.replace(kernel_text("mma_gemm/direct_half/fragments.cuh"), FRAGMENTS)
-    text = text.replace(kernel_text("mma_gemm/mma_sync/copies.cuh"), f'#include "{AMPERE}"\n')
+    text = text.replace(kernel_text("mma_gemm/copies.cuh"), f'#include "{AMPERE}"\n')
     text = re.sub(r'asm\("cvt\.rn\.(bf16|f16)\.f32 %0, %1;".*?\);', lambda m: f"y = {m[1]}_bits(x);", text)
     paired = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
     text = re.sub(paired, lambda m: f"z = {m[1]}_bits(x) | {m[1]}_bits(y) << 16;", text)
@@ -169,7 +169,7 @@ def built(text, kernel, folder):
         text = on_hopper(text)
     if halves:
         pass
-    elif kernel_text("mma_gemm/mma_sync/copies.cuh") in text:
+    elif kernel_text("mma_gemm/copies.cuh") in text:
         text = on_ampere(text)
     elif "mma.sync.aligned" in text:
         text = on_ampere(f'#include "{AMPERE}"\n{text}')

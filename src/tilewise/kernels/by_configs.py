@@ -1,9 +1,10 @@
-"""Families that multiply in one of many ways, mostly in one launch: the soonest by their own formula is their plan."""
+"""The skeleton of a family with many configurations: its cost model is a module, the fastest one is its plan."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Protocol
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
@@ -11,27 +12,50 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.family import Family, Offer, own_tiles
 
 
+class CostModel(Protocol):
+    """What a module of a cost model has."""
+
+    def best_config(self, problem: Problem, machine: Machine, /) -> tuple[float, Any]:
+        """Seconds, and the configuration that takes no longer than any other."""
+
+    def configs(self, problem: Problem, machine: Machine, /) -> Iterable[Any]:
+        """Every configuration that could take the problem."""
+
+    def seconds(self, config: Any, problem: Problem, machine: Machine, /) -> float:
+        """The expected time of one."""
+
+    def least_seconds(self, problem: Problem, machine: Machine, /) -> float:
+        """A lower bound of `seconds`."""
+
+
 class ByConfigs(Family):
-    """A family of these says which way is the soonest, what a block of it does, and how people read it."""
+    """A family of these has a `model`, or overrides what that is for; it says how P is cut, and how people read it."""
 
-    @abstractmethod
+    model: ClassVar[CostModel]
+
     def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        """Seconds, and the way that takes no longer than any other."""
+        return self.model.best_config(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return tuple(self.model.configs(problem, machine))
+
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return self.model.seconds(config, problem, machine)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return self.model.least_seconds(problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: Any) -> Geometry:
+        """What one block of the configuration does."""
+        made: Geometry = config.geometry
+        return made
 
     @abstractmethod
-    def geometry(self, problem: Problem, config: Any) -> Geometry:
-        """What one block of the way does."""
-
-    @abstractmethod
-    def tiles(self, problem: Problem, config: Any) -> str:
-        """How P is cut, in words."""
-
-    def kernel_for(self, problem: Problem) -> str:
-        """Its kernel, where it has more than one."""
-        return next(iter(self.kernels))
+    def tiles(self, problem: Problem, machine: Machine, config: Any) -> str:
+        """How P is cut, as text."""
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
-        """What else people should know of the way."""
+        """What else people should know of the configuration."""
         return cut_over_a_cluster(config)
 
     def passes(self, problem: Problem, config: Any) -> int:
@@ -47,45 +71,48 @@ class ByConfigs(Family):
         return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        """The plan with why it is this one; `kernel`: asked for by name."""
+        """The plan with why it is this one; `kernel`: requested by name."""
         asked = "the kernel was asked for" if kernel else f"{plan.kernel} has the least expected time"
         return plan.but(why=f"{asked}; {tiles}")
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._planned(problem, machine, kernel, tile, *self.best(problem, machine))
-
-    def least(self, problem: Problem, machine: Machine) -> float:
-        """The seconds of `best`; a family that takes long to say which way it is overrides this."""
-        return self.best(problem, machine)[0]
+        return self.planned(problem, machine, kernel, tile, *self.best(problem, machine))
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        seconds = self.least(problem, machine)
+        seconds, config = self.best(problem, machine)
+        return self.offering(problem, machine, seconds, self.passes(problem, config))
+
+    def offering(self, problem: Problem, machine: Machine, seconds: float, passes: int) -> Offer:
         floor, _ = self.limits(problem, machine)
-        return Offer(problem, machine, self.kernel_for(problem), max(seconds, floor), floor)
+        return Offer(problem, machine, next(iter(self.kernels)), max(seconds, floor), floor, passes)
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
-        return self._planned(problem, machine, None, None, self.seconds(config, problem, machine), config)
+        return self.planned(problem, machine, None, None, self.seconds(config, problem, machine), config)
 
-    def _planned(
+    def planned(
         self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, config: Any
     ) -> Plan:
-        limits = self.limits(problem, machine)
-        name, geometry, notes = self.kernel_for(problem), self.geometry(problem, config), self.notes(problem, config)
+        """The plan of one configuration, expected to take so long."""
         plan = own_tiles(
-            self,
-            problem,
-            machine,
-            name,
-            tile,
-            geometry,
-            seconds,
-            limits,
-            notes,
-            packs=self.packs(problem, config),
-            config=config,
-            passes=self.passes(problem, config),
-        )
-        return self.reason(plan, kernel, self.tiles(problem, config))
+            self, problem, machine, next(iter(self.kernels)), tile, self.geometry(problem, machine, config), seconds,
+            self.limits(problem, machine), self.notes(problem, config), packs=self.packs(problem, config),
+            config=config, passes=self.passes(problem, config), **self.more(problem, config),
+        )  # fmt: skip
+        return self.reason(plan, kernel, self.tiles(problem, machine, config))
+
+    def more(self, problem: Problem, config: Any) -> dict[str, Any]:
+        """Other fields of the plan."""
+        return {}
+
+
+class Single(ByConfigs):
+    """A family with nothing to choose from."""
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return ()
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return 0.0
 
 
 def cut_over_a_cluster(config: Any) -> list[str]:

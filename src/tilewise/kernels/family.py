@@ -1,7 +1,6 @@
-"""What every way of multiplying on a card is to the rest: one interface, one folder a family.
+"""What every kernel on a card is to the rest: one interface over its cost model, its text and its launches.
 
-A folder holds `model.py` (pure: geometry and time), `text.py` (the CUDA C), `recipe.py` (launches with holes) and
-`family.py`, which puts them behind this interface. Nothing outside names a family but the registry.
+Nothing outside names one of them but the registry.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Offer(NamedTuple):
 
 
 class Family(ABC):
-    """One way of multiplying on a card."""
+    """One kernel, or a few that share a cost model."""
 
     name: ClassVar[str]  # of its folder
     kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence

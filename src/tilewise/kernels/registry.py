@@ -1,29 +1,19 @@
-"""The families, one line each. A new way to multiply is a folder and a line here."""
+"""The kernels of all generators, one line each."""
 
 from __future__ import annotations
 
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.family import Ladder
-from tilewise.kernels.mma_gemm.direct_half.family import DirectHalf
-from tilewise.kernels.mma_gemm.half_dots.family import HalfDots
-from tilewise.kernels.mma_gemm.mma_small.family import FmaSmall, MmaSmall
+from tilewise.kernels.mma_gemm.family import DirectHalf, FmaSmall, HalfDots, MmaSmall, Shallow, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.shallow.family import Shallow
-from tilewise.kernels.mma_gemm.short_k.family import ShortK
-from tilewise.kernels.mma_gemm.sliced_k.family import SlicedK
 from tilewise.kernels.simt_gemm.buffered import Buffered
 from tilewise.kernels.simt_gemm.direct import Direct
 from tilewise.kernels.simt_gemm.gemv import Gemv
 from tilewise.kernels.simt_gemm.grouped import Grouped
 from tilewise.kernels.simt_gemm.streamed import Cells, RankK, Swept
 from tilewise.kernels.simt_gemm.tiled.family import Plain
-from tilewise.kernels.wgmma_gemm.bf16x6.family import BF16x6
-from tilewise.kernels.wgmma_gemm.bulk_lines.family import BulkLines
-from tilewise.kernels.wgmma_gemm.k_major.family import KMajor
-from tilewise.kernels.wgmma_gemm.read_once.family import ReadOnce
-from tilewise.kernels.wgmma_gemm.shifted_half.family import ShiftedHalf
-from tilewise.kernels.wgmma_gemm.wgmma_half.family import WgmmaHalf
+from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, ShiftedHalf, WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [

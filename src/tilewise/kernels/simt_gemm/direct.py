@@ -16,9 +16,9 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.shared.halves import onto
+from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.coefficients import coefficients
-from tilewise.kernels.simt_gemm.recipe import strides
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
 from tilewise.kernels.simt_gemm.text import render_strips
 

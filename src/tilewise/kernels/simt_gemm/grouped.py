@@ -14,12 +14,12 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Launch, Recipe, Scratch
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
+from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.coefficients import coefficients
-from tilewise.kernels.simt_gemm.recipe import strides
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
@@ -34,7 +34,7 @@ MEMBERS = Condition(
 )
 
 
-class Grouped(ByConfigs):
+class Grouped(Single):
     name = "grouped"
     kernels: ClassVar = {
         name: "blocks find their group's rows on the card and make 64x64 of P by tiles in shared memory, any algebra"
@@ -56,11 +56,11 @@ class Grouped(ByConfigs):
         dtypes = ("M", problem.dtype_m), ("N", problem.dtype_n)
         return tuple(name for name, dtype in dtypes if dtype != problem.dtype)
 
-    def geometry(self, problem: Problem, config: None) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:
         shared = (SIDE * (PHASE + 1) + PHASE * (SIDE + 1)) * problem.algebra.partial.itemsize
         return Geometry((THREADS, 1), SIDE, SIDE, PHASE, shared)
 
-    def tiles(self, problem: Problem, config: None) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: None) -> str:
         return f"{problem.groups.count if problem.groups else 0:,} groups"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:

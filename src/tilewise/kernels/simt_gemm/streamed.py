@@ -19,13 +19,13 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.halves import onto
+from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.coefficients import coefficients
-from tilewise.kernels.simt_gemm.recipe import in_runs, strides
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
 from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
@@ -78,7 +78,7 @@ SMALL = Condition(
 )
 
 
-class Cells(ByConfigs):
+class Cells(Single):
     name = "cells"
     kernels: ClassVar = {
         name: "a thread makes a few cells of P from the caches: small products, and stacks of thousands of them"
@@ -118,13 +118,13 @@ class Cells(ByConfigs):
         steps = coefficients("cells").row_steps["2" if p.dtype.itemsize <= 2 else "1"]
         return float(p.members * p.m * p.k * steps / machine.step_rate("float32"))
 
-    def geometry(self, problem: Problem, config: None) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:
         """A block as people count it: so many cells of P side by side."""
         cells = THREADS * cut(problem).width
         cols = min(problem.n, cells)
         return Geometry((THREADS, 1), max(1, cells // max(1, cols)), max(1, cols), 1, 0)
 
-    def tiles(self, problem: Problem, config: None) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: None) -> str:
         threads = problem.members * threads_of_a_member(problem)
         return f"{threads:,} threads of {cut(problem).width} cells each"
 
@@ -247,12 +247,12 @@ class RankK(Streamed):
         memory = f.reading * p.least_bytes / machine.bandwidth
         return float(f.start + max(alone, busiest * many * each / issue + f.block, memory))
 
-    def geometry(self, problem: Problem, config: RankKConfig) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: RankKConfig) -> Geometry:
         cols = config.across(problem.n)[1] * config.columns
         block = config.threads(problem.n), 1
         return Geometry(block, config.rows, min(problem.n, cols), config.deep, config.shared_bytes)
 
-    def tiles(self, problem: Problem, config: RankKConfig) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: RankKConfig) -> str:
         return f"blocks of {config.rows} rows, {config.columns} columns a thread"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
@@ -270,7 +270,9 @@ class RankK(Streamed):
             ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(abs(m.col) <= abs(m.row)),
         )  # fmt: skip
         blocks = math.ceil(p.m / config.rows) * strips
-        return in_runs(p, given, source, self.name, blocks, config.threads(p.n), own, config.shared_bytes)
+        return in_runs(
+            p, (given.M, given.N, given.P), source, self.name, blocks, config.threads(p.n), own, config.shared_bytes
+        )
 
 
 HELD = (2, 4, 8)  # rows
@@ -333,10 +335,10 @@ class Swept(Streamed):
         waves = math.ceil(blocks / (machine.units * resident))
         return float(f.start + max(waves * alone, work, f.reading * p.least_bytes / machine.bandwidth))
 
-    def geometry(self, problem: Problem, config: SweptConfig) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: SweptConfig) -> Geometry:
         return Geometry((whole_warps(config.across), 1), config.few, config.across, STAGE, STAGE * config.few * SIZE)
 
-    def tiles(self, problem: Problem, config: SweptConfig) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: SweptConfig) -> str:
         return f"strips of {config.across} columns"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
@@ -347,4 +349,4 @@ class Swept(Streamed):
         p, config = plan.problem, plan.config
         source = render_swept.named(p.algebra, config.few, p.accumulate)
         own, blocks = (*strides(given), ctypes.c_int(config.across)), math.ceil(p.n / config.across)
-        return in_runs(p, given, source, self.name, blocks, whole_warps(config.across), own)
+        return in_runs(p, (given.M, given.N, given.P), source, self.name, blocks, whole_warps(config.across), own)

@@ -21,9 +21,9 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
 from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
-from tilewise.kernels.simt_gemm.recipe import in_runs
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -213,11 +213,11 @@ class Strips(ByConfigs):
             if (alike := [row for row in rows if row[11] == blocks])
         ]
 
-    def geometry(self, problem: Problem, config: StripConfig) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: StripConfig) -> Geometry:
         tile, size = config.tile, problem.algebra.partial.itemsize
         return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.deep, tile.shared_bytes(size, self.stages))
 
-    def tiles(self, problem: Problem, config: StripConfig) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: StripConfig) -> str:
         tile = config.tile
         down, across = math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
         return f"{down}x{across} tiles of {tile.rows}x{tile.cols}"
@@ -233,4 +233,6 @@ class Strips(ByConfigs):
         rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k))
         own = (*lies, *map(ctypes.c_int, rest))
         blocks = math.ceil(p.m / tile.rows) * across * config.cluster
-        return in_runs(p, given, source, self.name, blocks, tile.threads, own, shared, config.cluster)
+        return in_runs(
+            p, (given.M, given.N, given.P), source, self.name, blocks, tile.threads, own, shared, config.cluster
+        )

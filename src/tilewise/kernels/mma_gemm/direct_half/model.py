@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
+from tilewise.kernels.shared.tile_launches import tiles_of
 
 KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
@@ -22,22 +22,6 @@ UNIT_BANDWIDTH = 24e9  # bytes a second that a multiprocessor loads, shifts and 
 RATE_SHARE = 0.138  # of the tensor cores' rate on paper: mma.sync has half of it, fragments come from shared memory
 MEMORY_SHARE = 0.37
 WALK_SECONDS = 4e-6  # the tiles of groups are found before
-
-
-@runtime_checkable
-class Tile(Protocol):
-    """What a block makes, as its launch is told."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def cols(self) -> int: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def shared_bytes(self) -> int: ...
-    @property
-    def cluster(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -90,10 +74,6 @@ TILES = (  # none of them spills
 )
 
 
-def tiles_of(problem: Problem, tile: Tile) -> tuple[int, int]:
-    return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
-
-
 def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     """Waves of blocks, each as long as its phases one after the other, or the multiprocessor's loads or products."""
     p = problem
@@ -120,7 +100,7 @@ def least_seconds(p: Problem, machine: Machine) -> float:
     return START_SECONDS + max(alone, products, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
 
 
-def best_tile(problem: Problem, machine: Machine) -> tuple[HalfTile, float]:
+def best_tile(problem: Problem, machine: Machine) -> tuple[float, HalfTile]:
     timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
     soonest, number = min(timed)
-    return TILES[number], soonest
+    return soonest, TILES[number]

@@ -101,11 +101,10 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     return figures.ONE_LAUNCH * (figures.START_SECONDS + max(figures.TILE_SECONDS, passing))
 
 
-def best_config(problem: Problem, machine: Machine) -> tuple[DotsConfig, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, DotsConfig]:
     found = []
     for side in sides(problem):
         every, rows = _configs(side, machine)
         number, soonest = expected.least(rows, _given(problem, side, machine), problem.largest)
         found.append((figures.ONE_LAUNCH * soonest, every[number]))
-    soonest, config = min(found, key=lambda one: one[0])
-    return config, soonest
+    return min(found, key=lambda one: one[0])

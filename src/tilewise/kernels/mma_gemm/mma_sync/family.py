@@ -6,21 +6,22 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.core.machine import Machine, arch_number
-from tilewise.core.plan import Plan
+from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities
-from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
-from tilewise.kernels.mma_gemm.mma_sync import model
+from tilewise.kernels.family import fused_notes, packed_operands, passes, tensor_reason
+from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 
 
-class MmaSync(Family):
+class MmaSync(ByConfigs):
     name = "mma_sync"
-    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    kernels: ClassVar = {mma.KERNEL: mma.IDEA}
     can = Capabilities(
         AMPERE, dtypes=(*HALVES, "float32", "float64", "int8", "uint8"), float32_as=("tf32",), plus_times=True,
         fuses=True,
@@ -31,41 +32,40 @@ class MmaSync(Family):
         of_bytes = {problem.dtype_m.name, problem.dtype_n.name, problem.dtype.name} <= {"int8", "uint8"}
         if of_bytes and problem.members == 1 and arch_number(machine.arch) == HOPPER:
             return False  # wgmma has twice the rate for them
-        return model.worthwhile(problem, machine)
+        return mma.worthwhile(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, mma.MmaConfig]:
+        config, seconds = mma.best_config(problem, machine, False)
+        return seconds, config
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_config(problem, machine, kernel is not None))
+        config, seconds = mma.best_config(problem, machine, kernel is not None)
+        return self.planned(problem, machine, kernel, tile, seconds, config)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return model.least_seconds(problem, machine)
+        return mma.least_seconds(problem, machine)
 
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        config, seconds = model.best_config(problem, machine, False)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(config.routes, config.parts))
+    def pinned(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Plan:
+        return self.planned(problem, machine, self.name, None, 0.0, config)
 
-    def pinned(self, problem: Problem, machine: Machine, config: model.MmaConfig) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, config, 0.0)
+    def geometry(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Geometry:
+        return config.tile.geometry(machine.arch, problem.dtype.itemsize)
 
-    def _plan(
-        self,
-        problem: Problem,
-        machine: Machine,
-        kernel: str | None,
-        tile: int | None,
-        config: model.MmaConfig,
-        predicted: float,
-    ) -> Plan:
-        geometry = config.tile.geometry(machine.arch, problem.dtype.itemsize)
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        notes = config.words() + fused_notes(problem)
-        plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, notes,
-            packs=packed_operands(config.routes), config=config, passes=passes(config.routes, config.parts),
-        )  # fmt: skip
-        chosen_by = "tuned" if config.tuned else "by the model"
-        tiles = f"{config.tile.rows}x{config.tile.cols}, {config.tile.resident} a multiprocessor ({chosen_by})"
+    def notes(self, problem: Problem, config: mma.MmaConfig) -> list[str]:
+        return config.words() + fused_notes(problem)
+
+    def packs(self, problem: Problem, config: mma.MmaConfig) -> tuple[str, ...]:
+        return packed_operands(config.routes)
+
+    def passes(self, problem: Problem, config: mma.MmaConfig) -> int:
+        return passes(config.routes, config.parts)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
+
+    def tiles(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> str:
+        chosen_by = "tuned" if config.tuned else "by the model"
+        return f"{config.tile.rows}x{config.tile.cols}, {config.tile.resident} a multiprocessor ({chosen_by})"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue, onto(problem, machine))
@@ -73,11 +73,11 @@ class MmaSync(Family):
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.MmaConfig]:
-        return model.configs(problem, machine)
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[mma.MmaConfig]:
+        return mma.configs(problem, machine)
 
-    def seconds(self, config: model.MmaConfig, problem: Problem, machine: Machine) -> float:
-        return model.expected(config, problem, machine)
+    def seconds(self, config: mma.MmaConfig, problem: Problem, machine: Machine) -> float:
+        return mma.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
-        return model.tuning_class(problem)
+        return mma.tuning_class(problem)

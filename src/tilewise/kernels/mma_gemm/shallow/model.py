@@ -156,3 +156,9 @@ def best_config(problem: Problem, machine: Machine) -> tuple[float, ShallowConfi
 def geometry(problem: Problem, config: ShallowConfig) -> Geometry:
     shared = shared_bytes(problem, config.cols, config.warps)
     return Geometry((32 * config.warps, 1), ROWS * config.warps, config.cols, pitch(problem), shared)
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch with a warp's first rows, or the bytes."""
+    figures = figures_of(problem)
+    return max(figures.start + figures.rows, problem.least_bytes / (MEMORY_SHARE * machine.bandwidth))

@@ -6,10 +6,10 @@ import ctypes
 
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch, structure
-from tilewise.kernels.mma_gemm.direct_half.recipe import reach_of
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
+from tilewise.kernels.shared.tile_launches import reach_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
     KERNEL,

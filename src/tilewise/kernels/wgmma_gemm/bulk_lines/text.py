@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.keys import Written
-from tilewise.kernels.mma_gemm.mma_sync.text import product_of_fragments
+from tilewise.kernels.shared.fragments import product_of_fragments
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.transforms.sums import render_numbers
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile

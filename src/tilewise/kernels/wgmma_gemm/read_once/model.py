@@ -286,7 +286,7 @@ def passes(problem: Problem, config: OnceConfig) -> int:
 
 
 @lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[OnceConfig, float]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, OnceConfig]:
     """The way with the least expected seconds."""
     best = []
     for number, side in enumerate(sides(problem)):
@@ -294,4 +294,4 @@ def best_config(problem: Problem, machine: Machine) -> tuple[OnceConfig, float]:
         row, seconds = expected.least(rows, _given(problem, side, machine), problem.largest)
         best.append((seconds, number, row, side))
     seconds, _, row, side = min(best)
-    return _config(row, problem, side, machine), seconds
+    return seconds, _config(row, problem, side, machine)

@@ -70,7 +70,15 @@ def seconds(tile: ShiftedTile, problem: Problem, machine: Machine) -> float:
     return START_SECONDS + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
 
 
-def best_tile(problem: Problem, machine: Machine) -> tuple[float, ShiftedTile]:
+def best_config(problem: Problem, machine: Machine) -> tuple[float, ShiftedTile]:
     timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
     soonest, number = min(timed)
     return soonest, TILES[number]
+
+
+def configs(problem: Problem, machine: Machine) -> tuple[ShiftedTile, ...]:
+    return TILES
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    return 0.0  # it competes for groups alone

@@ -16,9 +16,9 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.direct_half.family import DirectHalf
 from tilewise.kernels.mma_gemm.direct_half.model import TILES
-from tilewise.kernels.mma_gemm.direct_half.text import render_direct_half
+from tilewise.kernels.mma_gemm.family import DirectHalf
+from tilewise.kernels.mma_gemm.text import render_direct_half
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
@@ -89,5 +89,5 @@ def test_a_refusal_names_the_reason():
         make_plan(problem_of_shape(40, 40, 40, "bfloat16", "min_plus"), H200, "direct_half")
     kind = dtype_of(BF16)
     apart = Problem(9, 9, 9, (), kind, kind, tw.semirings["plus_times"], Layout(40, 2), Layout(9, 1), Layout(9, 1))
-    with pytest.raises(tw.TilewiseError, match="M's do not"):
+    with pytest.raises(tw.TilewiseError, match="M's are not"):
         make_plan(apart, H200, "direct_half")

@@ -1,18 +1,16 @@
-"""The launches of `direct_half`: one for all members of a stack that lie evenly, or for all groups of rows."""
+"""Launches of kernels a block of which makes a tile of P, from rows or columns that start anywhere."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tilewise.core.plan import Plan
+from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
-from tilewise.kernels.mma_gemm.direct_half.model import KERNEL, HalfTile, Tile, tiles_of
-from tilewise.kernels.mma_gemm.direct_half.text import render_direct_half
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
-from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.transforms.realign import lines_of
@@ -27,18 +25,28 @@ class Reach(ctypes.Structure):
     _fields_ = (("low", ctypes.c_longlong), ("high", ctypes.c_longlong))
 
 
-def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M and N have lines of elements side by side, P rows; all of them start anywhere."""
-    p, tile, M, N = plan.problem, plan.config, given.M, given.N
-    assert isinstance(tile, HalfTile)
-    lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
-    source = render_direct_half.named(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
-    return launches_of(plan, given, scratch, KERNEL, source)
+@runtime_checkable
+class Tile(Protocol):
+    """What a block makes, as its launch needs it."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def cols(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def cluster(self) -> int: ...
+
+
+def tiles_of(problem: Problem, tile: Tile) -> tuple[int, int]:
+    return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
 
 
 def launches_of(plan: Plan, given: Operands, scratch: Scratch, kernel: str, source: str) -> list[Launch]:
-    """The same of any kernel with these arguments, a block of which makes a tile of P."""
+    """All launches of a plan whose configuration is a tile."""
     p, tile, made = plan.problem, plan.config, list[Launch]()
     assert isinstance(tile, Tile)
     M, N, P = given.M, given.N, given.P

@@ -18,9 +18,9 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.shallow.family import Shallow
+from tilewise.kernels.mma_gemm.family import Shallow
 from tilewise.kernels.mma_gemm.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, ShallowConfig, configs, geometry
-from tilewise.kernels.mma_gemm.shallow.text import render_shallow
+from tilewise.kernels.mma_gemm.text import render_shallow
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(4)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

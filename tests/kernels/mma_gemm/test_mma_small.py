@@ -15,7 +15,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.mma_small.family import MmaSmall
+from tilewise.kernels.mma_gemm.family import MmaSmall
 from tilewise.kernels.mma_gemm.mma_small.model import (
     ACROSS,
     ALONG,
@@ -31,7 +31,7 @@ from tilewise.kernels.mma_gemm.mma_small.model import (
     copied,
     piece,
 )
-from tilewise.kernels.mma_gemm.mma_small.text import render_small
+from tilewise.kernels.mma_gemm.text import render_small
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

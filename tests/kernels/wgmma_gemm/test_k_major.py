@@ -176,7 +176,7 @@ def test_plans_choose_it_on_hopper_alone():
 @pytest.mark.parametrize(
     ("requested", "message"),
     [
-        (problem(64, 64, 64, "float32"), "multiplies float32 as tf32: pass precision='tf32'"),
+        (problem(64, 64, 64, "float32"), "multiplies float32 with precision='tf32', and 8-bit"),
         (problem(64, 64, 64, "float64"), "not float64 by float64 into float64"),
         (problem(64, 64, 64, "int8", wanted="int64"), "not int8 by int8 into int64"),
         (problem(64, 64, 64, "int8", semiring="max_plus"), "knows plus_times alone"),

@@ -17,7 +17,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.sliced_k.family import SlicedK
+from tilewise.kernels.mma_gemm.family import SlicedK
 from tilewise.kernels.mma_gemm.sliced_k.model import (
     MOST_WARPS,
     TILES,
@@ -28,7 +28,7 @@ from tilewise.kernels.mma_gemm.sliced_k.model import (
     teams_across,
     tiles_of,
 )
-from tilewise.kernels.mma_gemm.sliced_k.text import render_sliced
+from tilewise.kernels.mma_gemm.text import render_sliced
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

@@ -136,8 +136,8 @@ def test_plans_choose_it_where_it_reaches_the_tensor_cores():
 @pytest.mark.parametrize(
     ("dtype", "semiring", "card", "message"),
     [
-        ("float32", "plus_times", "a100", "pass precision='tf32'"),
-        ("int16", "plus_times", "a100", "8-bit integers, not int16"),
+        ("float32", "plus_times", "a100", "multiplies float32 with precision='tf32', not 'high'"),
+        ("int16", "plus_times", "a100", "int8 and uint8, not int16"),
         ("float64", "max_plus", "h200", "knows plus_times alone, not max_plus"),
         ("float16", "plus_times", "t4", "needs a card from Ampere on"),
     ],

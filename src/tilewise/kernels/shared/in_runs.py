@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Value
-from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 
 
 def in_runs(
     p: Problem,
-    given: Operands,
+    matrices: Sequence[Placed],
     source: str,
     kernel: str,
     blocks: int,
@@ -21,15 +21,16 @@ def in_runs(
     own: Iterable[Value],
     shared: int = 0,
     cluster: int = 1,
+    extents: Sequence[int] = (),
 ) -> list[Launch]:
-    """`own`: the kernel's arguments between the extents and the steps from member to member."""
-    matrices = given.M, given.N, given.P
+    """`own`: the kernel's arguments between the extents (m, k and n where none are given) and the steps from member to
+    member."""
     runs = Runs(p.stack, [x.layout.stack for x in matrices], GRID_LIMIT)
     own, steps = tuple(own), [ctypes.c_longlong(step) for step in runs.steps]
-    extents = [ctypes.c_int(extent) for extent in (p.m, p.k, p.n)]
+    sizes = [ctypes.c_int(extent) for extent in extents or (p.m, p.k, p.n)]
     return [
         Launch.of(
-            source, kernel, (blocks, count), (threads,), (*(x.member(first) for x in matrices), *extents, *own, *steps),
+            source, kernel, (blocks, count), (threads,), (*(x.member(first) for x in matrices), *sizes, *own, *steps),
             shared, cluster=cluster,
         )
         for first, count in runs.starts()

@@ -16,10 +16,10 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.mma_gemm.family import HalfDots
 from tilewise.kernels.mma_gemm.half_dots.configs import TILES
-from tilewise.kernels.mma_gemm.half_dots.family import HalfDots
 from tilewise.kernels.mma_gemm.half_dots.model import configs
-from tilewise.kernels.mma_gemm.half_dots.text import render_half_dots
+from tilewise.kernels.mma_gemm.text import render_half_dots
 from tilewise.system.cache import DiskCache
 
 H200 = KNOWN_CARDS["h200"]

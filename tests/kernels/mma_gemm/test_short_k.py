@@ -19,9 +19,9 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.mma_gemm.family import ShortK
 from tilewise.kernels.mma_gemm.short_k import model
-from tilewise.kernels.mma_gemm.short_k.family import ShortK
-from tilewise.kernels.mma_gemm.short_k.text import render_short_k
+from tilewise.kernels.mma_gemm.text import render_short_k
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -102,7 +102,7 @@ def test_a_stride_decides_how_much_is_read_at_once():
     assert [model.width_of(even, side) for side in "MN"] == [8, 2]
     assert [model.width_of(odd, side) for side in "MN"] == [2, 2]
     assert model.width_of(problem_of_shape(64, 22, 64, "bfloat16"), "M") == 4
-    assert {config.transposed for config in model.configs(even)} == {"", "N"}
+    assert {config.transposed for config in model.configs(even, H200)} == {"", "N"}
 
 
 @pytest.mark.drawn(2)

@@ -16,9 +16,9 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.wgmma_gemm.bulk_lines.family import BulkLines
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES
 from tilewise.kernels.wgmma_gemm.bulk_lines.search import configs
+from tilewise.kernels.wgmma_gemm.family import BulkLines
 
 H200 = KNOWN_CARDS["h200"]
 BF16, F16, F32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16), np.dtype(np.float32)

@@ -15,7 +15,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.wgmma_gemm.read_once.family import ReadOnce
+from tilewise.kernels.wgmma_gemm.family import ReadOnce
 from tilewise.kernels.wgmma_gemm.read_once.model import TILES, OnceConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")

@@ -96,7 +96,7 @@ def test_small_and_thin_products_stay_on_plain_cores_and_say_why():
         ("float64", "plus_times", "h200", "high", "multiplies float32, not float64"),
         ("float32", "min_plus", "h200", "high", "knows plus_times alone, not min_plus"),
         ("float32", "plus_times", "a100", "high", "made for Hopper"),
-        ("float32", "plus_times", "h200", "ieee", "adds in another order than precision='ieee' promises"),
+        ("float32", "plus_times", "h200", "ieee", "with precision='high' or precision='tf32', not 'ieee'"),
     ],
 )
 def test_a_refused_request_names_the_reason(dtype, semiring, card, precision, message):

@@ -16,7 +16,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Problem, problem_of_shape
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.wgmma_gemm.shifted_half.family import ShiftedHalf
+from tilewise.kernels.wgmma_gemm.family import ShiftedHalf
 from tilewise.kernels.wgmma_gemm.shifted_half.model import TILES
 from tilewise.planning.choose import make_plan
 

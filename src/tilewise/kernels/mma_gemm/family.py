@@ -1,0 +1,279 @@
+"""The main loops by mma.sync: what each takes, where it competes, how P is cut. `mma_sync`, whose operands are
+realigned before, has its own folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, ClassVar
+
+from tilewise.core.machine import Machine, arch_number
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
+from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
+from tilewise.kernels.family import fused_notes, tensor_reason
+from tilewise.kernels.mma_gemm import recipe
+from tilewise.kernels.mma_gemm.direct_half import alone
+from tilewise.kernels.mma_gemm.direct_half import model as stacked
+from tilewise.kernels.mma_gemm.half_dots import model as dots
+from tilewise.kernels.mma_gemm.half_dots.configs import MOST_FEW, TILES, DotsConfig
+from tilewise.kernels.mma_gemm.mma_small import model as small
+from tilewise.kernels.mma_gemm.mma_sync.model import worthwhile
+from tilewise.kernels.mma_gemm.shallow import model as shallow
+from tilewise.kernels.mma_gemm.short_k import model as short
+from tilewise.kernels.mma_gemm.sliced_k import model as sliced
+from tilewise.kernels.mma_gemm.text import (
+    render_direct_half,
+    render_half_dots,
+    render_shallow,
+    render_short_k,
+    render_sliced,
+    render_small,
+)
+from tilewise.kernels.shared.groups import render_walk
+from tilewise.kernels.shared.layouts import line_alignment
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.transforms.turn import render_turn
+
+SMALL = Capabilities(
+    AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
+    steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
+)  # fmt: skip
+
+
+class MmaSmall(ByConfigs):
+    """Small products of floats: one launch, any layout, any stack; float64 and tf32 on tensor cores."""
+
+    name = small.MMA
+    kernels: ClassVar = {small.MMA: small.IDEAS[small.MMA]}
+    can = SMALL
+    model: ClassVar = small
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return worthwhile(problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> Geometry:
+        return small.geometry(problem, config)
+
+    def tiles(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> str:
+        down, across = small.tiles_of(problem, config.tile)
+        return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        arch = min(90, arch_number(machine.arch))
+        return (render_small.named(problem.dtype, self.name, tile, arch) for tile in small.tiles_for(problem))
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_mma_small(plan, given, scratch)
+
+
+class FmaSmall(MmaSmall):
+    """The same on plain cores, which multiply what tensor cores would round."""
+
+    name = small.FMA
+    kernels: ClassVar = {small.FMA: small.IDEAS[small.FMA]}
+    can = replace(SMALL, dtypes=("float32",), float32_as=("ieee", "high"))
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return True
+
+
+class SlicedK(ByConfigs):
+    """Small and thin products of floats: a warp a tile, k in slices; one launch, any layout, any stack."""
+
+    name = sliced.KERNEL
+    kernels: ClassVar = {name: sliced.IDEA}
+    can = Capabilities(
+        AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
+        plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
+    )  # fmt: skip
+    model: ClassVar = sliced
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        if problem.dtype.itemsize == 4:  # stacks of others were not timed with it
+            return problem.members == 1 or problem.precision == "high"
+        return problem.members == 1 and worthwhile(problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: sliced.SlicedConfig) -> Geometry:
+        return sliced.geometry(problem, config)
+
+    def tiles(self, problem: Problem, machine: Machine, config: sliced.SlicedConfig) -> str:
+        (down, across), block = sliced.tiles_of(problem, config), sliced.geometry(problem, config)
+        return f"{down * across} tiles of {block.rows}x{block.cols}"
+
+    def notes(self, problem: Problem, config: sliced.SlicedConfig) -> list[str]:
+        sharing = [f"{config.slices} warps of a block"] * (config.slices > 1)
+        sharing += [f"{config.cluster} blocks of a cluster"] * (config.cluster > 1)
+        return [f"k is cut over the {' and the '.join(sharing)}, which add up in order"] * bool(sharing)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        arch = min(90, arch_number(machine.arch))
+        return (render_sliced.named(problem.dtype, tile, arch) for tile in sliced.TILES[problem.dtype.itemsize])
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_sliced_k(plan, given, scratch)
+
+
+class ResidentN(ByConfigs):
+    """A k so short that storing P takes the time: N stays in registers or shared memory."""
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        asked = "the kernel was asked for" if kernel else f"k is short, and {self.name} has the least expected time"
+        return plan.but(why=f"{asked}; {tiles}")
+
+
+class ShortK(ResidentN):
+    """On tensor cores; P is stored by whole sectors."""
+
+    name = short.KERNEL
+    kernels: ClassVar = {name: short.IDEA}
+    can = Capabilities(
+        AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
+        accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",),
+    )  # fmt: skip
+    model: ClassVar = short
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members == 1 and worthwhile(problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> Geometry:
+        return short.geometry(problem, config)
+
+    def tiles(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> str:
+        panels, across = short.panels_of(problem, config.held), short.across_of(problem.n, config.held.cols)
+        return f"{panels} panels of {across * config.held.cols} columns, {config.words()}"
+
+    def notes(self, problem: Problem, config: short.ShortConfig) -> list[str]:
+        return [f"{side} is turned first, so that its k lies side by side" for side in config.transposed]
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        size = problem.dtype.itemsize
+        return (render_turn.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_short_k(plan, given, scratch)
+
+
+class Shallow(ResidentN):
+    """Of all floats and any stack."""
+
+    name = shallow.KERNEL
+    kernels: ClassVar = {name: shallow.IDEA}
+    can = Capabilities(
+        AMPERE, dtypes=(*HALVES, "float32", "float64"), one_dtype=True, same_result=True, plus_times=True,
+        accumulates=False, most_k=shallow.DEEPEST, problem=(shallow.NEAR, shallow.FITS), precisions=("ieee", "tf32"),
+    )  # fmt: skip
+    model: ClassVar = shallow
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return not shallow.on_tensor_cores(problem) or worthwhile(problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: shallow.ShallowConfig) -> Geometry:
+        return shallow.geometry(problem, config)
+
+    def tiles(self, problem: Problem, machine: Machine, config: shallow.ShallowConfig) -> str:
+        strips = shallow.strips_of(problem, config.cols)
+        return f"{strips} strips of {config.cols} columns, {config.blocks} blocks to a strip"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        arch, tensor, dtype = min(90, arch_number(machine.arch)), shallow.on_tensor_cores(problem), problem.dtype
+        return (render_shallow.named(dtype, tensor, cols, arch) for cols in shallow.COLUMNS[dtype.itemsize])
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_shallow(plan, given, scratch)
+
+
+class HalvesAnywhere(ByConfigs):
+    """Halves whose rows start anywhere: tensor cores in one launch, with no pass that realigns them first."""
+
+    def notes(self, problem: Problem, config: Any) -> list[str]:
+        return fused_notes(problem) + cut_over_a_cluster(config)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+
+class HalfDots(HalvesAnywhere):
+    """Few rows or columns: the long operand is read once."""
+
+    name = dots.KERNEL
+    kernels: ClassVar = {name: dots.IDEA}
+    can = Capabilities(
+        HOPPER, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, stacks=False, few=MOST_FEW,
+        problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
+        fuses=True, stores_anywhere=True,
+    )  # fmt: skip
+    model: ClassVar = dots
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Rows that start on 16 bytes go to the copy engine."""
+        p, size = problem, problem.dtype.itemsize
+        return line_alignment(p.layout_m, p.m, p.k, size) < 16 or line_alignment(p.layout_n, p.k, p.n, size) < 16
+
+    def tiles(self, problem: Problem, machine: Machine, config: DotsConfig) -> str:
+        return f"{config.geometry.rows}x{config.geometry.cols}"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return (render_half_dots.named(problem.dtype, tile, epilogue=problem.epilogue) for tile in TILES)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_half_dots(plan, given, scratch)
+
+
+class DirectHalf(HalvesAnywhere):
+    """Tiles: single products, stacks and groups of rows."""
+
+    name = stacked.KERNEL
+    kernels: ClassVar = {name: stacked.IDEA}
+    can = Capabilities(
+        AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
+        problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
+        fuses=True,
+    )  # fmt: skip
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Single products and groups that the copy engine takes as they are go to wgmma_half."""
+        p = problem
+        if p.groups is None and p.members > 1:
+            return True
+        if p.groups is None and arch_number(machine.arch) < 90:
+            return False  # those were not timed
+        m, n = p.layout_m, p.layout_n
+        return bool(m.row % 8 and m.col % 8) or bool(n.row % 8 and n.col % 8)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
+        if not _is_single(problem):
+            return stacked.best_tile(problem, machine)
+        config, seconds = alone.least(problem, machine)
+        return alone.ONE_LAUNCH * seconds, config
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        if _is_single(problem):
+            return alone.least_seconds(problem, machine)
+        return 0.0 if problem.groups else stacked.least_seconds(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
+        return alone.every(problem, machine) if _is_single(problem) else stacked.TILES
+
+    def seconds(self, config: stacked.HalfTile, problem: Problem, machine: Machine) -> float:
+        return (alone.seconds if _is_single(problem) else stacked.seconds)(config, problem, machine)
+
+    def tiles(self, problem: Problem, machine: Machine, config: stacked.HalfTile) -> str:
+        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        if problem.groups:
+            yield render_walk.named(problem.groups.wide)
+        for tile, m_along_k, n_along_k in product(stacked.TILES, (True, False), (True, False)):
+            lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
+            yield render_direct_half.named(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return recipe.of_direct_half(plan, given, scratch)
+
+
+def _is_single(problem: Problem) -> bool:
+    return problem.groups is None and problem.members == 1

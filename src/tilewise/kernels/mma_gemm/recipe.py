@@ -1,0 +1,163 @@
+"""The launches of the main loops by mma.sync: one for all members of a stack that lie evenly."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+from tilewise.core.machine import arch_number
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
+from tilewise.core.recipe import Launch, Scratch, structure
+from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
+from tilewise.kernels.mma_gemm.half_dots.configs import WARPS, DotsConfig
+from tilewise.kernels.mma_gemm.mma_small import model as small
+from tilewise.kernels.mma_gemm.shallow import model as shallow
+from tilewise.kernels.mma_gemm.short_k import model as short
+from tilewise.kernels.mma_gemm.sliced_k import model as sliced
+from tilewise.kernels.mma_gemm.text import (
+    render_direct_half,
+    render_half_dots,
+    render_shallow,
+    render_short_k,
+    render_sliced,
+    render_small,
+)
+from tilewise.kernels.shared.in_runs import in_runs, strides
+from tilewise.kernels.shared.layouts import along_k
+from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.tile_launches import launches_of
+from tilewise.kernels.transforms.realign import lines_of
+from tilewise.kernels.transforms.split_k import epilogue_argument
+from tilewise.kernels.transforms.turn import Lines, turning
+
+
+def of_mma_small(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M, N and P have any strides."""
+    p, config = plan.problem, plan.config
+    assert isinstance(config, small.SmallConfig)
+    tile, (down, across) = config.tile, small.tiles_of(p, config.tile)
+    source = render_small.named(p.dtype, plan.kernel, tile, min(90, arch_number(plan.machine.arch)))
+    rest = (*small.copies_of(p), p.accumulate, across, small.piece(p, config))
+    blocks, shared = down * across * config.cluster, tile.shared_bytes(p.dtype.itemsize, config.cluster)
+    own = (*strides(given), *map(ctypes.c_int, rest))
+    matrices = given.M, given.N, given.P
+    return in_runs(p, matrices, source, plan.kernel, blocks, tile.threads, own, shared, config.cluster)
+
+
+def of_sliced_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M, N and P have any strides. A transposed configuration multiplies the transposes: Pᵀ = Nᵀ Mᵀ."""
+    p, config, size = plan.problem, plan.config, plan.problem.dtype.itemsize
+    assert isinstance(config, sliced.SlicedConfig)
+    source = render_sliced.named(p.dtype, config.tile, min(90, arch_number(plan.machine.arch)))
+    (how_m, how_n), (_, groups) = (how for how, _ in sliced.read(p)), sliced.groups_of(p, config)
+    m, n, P = given.M.layout, given.N.layout, given.P.layout
+    sides = [(given.M, p.m, m.row, m.col, how_m), (given.N, p.n, n.col, n.row, how_n)]
+    steps_p = (P.row, P.col)
+    if config.transposed:
+        sides.reverse()
+        steps_p = (P.col, P.row)
+    (left, lines_left, *strides_left, how_left), (right, lines_right, *strides_right, how_right) = sides
+    wide = sliced.teams_across(p, config)
+    own = (
+        *(ctypes.c_int(stride * size) for stride in (*strides_left, *strides_right)),
+        *(ctypes.c_longlong(step) for step in steps_p),
+        *(ctypes.c_int(x) for x in (how_left, how_right, p.accumulate, groups)),
+        ctypes.c_uint((2**32 - 1) // groups),  # instead of a division on the card
+        *(ctypes.c_int(x.bit_length() - 1) for x in (config.slices, config.cluster, wide)),
+        ctypes.c_int(sliced.piece(p, config)),
+    )
+    blocks, shared = sliced.blocks_of(p, config) * config.cluster, sliced.shared_bytes(p, config)
+    return in_runs(
+        p, (left, right, given.P), source, sliced.KERNEL, blocks, 32 * config.warps, own, shared, config.cluster,
+        (lines_left, p.k, lines_right),
+    )  # fmt: skip
+
+
+def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, and are transposed first where the configuration says so; P has contiguous rows."""
+    p, config, size = plan.problem, plan.config, plan.problem.dtype.itemsize
+    assert isinstance(config, short.ShortConfig)
+    sides, made = {"M": given.M, "N": given.N}, list[Launch]()
+    if config.transposed:
+        lines = {side: Lines(sides[side], side == "M", short.TRANSPOSED_BYTES) for side in config.transposed}
+        held = scratch.take_all({side: x.bytes for side, x in lines.items()})
+        made.append(turning([(lines[side], held[side]) for side in config.transposed], ()))
+        for side, x in lines.items():
+            lead = x.lead_to // size
+            layout = Layout(lead, 1) if side == "M" else Layout(1, lead)
+            sides[side] = Placed(held[side], p.dtype, sides[side].rows, sides[side].cols, layout)
+    M, N, P = sides["M"], sides["N"], given.P
+    widths = [8 if side in config.transposed else short.width_of(p, side) for side in "MN"]
+    panels, across = short.panels_of(p, config.held), short.across_of(p.n, config.held.cols)
+    rows = short.row_warps(p, config, plan.machine.units)
+    own = (
+        *(ctypes.c_longlong(s) for x in (M, N) for s in (x.layout.row, x.layout.col)),
+        ctypes.c_longlong(P.lead),
+        *(ctypes.c_int(x) for x in (*widths, short.classes_of(p), across, panels, rows)),
+    )
+    source, blocks = render_short_k.named(p.dtype, config.held), panels * -(-rows // (short.WARPS // across))
+    return made + in_runs(p, (M, N, P), source, short.KERNEL, blocks, 32 * short.WARPS, own)
+
+
+def of_shallow(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P contiguous rows."""
+    p, config, matrices = plan.problem, plan.config, (given.M, given.N, given.P)
+    assert isinstance(config, shallow.ShallowConfig)
+    arch, tensor = min(90, arch_number(plan.machine.arch)), shallow.on_tensor_cores(p)
+    source = render_shallow.named(p.dtype, tensor, config.cols, arch)
+    own = (
+        *(ctypes.c_int(s) for x in (given.M, given.N) for s in (x.layout.row, x.layout.col)),
+        ctypes.c_longlong(given.P.lead),
+        *(ctypes.c_int(x) for x in (shallow.steps_of(p), config.blocks)),
+    )
+    blocks, shared = (
+        shallow.strips_of(p, config.cols) * config.blocks,
+        shallow.shared_bytes(p, config.cols, config.warps),
+    )
+    return in_runs(p, matrices, source, shallow.KERNEL, blocks, 32 * config.warps, own, shared)
+
+
+class _Lines(ctypes.Structure):
+    """half_dots' `Lines`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("few_at", "long_at", "P")),
+        *((name, ctypes.c_longlong) for name in ("few_stride", "few_k", "lead", "p_few", "p_long")),
+        *(
+            (name, ctypes.c_int)
+            for name in ("few", "k", "length", "classes", "slices", "stage", "swapped", "log_lanes")
+        ),
+    )
+
+
+def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """k is cut over warps and over the blocks of a cluster."""
+    p, config = plan.problem, plan.config
+    assert isinstance(config, DotsConfig)
+    few, long = (given.N, given.M) if config.swapped else (given.M, given.N)
+    count, length = (p.n, p.m) if config.swapped else (p.m, p.n)
+    log_lanes = (32 * WARPS).bit_length() - 1 - (count - 1).bit_length()  # threads that bring one of the few rows
+    lines = structure(
+        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, config.swapped), lines_of(long)[2],
+        *_strides(given.P, config.swapped), count, p.k, length, config.classes, config.slices, config.stage(p.k),
+        config.swapped, log_lanes,
+    )  # fmt: skip
+    source = render_half_dots.named(p.dtype, config.tile, p.accumulate, p.epilogue)
+    arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
+    grid, shared = (config.blocks(length),), config.shared_bytes(p.k)
+    return [Launch.of(source, plan.kernel, grid, (32 * WARPS,), arguments, shared, cluster=config.cluster)]
+
+
+def _strides(x: Placed, swapped: bool) -> tuple[int, int]:
+    return (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
+
+
+def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have contiguous rows or columns, P rows; all of them start anywhere."""
+    p, tile, M, N = plan.problem, plan.config, given.M, given.N
+    assert isinstance(tile, HalfTile)
+    lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
+    one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
+    source = render_direct_half.named(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
+    return launches_of(plan, given, scratch, plan.kernel, source)

@@ -1,0 +1,208 @@
+"""The texts of the main loops by mma.sync, but for `mma_sync`, whose forms are its own: macros of a tile, the element's
+types and products of fragments, shared pieces, the loop."""
+
+from __future__ import annotations
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.to_cuda import c_name
+from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.kernels.keys import Written
+from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
+from tilewise.kernels.mma_gemm.half_dots.configs import WARPS as DOTS_WARPS
+from tilewise.kernels.mma_gemm.half_dots.configs import DotsTile
+from tilewise.kernels.mma_gemm.mma_small.model import FMA, MMA, SmallTile
+from tilewise.kernels.mma_gemm.shallow import model as shallow
+from tilewise.kernels.mma_gemm.short_k import model as short_k
+from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.fragments import product_of_fragments
+from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.transforms.realign import ELEMENT
+from tilewise.kernels.transforms.sums import render_numbers, sum_of
+
+STEP_K = 8  # of a product of fragments
+
+
+@Written
+def render_small(dtype: DType, kernel: str, tile: SmallTile, arch: int) -> str:
+    """`arch`: from 90 on float64 has larger products of fragments."""
+    size = dtype.itemsize
+    macros: dict[str, object] = {
+        "SIZE": size,
+        "TM": tile.rows,
+        "TN": tile.cols,
+        "WARPS_M": tile.warps_m,
+        "WARPS_N": tile.warps_n,
+        "WARPS_K": tile.warps_k,
+        "KC": tile.depth(size),
+        "STAGES": tile.stages,
+        "RESIDENT": tile.resident,
+    }
+    files = ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
+    return "\n".join(
+        (
+            f"// {kernel} over {dtype}",
+            *defined(macros),
+            f"typedef {c_name(dtype)} Element;",
+            *map(kernel_text, files),
+            kernel_text("mma_gemm/mma_small/plain_cores.cuh") if kernel == FMA else _fragments(dtype, arch),
+            kernel_text("mma_gemm/mma_small/mma_small.cu").replace(f" {MMA}(", f" {kernel}("),
+        )
+    )
+
+
+def _fragments(dtype: DType, arch: int) -> str:
+    types = f"typedef Element Sum;\ntypedef {'double' if dtype.itemsize == 8 else 'unsigned'} Word;  // of a fragment"
+    return "\n".join(
+        (types, product_of_fragments(dtype, STEP_K, arch), kernel_text("mma_gemm/mma_small/fragments.cuh"))
+    )
+
+
+@Written
+def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
+    """`arch`: from 90 on float64 has larger products of fragments."""
+    macros: dict[str, object] = {
+        "SIZE": dtype.itemsize,
+        "TM": tile.rows,
+        "TN": tile.cols,
+        "STAGES": tile.stages,
+        "WARP_BYTES": tile.warp_bytes(dtype.itemsize),
+        "MOST_THREADS": 32 * MOST_WARPS,
+        "RESIDENT": tile.resident,
+        "ROLLING" if dtype.itemsize == 8 else "HELD": int(tile.held),
+    }
+    tensor = dtype.itemsize == 8
+    cores = "mma_gemm/sliced_k/tensor_cores.cuh" if tensor else "mma_gemm/sliced_k/plain_cores.cuh"
+    return "\n".join(
+        (
+            f"// sliced_k over {dtype}",
+            *defined(macros),
+            f"typedef {c_name(dtype)} Element;",
+            "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
+            product_of_fragments(dtype, 8, arch) if tensor else "",
+            *map(kernel_text, ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh")),
+            *map(kernel_text, ("mma_gemm/sliced_k/operand.cuh", cores, "mma_gemm/sliced_k/sliced_k.cu")),
+        )
+    )
+
+
+@Written
+def render_short_k(dtype: DType, held: short_k.Held) -> str:
+    """float32 is rounded to tf32."""
+    size = dtype.itemsize
+    macros: dict[str, object] = {
+        "SIZE": size,
+        "COLS": held.cols,
+        "STEPS": held.steps,
+        "STEP": short_k.step_of(dtype),
+        "SECTOR": short_k.SECTOR,
+        "THREADS": 32 * short_k.WARPS,
+        "RESIDENT": held.resident,
+    }
+    return "\n".join(
+        (
+            f"// short_k over {dtype}{', rounded to tf32' if size == 4 else ''}",
+            *defined(macros),
+            f"typedef {'unsigned short' if size == 2 else c_name(dtype)} Element;",
+            render_numbers(sum_of(dtype), dtype, accumulate=False),
+            product_of_fragments(dtype, short_k.step_of(dtype), 80),
+            kernel_text("shared/in_turn.cuh"),
+            kernel_text("mma_gemm/short_k/short_k.cu"),
+        )
+    )
+
+
+@Written
+def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
+    """`tensor`: on tensor cores, which round float32 to tf32; `cols`: of P, that a warp makes."""
+    size = dtype.itemsize
+    element = "unsigned short" if size == 2 else c_name(dtype)
+    macros: dict[str, object] = {
+        "SIZE": size,
+        "ROWS": shallow.ROWS,
+        "TN": cols,
+        "STEP": shallow.step_of(dtype),
+        "PAD": shallow.PAD_BYTES[size] // size,
+        "MOST_THREADS": 32 * shallow.MOST_WARPS,
+        "RESIDENT": shallow.RESIDENT,
+    }
+    product = product_of_fragments(dtype, shallow.step_of(dtype), arch) if tensor else ""
+    rounding = shallow.ROUNDED if tensor and size == 4 else "return x;"
+    return "\n".join(
+        (
+            f"// shallow over {dtype}{', rounded to tf32' if tensor and size == 4 else ''}",
+            *defined(macros),
+            f"typedef {element} Element;",
+            f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
+            render_numbers(sum_of(dtype), dtype, accumulate=False),
+            product,
+            f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
+            kernel_text("shared/in_turn.cuh"),
+            kernel_text("shared/words.cuh") if size == 2 else "",
+            kernel_text("mma_gemm/shallow/tensor_cores.cuh" if tensor else "mma_gemm/shallow/plain_cores.cuh"),
+            kernel_text("mma_gemm/shallow/shallow.cu"),
+        )
+    )
+
+
+DOTS_FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
+
+
+@Written
+def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
+    sums = DTYPES["float32"]
+    macros: dict[str, object] = {
+        "WIDTH": tile.width,
+        "WARPS": DOTS_WARPS,
+        "AHEAD": tile.ahead,
+        "RESIDENT": tile.resident,
+    }
+    shared = "shared/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh"
+    return "\n".join(
+        (
+            f"// half_dots over {dtype}, sums in {sums}",
+            *defined(macros),
+            ELEMENT,
+            render_numbers(sums, dtype, accumulate),
+            render_epilogue(epilogue, sums),
+            product_of_fragments(dtype, 16, 80),
+            *map(kernel_text, shared),
+            *(kernel_text(f"mma_gemm/half_dots/{name}") for name in DOTS_FILES),
+        )
+    )
+
+
+@Written
+def render_direct_half(
+    dtype: DType,
+    tile: HalfTile,
+    along_k: tuple[bool, bool],
+    accumulate: bool = False,
+    epilogue: Epilogue = PLAIN,
+    by_rows: bool = False,
+) -> str:
+    """`along_k`: whether the k of M and of N lie side by side; `by_rows`: of groups of rows."""
+    sums = DTYPES["float32"]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "WARPS_M": tile.warps_m,
+        "WARPS_N": tile.warps_n,
+        "RESIDENT": tile.resident,
+        "M_ALONG_K": int(along_k[0]),
+        "N_ALONG_K": int(along_k[1]),
+        "BY_ROWS": int(by_rows),
+    }
+    return "\n".join(
+        (
+            f"// direct_half over {dtype}, sums in {sums}",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            render_numbers(sums, dtype, accumulate),
+            render_epilogue(epilogue, sums),
+            product_of_fragments(dtype, 16, 80),
+            *map(kernel_text, ("shared/in_turn.cuh", "shared/words.cuh", "shared/cluster.cuh")),
+            *map(kernel_text, ("mma_gemm/direct_half/tile.cuh", "shared/cut.cuh")),
+            *(kernel_text(f"mma_gemm/direct_half/{name}") for name in ("fragments.cuh", "direct_half.cu")),
+        )
+    )

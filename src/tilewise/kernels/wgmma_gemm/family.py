@@ -1,0 +1,339 @@
+"""Hopper's main loops, producers and consumers over mbarriers: what each takes, where it competes, how P is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, ClassVar
+
+from tilewise.core.machine import Machine
+from tilewise.core.plan import Geometry, Plan
+from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
+from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes, tensor_reason
+from tilewise.kernels.shared.groups import render_walk
+from tilewise.kernels.shared.layouts import along_k, long_lines
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.tile_launches import launches_of
+from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
+from tilewise.kernels.transforms.sums import render_add_parts
+from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
+from tilewise.kernels.wgmma_gemm.bf16x6 import recipe as six_recipe
+from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.wgmma_gemm.bulk_lines import model as bulk
+from tilewise.kernels.wgmma_gemm.bulk_lines import recipe as bulk_recipe
+from tilewise.kernels.wgmma_gemm.bulk_lines import search as bulk_search
+from tilewise.kernels.wgmma_gemm.bulk_lines.text import render_bulk_lines
+from tilewise.kernels.wgmma_gemm.k_major import forms as k_major_forms
+from tilewise.kernels.wgmma_gemm.k_major import model as k_major
+from tilewise.kernels.wgmma_gemm.k_major import recipe as k_major_recipe
+from tilewise.kernels.wgmma_gemm.read_once import model as once
+from tilewise.kernels.wgmma_gemm.read_once import recipe as once_recipe
+from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
+from tilewise.kernels.wgmma_gemm.shifted_half import model as shifted
+from tilewise.kernels.wgmma_gemm.shifted_half.text import render_shifted_half
+from tilewise.kernels.wgmma_gemm.wgmma_half import forms as half_forms
+from tilewise.kernels.wgmma_gemm.wgmma_half import model as half
+from tilewise.kernels.wgmma_gemm.wgmma_half import recipe as half_recipe
+from tilewise.kernels.wgmma_gemm.wgmma_half import search as half_search
+from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import waves_of
+
+
+class OnHopper(ByConfigs):
+    """What they share."""
+
+    def notes(self, problem: Problem, config: Any) -> list[str]:
+        return list(config.words())
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+    def passes(self, problem: Problem, config: Any) -> int:
+        return passes(config.routes, config.splits)
+
+
+class WgmmaHalf(OnHopper):
+    """bfloat16 and float16, both operands from shared memory (wgmma, TMA)."""
+
+    name = half.KERNEL
+    kernels: ClassVar = {name: half.IDEA}
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=HALVES, plus_times=True, groups=("rows", "k"),
+        problem=(half.UNROUNDED, half.GROUPS), fuses=True,
+    )  # fmt: skip
+    beside_tile = True
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, half.TensorConfig]:
+        config, seconds = half_search.best_config(problem, machine)
+        return seconds, config
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return half_search.least_seconds(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.TensorConfig]:
+        return half.configs(problem, machine)
+
+    def seconds(self, config: half.TensorConfig, problem: Problem, machine: Machine) -> float:
+        return half.expected(config, problem, machine)
+
+    def tuning_class(self, problem: Problem) -> str:
+        return half.tuning_class(problem)
+
+    def pinned(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> Plan:
+        return self.planned(problem, machine, self.name, None, 0.0, config)
+
+    def geometry(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> Geometry:
+        return config.tile.geometry
+
+    def notes(self, problem: Problem, config: half.TensorConfig) -> list[str]:
+        return config.words() + fused_notes(problem)
+
+    def packs(self, problem: Problem, config: half.TensorConfig) -> tuple[str, ...]:
+        return packed_operands(config.routes)
+
+    def passes(self, problem: Problem, config: half.TensorConfig) -> int:
+        return passes(config.routes, config.passes)
+
+    def tiles(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> str:
+        waves, chosen_by = waves_of(config, problem, machine.units), "tuned" if config.tuned else "by the model"
+        return (
+            f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
+        )
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        name, groups = problem.dtype.name, problem.groups
+        return half_forms.texts(name, problem.epilogue) if groups is None else half_forms.grouped_texts(name, groups)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return half_recipe.launches(plan, given, scratch)
+
+
+class KMajor(OnHopper):
+    """tf32, 8-bit integers and 8-bit floats, which wgmma takes with k contiguous alone."""
+
+    name = k_major.KERNEL
+    kernels: ClassVar = {name: k_major.IDEA}
+    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, k_major.KMajorConfig]:
+        config, seconds = k_major.best_config(problem, machine)
+        return seconds, config
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return k_major.least_seconds(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return ()  # its table has no classes
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind = k_major.kind_of(problem)
+        assert kind is not None
+        return limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: k_major.KMajorConfig) -> Geometry:
+        return config.tile.geometry(problem.dtype_m.itemsize)
+
+    def tiles(self, problem: Problem, machine: Machine, config: k_major.KMajorConfig) -> str:
+        waves = config.waves(problem.m, problem.n, machine.units)
+        return f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return k_major_forms.texts((problem.dtype_m.name, problem.dtype_n.name), problem.result.name)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return k_major_recipe.launches(plan, given, scratch)
+
+
+class BF16x6(OnHopper):
+    """float32: three bfloat16 parts of each operand, six products of them."""
+
+    name = six.KERNEL
+    kernels: ClassVar = {name: six.IDEA}
+    can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Where tf32 will do, kernels that round once are sooner done: of 447 random shapes it was best for none."""
+        return problem.precision != "tf32"
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, six.SplitConfig]:
+        config, seconds = six.best_config(problem, machine)
+        return seconds, config
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return six.least_seconds(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return ()  # its table has no classes
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        return limits_of(six.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
+
+    def geometry(self, problem: Problem, machine: Machine, config: six.SplitConfig) -> Geometry:
+        return config.tile.geometry
+
+    def packs(self, problem: Problem, config: six.SplitConfig) -> tuple[str, ...]:
+        p = problem
+        sides = ("M", p.layout_m, p.m, p.k, p.dtype_m), ("N", p.layout_n, p.k, p.n, p.dtype_n)
+        return tuple(
+            name
+            for name, layout, rows, cols, dtype in sides
+            if dtype != p.dtype or long_lines(layout, rows, cols) is None
+        )
+
+    def notes(self, problem: Problem, config: six.SplitConfig) -> list[str]:
+        packs = self.packs(problem, config)
+        packed = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
+        return [*packed, *config.words()]
+
+    def passes(self, problem: Problem, config: six.SplitConfig) -> int:
+        return 2 + (config.splits > 1)
+
+    def more(self, problem: Problem, config: six.SplitConfig) -> dict[str, Any]:
+        return {"planes": six.PLANE_SHARE}
+
+    def tiles(self, problem: Problem, machine: Machine, config: six.SplitConfig) -> str:
+        waves = config.waves(problem.m, problem.n, machine.units, problem.members)
+        return f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        """The plain kernels, for what planes of bfloat16 cannot hold, are its family's, but for those behind stacks."""
+        if self.offered(problem, machine):
+            yield render_split.named()
+            yield from behind_stacks(problem.algebra, machine)
+            yield from (render_bf16x6.named(tile) for tile in six.TILES)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return six_recipe.launches(plan, given, scratch)
+
+
+class ShiftedHalf(OnHopper):
+    """Halves whose rows start anywhere, in stacks and groups: some warps load and shift them, others multiply."""
+
+    name = shifted.KERNEL
+    kernels: ClassVar = {name: shifted.IDEA}
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=HALVES, one_dtype=True, plus_times=True, accumulates=False, unrounded=False,
+        groups=("rows",), contiguous=True,
+    )  # fmt: skip
+    model: ClassVar = shifted
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Groups whose weights start on no 16 bytes. Stacks only where requested: 602 random ones of halves
+        were timed, and it saved three from more than 1.1 times the vendor's time."""
+        n = problem.layout_n
+        return problem.groups is not None and bool(n.row % 8 and n.col % 8)
+
+    def notes(self, problem: Problem, config: shifted.ShiftedTile) -> list[str]:
+        return []
+
+    def passes(self, problem: Problem, config: shifted.ShiftedTile) -> int:
+        return 0
+
+    def tiles(self, problem: Problem, machine: Machine, config: shifted.ShiftedTile) -> str:
+        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        if not problem.groups:
+            return  # only where requested by name
+        yield render_walk.named(problem.groups.wide)
+        for tile, m_along_k, n_along_k in product(shifted.TILES, (True, False), (True, False)):
+            yield render_shifted_half.named(problem.dtype, tile, (m_along_k, n_along_k), True)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        M, N, tile = given.M, given.N, plan.config
+        assert isinstance(tile, shifted.ShiftedTile)
+        lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
+        source = render_shifted_half.named(plan.problem.dtype, tile, lying, plan.problem.groups is not None)
+        return launches_of(plan, given, scratch, self.name, source)
+
+
+class ReadOnce(OnHopper):
+    """Few rows or columns of float32, the long operand from registers, read once as it lies."""
+
+    name = once.KERNEL
+    kernels: ClassVar = {name: once.IDEA}
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=("float32",), one_dtype=True, same_result=True, float32_as=("high", "tf32"),
+        plus_times=True, stacks=False, few=once.MOST_FEW, problem=(once.ONTO_P, once.LONG_SIDE),
+    )  # fmt: skip
+    model: ClassVar = once
+
+    def passes(self, problem: Problem, config: once.OnceConfig) -> int:
+        return once.passes(problem, config)
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind, products = once.products_of(problem)
+        return limits_of(products * problem.steps / machine.tensor_rate(kind), problem, machine)
+
+    def tiles(self, problem: Problem, machine: Machine, config: once.OnceConfig) -> str:
+        return f"{config.geometry.rows}x{config.geometry.cols}"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        tf32 = problem.precision == "tf32"
+        yield render_turn.named(4) if tf32 else render_split_in_turns.named()
+        for accumulate, shares in product((False, True), (1, 8)):
+            yield render_add_parts.named(problem.dtype, problem.result, accumulate, shares)
+        for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):
+            yield render_read_once.named(tile, lies)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return once_recipe.launches(plan, given, scratch)
+
+
+FEW = 256  # rows or columns of single products: of more, rows are realigned in little time
+
+
+class BulkLines(OnHopper):
+    """Rows that start anywhere, of halves and tf32: bulk copies bring them as they lie, mma.sync multiplies."""
+
+    name = bulk.KERNEL
+    kernels: ClassVar = {name: bulk.IDEA}
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",),
+        plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,
+        problem=(Condition(lambda p: min(p.m, p.n) >= 1, "stores a P that is not empty"),), precisions=("tf32",),
+    )  # fmt: skip
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members > 1 or (min(problem.m, problem.n) <= FEW and not bulk.on_boundaries(problem))
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
+        return bulk_search.best_config(problem, machine)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        return self.offering(problem, machine, bulk_search.least(problem, machine)[0], 0)  # `best` takes longer
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return bulk.least_seconds(problem, machine)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[bulk.BulkConfig]:
+        return bulk_search.configs(problem)
+
+    def seconds(self, config: bulk.BulkConfig, problem: Problem, machine: Machine) -> float:
+        return bulk.seconds(config, problem, machine)
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name
+        return limits_of(problem.steps / machine.tensor_rate(kind), problem, machine)
+
+    def notes(self, problem: Problem, config: bulk.BulkConfig) -> list[str]:
+        return ByConfigs.notes(self, problem, config)
+
+    def passes(self, problem: Problem, config: bulk.BulkConfig) -> int:
+        return 0
+
+    def geometry(self, problem: Problem, machine: Machine, config: bulk.BulkConfig) -> Geometry:
+        return bulk.geometry(problem, config)
+
+    def tiles(self, problem: Problem, machine: Machine, config: bulk.BulkConfig) -> str:
+        return f"{config.tile.rows}x{config.tile.cols}, {config.resident} a multiprocessor"
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for tile, m_along_k, n_along_k in product(bulk.TILES, (True, False), (True, False)):
+            yield render_bulk_lines.named(problem.dtype, tile, (m_along_k, n_along_k))
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return bulk_recipe.launches(plan, given, scratch)
