@@ -107,6 +107,19 @@ def no_edge_of(algebra: Algebra) -> NoEdge | None:
     return None  # unsigned max_plus: its zero is 0, which is a weight
 
 
+@lru_cache(maxsize=256)
+def absorbs(algebra: Algebra) -> bool:
+    """Whether mul(zero, x) is zero: where it is not (−∞ · −1), only stored cells may meet."""
+    dtype = algebra.partial.numpy
+    x = np.array([True] if algebra.partial.kind == "b" else [1, 2, 5, 0, -3]).astype(dtype)
+    zero = np.full_like(x, algebra.zero)
+    if no_edge_of(algebra) is not None:
+        return True
+    with np.errstate(all="ignore"):
+        made = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
+    return bool((made == algebra.zero).all())
+
+
 def around(
     edges: NoEdge | None,
     run: Callable[[Array, Array, Array, Array | None], Any],

@@ -13,6 +13,7 @@ import numpy as np
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring
 from tilewise.algebra.dtypes import DTYPES, Array, DType, dtype_of
 from tilewise.algebra.names import SemiringName
+from tilewise.algebra.no_edge import absorbs
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.structured import Structured
 from tilewise.arrays import find_library
@@ -152,6 +153,8 @@ def _on_the_host(
     if tracks and algebra.partial.kind == "b":
         D, before = close_by_tiles(np.where(W, np.float32(1), np.float32(np.inf)), HOPS, True, progress)
         return np.inf > D, before
+    if not absorbs(algebra):  # tiles would make edges where none are
+        return search(Rows.of_dense(W, algebra.zero, nan=False), algebra, tracks, None, progress)
     if progress is None and (rows := rows_worth_searching(W, algebra)) is not None:
         return search(rows, algebra, tracks)
     return close_by_tiles(W, algebra, tracks, progress)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.expression import Apply, Number
+from tilewise.algebra.no_edge import absorbs
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import AlgebraError, DtypeError, UsageError
 
@@ -29,6 +30,16 @@ def check_idempotent(algebra: Algebra) -> None:
             "whole in the host's memory"
         )
     check_no_edge(algebra)
+    check_absorbs(algebra)
+
+
+def check_absorbs(algebra: Algebra) -> None:
+    """Tiles and blocks multiply what is no edge: it must stay none. Searches meet stored edges alone."""
+    if not absorbs(algebra):
+        raise AlgebraError(
+            f"{algebra.zero} is the zero of {algebra.semiring} over {algebra.element}, and mul makes an edge of it and "
+            "a weight below 0: W is searched as an array on the host, not in blocks or on a card"
+        )
 
 
 def check_no_edge(algebra: Algebra) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import Array, dtype_of, promote
-from tilewise.algebra.no_edge import no_edge_of
+from tilewise.algebra.no_edge import absorbs, no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
 from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
@@ -117,7 +117,7 @@ def _inside(x: Array, algebra: Algebra, name: str) -> Array:
 def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
     """Cells that hold the zero are left out where they would not stay it."""
     zero = False if algebra.semiring.boolean else algebra.zero
-    kept = rows if _absorbs(algebra) else rows.without(zero)
+    kept = rows if absorbs(algebra) else rows.without(zero)
     return Rows(kept.shape, kept.starts, kept.indices, _inside(kept.data, algebra, name))
 
 
@@ -140,7 +140,7 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
     by_rows = Rows.of(S, name, algebra, by_columns=scatter == (name == "M"))
     whole = rows * inner
     dearer = by_rows.count * (STORED + CELL * columns) > whole * (FILLED + STEP * columns)
-    if dearer and whole < 1 << 28 and _absorbs(algebra):
+    if dearer and whole < 1 << 28 and absorbs(algebra):
         held = (by_rows.transposed() if scatter else by_rows).dense(algebra.zero, algebra.element.numpy)
         return np.asarray(dense(held, X, semiring=algebra.semiring))
     by_rows = _stored(by_rows, algebra, name)
@@ -156,19 +156,6 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
             add_runs(terms, by_rows.starts[first : last + 1] - cells.start, P[first:last], algebra)
     made = _outside(P, algebra)
     return made if X.ndim == 2 else made[:, 0]
-
-
-@lru_cache(maxsize=256)
-def _absorbs(algebra: Algebra) -> bool:
-    """Whether mul(zero, x) is zero: where it is not (−∞ · −1), only stored cells may meet."""
-    dtype = algebra.partial.numpy
-    x = np.array([True] if algebra.partial.kind == "b" else [1, 2, 5, 0, -3]).astype(dtype)
-    zero = np.full_like(x, algebra.zero)
-    if no_edge_of(algebra) is not None:
-        return True
-    with np.errstate(all="ignore"):
-        made = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
-    return bool((made == algebra.zero).all())
 
 
 def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
@@ -190,7 +177,7 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
     shape, zero = (M.shape[0], N.shape[1]), False if algebra.semiring.boolean else algebra.zero
     meets = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
     whole = M.shape[0] * M.shape[1] * N.shape[1]
-    if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
+    if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and absorbs(algebra):
         operands = (x.dense(algebra.zero, algebra.element.numpy) for x in (M, N))
         made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
         return kind((made.data, made.indices, made.starts), shape=shape)
