@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent / part) for part in ("", "frontend", "host")]
+sys.path[:0] = [str(Path(__file__).parent / part) for part in ("", "parse", "host")]
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,10 @@ from small_programs import small_programs
 from tilewise.emulator.check import program_child
 from tilewise.emulator.host import header_cache, translation_unit
 from tilewise.emulator.host.header_cache import Headers
-from tilewise.emulator.host.language.read_entity import Declared, Entities
-from tilewise.emulator.host.language.reading import Names
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.program_report import ANNOUNCED
+from tilewise.emulator.parse.declared import Declared, Entities
+from tilewise.emulator.parse.reading import Names
 from tilewise.errors import TilewiseError
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|<<<|>>>|[-+*/%&|^=<>!]=?|\S|\s+")

@@ -81,7 +81,7 @@ class Recorder:
             text = str(kernel)
             if "__global__" in text:
                 keep(self.folder, "check", {"kernel.cu": text.encode()}, ["kernel.cu"], "tests")
-            elif Path(text).is_file():
+            elif "\n" not in text and Path(text).is_file():
                 keep(self.folder, "check", beside(Path(text)), [Path(text).name], "tests")
             return check(kernel, **rest)
 

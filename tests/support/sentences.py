@@ -97,7 +97,7 @@ REFUSERS = ("error", "refuse", "refused", "KernelError", "fail", "unsupported")
 
 def every_refusal():
     """The same for CUDA C that is refused."""
-    for path in sorted([*(SIMT / "frontend").rglob("*.py"), *(SIMT / "compile").rglob("*.py")]):
+    for path in sorted(p for room in ("source", "parse", "sema", "compile") for p in (SIMT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in REFUSERS:
                 for argument in node.args:

@@ -28,6 +28,7 @@ FORMS = {
     "verb": "reads|writes",
     "op": r"[-+*]",
     "spec": r"%\S+",
+    "token": r"\S+",
     "direction": r"cudaMemcpy\w+",
     "other_direction": r"cudaMemcpy\w+",
 }  # fmt: skip

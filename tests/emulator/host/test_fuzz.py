@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seeds import next_seed
-from tilewise.emulator.host.language.read_entity import read_tokens
 from tilewise.emulator.host.lower.module import module_text
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.translation_unit import read_unit
+from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.errors import TilewiseError
 
 sys.path.insert(0, str(Path(__file__).parent))

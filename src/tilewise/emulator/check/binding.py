@@ -10,9 +10,9 @@ import numpy as np
 
 from tilewise.emulator.check.readings import Reading
 from tilewise.emulator.check.roles import assign_matrices, assign_sizes, matrix_struct, member_role
-from tilewise.emulator.frontend.ctype import Pointer as PointerTo
-from tilewise.emulator.frontend.ctype import Scalar, Struct, dtypes_of, element_dtype
 from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.ctype import Pointer as PointerTo
+from tilewise.emulator.machine.ctype import Scalar, Struct, dtypes_of, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow

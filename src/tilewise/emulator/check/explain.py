@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tilewise.emulator.frontend.syntax import Function
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.machine.program import Program
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.tree import Function
 
 
 def explain(findings: list[Finding], function: Function, program: Program, geometry: Geometry) -> None:
@@ -29,5 +30,5 @@ def explain(findings: list[Finding], function: Function, program: Program, geome
 
 
 def never_read(function: Function) -> list[str]:
-    words = {t.text for t in function.tokens}
+    words = {t.text for t in tokens_of(function.tokens or [])}
     return [p.name for p in function.parameters if p.name not in words and not p.name.startswith("<")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewise.emulator.check.binding import Bound
-from tilewise.emulator.frontend.source import Place
+from tilewise.emulator.source.source import Place
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,15 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.emulator.check.binding import Bound
 from tilewise.emulator.check.readings import Reading, find_reading
-from tilewise.emulator.frontend.source import Place, Source
-from tilewise.emulator.frontend.syntax import Function
 from tilewise.emulator.machine.access import Site
 from tilewise.emulator.machine.costs import Costs
 from tilewise.emulator.machine.findings import Finding, Kind, Touch, Wrong
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.machine.memory import Buffer
 from tilewise.emulator.machine.program import Program
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.source.source import Place, Source
 
 KEPT = 64
 SAYS_TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
@@ -81,7 +82,7 @@ def meant(reading: Reading, shape: tuple[int, int, int], function: Function, sou
     if reading.semiring != "plus_times" or len(reading.transposed) == 3 or len(set(shape)) == 3:
         return True
     first = max(0, function.span.line - 12)
-    last = max((t.line for t in function.tokens), default=function.span.line)
+    last = max((t.line for t in tokens_of(function.tokens or [])), default=function.span.line)
     return SAYS_TRANSPOSED.search("\n".join(source.lines[first:last])) is not None
 
 

@@ -7,32 +7,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tilewise.emulator import budget
 from tilewise.emulator.check.roles import matrix_like, matrix_struct
-from tilewise.emulator.compile.dataflow import DataFlow
-from tilewise.emulator.compile.kernel import DEFAULT_TILE, TILE_NAMES, Compiler, compile_kernel
-from tilewise.emulator.frontend import ctype, literal
-from tilewise.emulator.frontend.ctype import Scalar, Struct, Type
-from tilewise.emulator.frontend.parser import Parser
-from tilewise.emulator.frontend.preprocess import Preprocessed, Preprocessor
-from tilewise.emulator.frontend.source import Source, read_source
-from tilewise.emulator.frontend.spelling import with_known_spellings
-from tilewise.emulator.frontend.syntax import File, Function, Number, Span
+from tilewise.emulator.compile.kernel import DEFAULT_TILE, SUPPLIED, TILE_NAMES, Compiler, compile_kernel
 from tilewise.emulator.host.launch_site import LaunchSite, find_launches
+from tilewise.emulator.host.translation_unit import Unit, kernel_unit
 from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.program import Program
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.sema.constants import wrap
+from tilewise.emulator.sema.symbol_table import SymbolTable
+from tilewise.emulator.sema.type_resolution import argument
+from tilewise.emulator.source import literal
+from tilewise.emulator.source.lexer import tokenize
+from tilewise.emulator.source.preprocess import Macro
+from tilewise.emulator.source.source import Source, Span, read_source
 from tilewise.errors import KernelError, LimitError, UsageError
 
 
 @dataclass
 class Loaded:
     source: Source
-    pre: Preprocessed
-    file: File
+    macros: dict[str, Macro]
+    table: SymbolTable
     defines: dict[str, str | int]
-    tile: int | None  # asked for
+    tile: int | None  # requested
     own_tile: int | None  # the file's
     limits: Limits
     integers: dict[str, int] = field(default_factory=dict)  # object-like macros and constants that are integers
@@ -41,6 +45,15 @@ class Loaded:
     def width(self) -> int:
         """The tile in force."""
         return self.tile or self.own_tile or DEFAULT_TILE
+
+    @property
+    def refused(self) -> dict[str, KernelError]:
+        return self.table.entities.refused
+
+    def compiler(self, bindings: Mapping[str, Any] | None = None) -> Compiler:
+        made = Compiler(self.table, limits=self.limits, tile=self.tile)
+        made.env.bindings = dict(bindings or {})
+        return made
 
 
 def load(kernel: str | Path, defines: Mapping[str, str | int] | None, tile: int | None, limits: Limits) -> Loaded:
@@ -61,13 +74,13 @@ def load(kernel: str | Path, defines: Mapping[str, str | int] | None, tile: int 
 
 def redefine(loaded: Loaded, values: Mapping[str, int]) -> Loaded:
     """The same file with some of its constants changed."""
-    macros = {n: v for n, v in values.items() if n in loaded.pre.macros}
+    macros = {n: v for n, v in values.items() if n in loaded.macros}
     again = _parse(loaded.source, {**loaded.defines, **macros}, loaded.tile, loaded.limits)
     again.own_tile = loaded.own_tile
     for name, value in values.items():
-        entry = again.file.variables.get(name)
-        if entry is not None:
-            entry[0].init = Number(ctype.INT, np.int32(value), span=entry[0].span)
+        item = again.table.entities.variables.get(name)
+        if item is not None:
+            item.init = tree.Number(value, types.INT, line=item.line, column=item.column)
             again.integers[name] = value
     return again
 
@@ -75,14 +88,18 @@ def redefine(loaded: Loaded, values: Mapping[str, int]) -> Loaded:
 def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limits: Limits) -> Loaded:
     try:
         budget.enter("preprocessing")
-        pre = Preprocessor(source, defines, limits).run()
+        unit = kernel_unit(source, {k: str(v) for k, v in defines.items()}, limits)
         budget.enter("parsing")
-        file = Parser(source, with_known_spellings(pre.tokens), limits).parse()
+        library = set(unit.declared.entities.order)
+        supplied = _supply(unit)
+        declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
     except RecursionError:
         raise LimitError(f"{source.name}: nested too deep") from None
     budget.enter("compiling")
-    loaded = Loaded(source, pre, file, defines, tile, None, limits)
-    for name, macro in pre.macros.items():
+    table = SymbolTable(unit.source, declared.entities, declared.names)
+    table.library_variables, table.supplied = library, supplied
+    loaded = Loaded(unit.source, unit.macros, table, defines, tile, None, limits)
+    for name, macro in unit.macros.items():
         body = macro.body
         while len(body) >= 3 and body[0].text == "(" and body[-1].text == ")":
             body = body[1:-1]
@@ -91,28 +108,43 @@ def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limi
                 loaded.integers[name] = literal.integer_value(source, body[0])
             except KernelError:
                 continue
-    compiler = Compiler(source, file, DataFlow(), limits, tile)
-    for name, (item, _words) in file.variables.items():
-        if item.init is not None:
+    compiler = loaded.compiler()
+    for name, item in table.entities.variables.items():
+        if item.init is not None and name not in library:
             try:
                 loaded.integers[name] = compiler.constant(item.init)
             except (KernelError, RecursionError):
                 continue
-    for internal in ("__CUDACC__", "__CUDA_ARCH__", "__NVCC__", "__cplusplus"):
-        loaded.integers.pop(internal, None)
     return loaded
+
+
+def _supply(unit: Unit) -> set[str]:
+    """Types of a course's header that is not there, declared where the file names them and defines none."""
+    names = {t.text for t in unit.tokens if t.kind == "name" and t.text in SUPPLIED}
+    words = [t.text for t in unit.tokens]
+    for i, word in enumerate(words[1:], 1):
+        if word in names and (
+            words[i - 1] in ("struct", "class", "union", "}", "using", "typename")
+            or (words[i + 1] == ";" and "typedef" in words[max(0, i - 8) : i])
+        ):
+            names.discard(word)
+    for name in names:
+        kind, _, rest = SUPPLIED[name].partition(" ")
+        text = f"struct {name} {rest};" if kind == "struct" else f"typedef {kind} {name};"
+        read_tokens(unit.source, [t for t in tokenize(Source(name, text)) if t.kind != "newline"], unit.declared, True)
+    return names
 
 
 def choose(loaded: Loaded, entry: str | None) -> list[Function]:
     """The kernels that are meant: the one named, or all of the file."""
-    kernels = loaded.file.kernels
-    refused = loaded.file.refused
+    kernels = loaded.table.entities.kernels
+    refused = loaded.refused
     if entry is not None:
         if entry in refused:
             raise refused[entry]
-        chosen = [k for k in kernels if k.name == entry]
+        chosen = [k for k in kernels if k.short == entry]
         if not chosen:
-            names = ", ".join(k.name for k in kernels) or "none"
+            names = ", ".join(k.short for k in kernels) or "none"
             raise UsageError(f"{loaded.source.name} has no kernel {entry}; it has {names}")
         return chosen[:1]
     if not kernels and refused:
@@ -123,40 +155,43 @@ def choose(loaded: Loaded, entry: str | None) -> list[Function]:
 
 
 def uses_shared(function: Function) -> bool:
-    return any(t.text == "__shared__" for t in function.tokens)
+    return any(t.text == "__shared__" for t in tokens_of(function.tokens or []))
 
 
 def template_values(loaded: Loaded, function: Function, launch: list[Any]) -> dict[str, Any]:
     """Template arguments of a kernel: the launch's, else the tile for numbers and float for types."""
     out: dict[str, Any] = {}
-    compiler = Compiler(loaded.source, loaded.file, DataFlow(), loaded.limits, loaded.tile)
     numbers = [p.name for p in function.template if not p.is_type]
     for i, parameter in enumerate(function.template):
         if parameter.name == "<none>":
             continue
         given = launch[i] if i < len(launch) else None
         if parameter.name in loaded.defines:
-            given = int(loaded.defines[parameter.name])
+            given = (int(loaded.defines[parameter.name]), types.INT)
         elif loaded.tile is not None and parameter.name in TILE_NAMES:
-            given = loaded.tile
+            given = (loaded.tile, types.INT)
         if given is None and parameter.default is not None:
-            default = parameter.default
-            given = compiler.resolve(default) if parameter.is_type else compiler.constant(default)
+            given = argument(loaded.table, parameter.default, loaded.compiler(out).env)
         if given is None and not parameter.is_type and len(numbers) > 1 and parameter.name not in TILE_NAMES:
             raise UsageError(
-                f"{function.name} is a template and nothing in the file says what {parameter.name} is: "
+                f"{function.short} is a template and nothing in the file says what {parameter.name} is: "
                 f"give it with -D {parameter.name}=…"
             )
         if given is None:
-            given = ctype.FLOAT if parameter.is_type else loaded.width
+            given = types.FLOAT if parameter.is_type else (loaded.width, types.INT)
+        if isinstance(given, tuple) and parameter.type is not None:
+            type_ = loaded.table.resolve(parameter.type, loaded.compiler(out).env)
+            if isinstance(type_, types.Scalar) and wrap(type_, given[0]) != given[0]:
+                message = f"{parameter.name} = {given[0]} does not fit an {type_}"
+                raise loaded.source.error(message, function.line, function.column)
         out[parameter.name] = given
     return out
 
 
 def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) -> Program:
     """Compile with every integer that may be a leading dimension followed through the indices."""
-    compiler = Compiler(loaded.source, loaded.file, DataFlow(), loaded.limits, loaded.tile)
-    compiler.template.append(template)
+    compiler = loaded.compiler(template)
+    compiler.env.scope = function.scope
     dimensions: set[str] = set()
     sized = False
     for parameter in function.parameters:
@@ -178,8 +213,7 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
         dimensions |= {n for n in loaded.integers if n not in TILE_NAMES and n not in loaded.defines}
         dimensions |= {n for n in loaded.defines if n in loaded.integers and n not in TILE_NAMES}
     return compile_kernel(
-        loaded.source,
-        loaded.file,
+        loaded.table,
         function,
         template=template,
         tile=loaded.tile,
@@ -189,7 +223,7 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
 
 
 def launches_of(loaded: Loaded, function: Function) -> list[LaunchSite]:
-    return find_launches(loaded.file, function.name)
+    return find_launches(loaded.table, function.short)
 
 
 def here(span: Span, loaded: Loaded) -> Any:

@@ -11,11 +11,11 @@ import numpy as np
 
 from tilewise.emulator.check.binding import Bound, Shape, operands
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
-from tilewise.emulator.frontend.ctype import Pointer as PointerTo
-from tilewise.emulator.frontend.ctype import Scalar, element_dtype
 from tilewise.emulator.host.host_values import convert
 from tilewise.emulator.host.own_launch import Memory, OwnLaunch
 from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.ctype import Pointer as PointerTo
+from tilewise.emulator.machine.ctype import Scalar, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow

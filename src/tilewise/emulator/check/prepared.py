@@ -27,15 +27,15 @@ from tilewise.emulator.check.roles import (
     three_sizes,
     two_sizes,
 )  # fmt: skip
-from tilewise.emulator.compile.dataflow import DataFlow
-from tilewise.emulator.compile.kernel import TILE_NAMES, Compiler
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Scalar
-from tilewise.emulator.frontend.syntax import Function
+from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.host.host_values import struct_value
 from tilewise.emulator.host.launch_site import HostRun, LaunchSite, LaunchValue
 from tilewise.emulator.host.own_launch import OwnLaunch, ProgramWalk
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.machine.ctype import Scalar
 from tilewise.emulator.machine.program import Program
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.tree import Function
 from tilewise.errors import UsageError
 
 
@@ -48,7 +48,7 @@ class Prepared:
         sites = launches_of(loaded, function)
         self.site = sites[0] if sites else None
         self.first = self._compile()
-        self.matrices = assign_matrices(self.first) if not named_otherwise(function.name) else None
+        self.matrices = assign_matrices(self.first) if not named_otherwise(function.short) else None
         self.constants = self._constant_sizes()
 
     def _compile(self, launch_template: list[Any] | None = None) -> Program:
@@ -111,7 +111,7 @@ class Prepared:
             return self.loaded, self.first, {}
         m, k, n = shape
         if "all" in self.constants.values() and not (m == k == n):
-            raise UsageError(f"{self.function.name} takes one size for all: the shape must be square, not {m}x{k}x{n}")
+            raise UsageError(f"{self.function.short} takes one size for all: the shape must be square, not {m}x{k}x{n}")
         table = {"m": m, "k": k, "n": n, "all": n}
         values = {name: table[meaning] for name, meaning in self.constants.items()}
         self.current = self.with_constants(values)
@@ -120,7 +120,7 @@ class Prepared:
     def with_constants(self, values: Mapping[str, int]) -> Prepared:
         """The same kernel in the file with some constants changed."""
         fresh = redefine(self.loaded, values)
-        function = next(f for f in fresh.file.kernels if f.name == self.function.name)
+        function = next(f for f in fresh.table.entities.kernels if f.name == self.function.name)
         return Prepared(fresh, function)
 
     def passed_constants(self, bound: Bound) -> dict[str, int]:
@@ -151,17 +151,14 @@ class Prepared:
         """The launch as `main` makes it, as far as that can be known without running it."""
         if self.site is None:
             return None
-        types = Compiler(self.loaded.source, self.loaded.file, DataFlow(), self.loaded.limits, self.loaded.tile)
-        return ProgramWalk(types, self.loaded.file, self._supplied(), self.site).find()
+        return ProgramWalk(self.loaded.compiler(), self._supplied(), self.site).find()
 
     def _supplied(self) -> dict[str, Any]:
         loaded = self.loaded
         return {n: (ctype.INT, np.int32(loaded.width)) for n in TILE_NAMES if n not in loaded.integers}
 
     def _host(self, site: LaunchSite, forced: dict[str, Any]) -> LaunchValue:
-        loaded = self.loaded
-        types = Compiler(loaded.source, loaded.file, DataFlow(), loaded.limits, loaded.tile)
-        return HostRun(types, loaded.file, forced, self._supplied()).run(site)
+        return HostRun(self.loaded.compiler(), forced, self._supplied()).run(site)
 
     def evaluate_launch(self, bound: Bound) -> LaunchValue | None:
         if self.site is None:
@@ -205,8 +202,8 @@ class Prepared:
         """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
         assert self.site is not None
         names = [p.name for p in self.site.function.parameters]
-        tokens = self.site.function.tokens
-        structs = {v.name for v in self.loaded.file.structs.values()} | set(self.loaded.file.typedefs) | {"Matrix"}
+        tokens = tokens_of(self.site.function.tokens or [])
+        structs = set(self.loaded.table.entities.classes) | set(self.loaded.table.entities.aliases)
         names += [b.text for a, b in pairwise(tokens) if a.text in structs and b.kind == "name"]
         return names
 
@@ -217,7 +214,7 @@ class Prepared:
             return True
         position = [p.name for p in self.function.parameters].index(matrices["P"].name)
         name = self.site.arguments[position] if position < len(self.site.arguments) else ""
-        words = [t.text for t in self.site.function.tokens]
+        words = [t.text for t in tokens_of(self.site.function.tokens or [])]
         return any(w.startswith("cudaMalloc") and name in words[i : i + 12] for i, w in enumerate(words))
 
     def clears_output(self, bound_matrices: Any) -> bool:
@@ -228,7 +225,7 @@ class Prepared:
         if position >= len(self.site.arguments):
             return False
         name = self.site.arguments[position]
-        tokens = self.site.function.tokens
+        tokens = tokens_of(self.site.function.tokens or [])
         for i, token in enumerate(tokens):
             if token.text in ("cudaMemset", "cudaMemsetAsync", "cudaMemcpy") and i + 2 < len(tokens):
                 if tokens[i + 2].text != name:

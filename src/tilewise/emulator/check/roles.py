@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.emulator.compile.kernel import TILE_NAMES
-from tilewise.emulator.frontend.ctype import BOOL, Pointer, Scalar, Struct, Type, element_dtype
+from tilewise.emulator.machine.ctype import BOOL, Pointer, Scalar, Struct, Type, element_dtype
 from tilewise.emulator.machine.program import Program, Variable
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}

@@ -16,18 +16,19 @@ from tilewise.emulator.check.loading import here
 from tilewise.emulator.check.own_binding import bind_free, bind_own
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.wording import word
-from tilewise.emulator.frontend.ctype import Scalar, dtypes_of, innermost
-from tilewise.emulator.frontend.syntax import Function
 from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
 from tilewise.emulator.host.own_launch import OwnLaunch
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
+from tilewise.emulator.machine.ctype import Scalar, dtypes_of, innermost
 from tilewise.emulator.machine.execute import Launch, Outcome, check_geometry, execute
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.machine.recorder import Recorder
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.tree import Function
 from tilewise.errors import UsageError
 
 FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
@@ -335,7 +336,7 @@ def default_launch(
         block = (width * width, 1, 1) if flat else (width, width, 1)
     if grid is None:
         if shape is None or bound.matrices is None:
-            raise UsageError(f"{function.name}: say how many blocks to run with --grid X,Y (grid=(x, y))")
+            raise UsageError(f"{function.short}: say how many blocks to run with --grid X,Y (grid=(x, y))")
         m, _, n = shape
         if flat and "blockIdx.y" not in used:
             grid = (max(1, -(-m * n // max(1, block[0]))), 1, 1)
@@ -346,7 +347,7 @@ def default_launch(
 
 
 def _builtins_used(function: Function) -> set[str]:
-    words = [t.text for t in function.tokens]
+    words = [t.text for t in tokens_of(function.tokens or [])]
     return {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
 
 

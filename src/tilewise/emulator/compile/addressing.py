@@ -11,21 +11,20 @@ from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.lvalue import Lvalue, Subscript
 from tilewise.emulator.compile.operand import LOST, Fn, Operand
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Array, Pointer, Scalar, Struct, Type, leaf_count, leaf_offset
-from tilewise.emulator.frontend.source import Source
-from tilewise.emulator.frontend.syntax import Expr, File, Index, Member, Name, Node, Unary
-from tilewise.emulator.frontend.type_resolver import TypeResolver
-from tilewise.emulator.machine import load_store
+from tilewise.emulator.compile.resolver import TypeResolver
+from tilewise.emulator.machine import ctype, load_store
 from tilewise.emulator.machine.access import Site
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Array, Pointer, Scalar, Struct, Type, leaf_count, leaf_offset
 from tilewise.emulator.machine.memory import UNSET
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.symbol_table import SymbolTable
 
 
 class PlaceCompiler(TypeResolver):
-    def __init__(self, source: Source, file: File, flow: DataFlow) -> None:
-        super().__init__(source, file)
+    def __init__(self, table: SymbolTable, flow: DataFlow) -> None:
+        super().__init__(table)
         self.flow = flow
         self.scopes: list[dict[str, Variable]] = [{}]
         self.slots = 0
@@ -36,6 +35,7 @@ class PlaceCompiler(TypeResolver):
         self.shared: list[tuple[str, Type, tuple[int, ...], bool]] = []  # name, type, dims, extern
         self.symbols: list[Any] = []  # names, or fixed values
         self.assigned: dict[Any, int] = {}
+        self.outside: tree.Node | None = None  # the program's call, while a function of a known header is compiled
 
     # -- numbering
 
@@ -47,12 +47,13 @@ class PlaceCompiler(TypeResolver):
         self.sites += 1
         return self.sites - 1
 
-    def new_site(self, node: Node) -> Site:
+    def new_site(self, node: tree.Node) -> Site:
+        node = self.outside or node
         site = Site(self.new_memo(), node.span, self.text(node))
         self.site_list.append(site)
         return site
 
-    def text(self, node: Node) -> str:
+    def text(self, node: tree.Node) -> str:
         span = node.span
         line = self.source.line(span.line)
         return line[span.column - 1 : span.column - 1 + span.length]
@@ -62,6 +63,11 @@ class PlaceCompiler(TypeResolver):
             self.symbols.append(name)
         return self.symbols.index(name)
 
+    def own_field(self, name: str) -> bool:
+        """Whether it is a member of the object whose method is compiled."""
+        this = self.find("this")
+        return this is not None and isinstance(this.type, Struct) and this.type.field(name) is not None
+
     def find(self, name: str) -> Variable | None:
         for scope in reversed(self.scopes):
             if name in scope:
@@ -69,36 +75,45 @@ class PlaceCompiler(TypeResolver):
         return None
 
     @abstractmethod
-    def expr(self, node: Expr) -> Operand:
+    def expr(self, node: Any) -> Operand:
         """Filled in further up the chain."""
 
     @abstractmethod
-    def converted(self, e: Operand, type_: Type, node: Node) -> Operand:
+    def converted(self, e: Operand, type_: Type, node: tree.Node) -> Operand:
         """Filled in further up the chain."""
 
     @abstractmethod
-    def global_variable(self, name: str, node: Node) -> Variable | None:
+    def global_variable(self, name: str, node: tree.Node) -> Variable | None:
+        """Filled in further up the chain."""
+
+    @abstractmethod
+    def called_place(self, node: Any) -> Lvalue | None:
         """Filled in further up the chain."""
 
     # -- places
 
-    def place(self, node: Expr) -> Lvalue | None:
+    def place(self, node: Any) -> Lvalue | None:
         """The place an expression names; None where it is a mere value."""
-        if isinstance(node, Name):
-            variable = self.find(node.name) or self.global_variable(node.name, node)
-            if variable is None or variable.storage == "constant":
+        if isinstance(node, tree.Name):
+            if node.owner is not None:
+                return None
+            variable = self.find(node.name)
+            if variable is None and self.own_field(node.name):
+                return self.member_place(tree.Member(tree.This(), node.name, True, extent=node.span))
+            variable = variable or self.global_variable(node.name, node)
+            if variable is None or variable.storage in ("constant", "closure"):
                 return None
             return self.variable_place(variable, node)
-        if isinstance(node, Index):
+        if isinstance(node, tree.Index):
             return self.index_place(node)
-        if isinstance(node, Member):
+        if isinstance(node, tree.Member):
             return self.member_place(node)
-        if isinstance(node, Unary) and node.op == "*":
-            pointer = self.decayed(self.expr(node.operand))
-            return self.through(pointer, node)
-        return None
+        if isinstance(node, tree.Unary) and node.op == "*":
+            pointer = self.expr(node.operand)
+            return self.through(pointer, node) if not isinstance(pointer.type, Struct) else self.called_place(node)
+        return self.called_place(node) if isinstance(node, tree.Call) else None
 
-    def variable_place(self, variable: Variable, node: Node) -> Lvalue:
+    def variable_place(self, variable: Variable, node: tree.Node) -> Lvalue:
         site = self.new_site(node)
         if variable.storage == "reference":
             slot = variable.slot
@@ -106,7 +121,7 @@ class PlaceCompiler(TypeResolver):
             return Lvalue("pointer", variable.type, site, variable, pointer)
         return Lvalue(variable.storage, variable.type, site, variable)
 
-    def through(self, pointer: Operand, node: Node, subscript: Subscript | None = None) -> Lvalue:
+    def through(self, pointer: Operand, node: tree.Node, subscript: Subscript | None = None) -> Lvalue:
         if not isinstance(pointer.type, Pointer):
             raise self.refuse(f"{self.text(node)}: this is {pointer.type}, not a pointer", node)
         if isinstance(pointer.type.to, ctype.Void):
@@ -125,7 +140,7 @@ class PlaceCompiler(TypeResolver):
             [subscript] if subscript else [],
         )
 
-    def subscript(self, node: Expr) -> Operand:
+    def subscript(self, node: Any) -> Operand:
         self.in_index += 1
         try:
             index = self.expr(node)
@@ -135,7 +150,7 @@ class PlaceCompiler(TypeResolver):
             raise self.refuse(f"a subscript must be an integer, this is {index.type}", node)
         return index
 
-    def index_place(self, node: Index) -> Lvalue:
+    def index_place(self, node: tree.Index) -> Lvalue | None:
         base = self.place(node.base)
         if base is not None and isinstance(base.type, Array):
             inner = base.type.of
@@ -145,16 +160,17 @@ class PlaceCompiler(TypeResolver):
             made.site = self.new_site(node)
             return made
         pointer = self.load(base) if base is not None else self.expr(node.base)
-        pointer = self.decayed(pointer)
+        if isinstance(pointer.type, Struct):
+            return self.called_place(node)
         if not isinstance(pointer.type, Pointer):
             raise self.refuse(f"{self.text(node.base)} is {pointer.type}; it has no elements", node.base)
         index = self.subscript(node.index)
         to = pointer.type.to
         return self.through(pointer, node, Subscript(index, leaf_count(to), None))
 
-    def member_place(self, node: Member) -> Lvalue | None:
+    def member_place(self, node: tree.Member) -> Lvalue | None:
         if node.arrow:
-            base: Lvalue | None = self.through(self.decayed(self.expr(node.base)), node)
+            base: Lvalue | None = self.through(self.expr(node.base), node)
         else:
             base = self.place(node.base)
         if base is None:
@@ -168,9 +184,6 @@ class PlaceCompiler(TypeResolver):
         made = base.inner(found.type, leaf_offset(struct, node.name))
         made.site = self.new_site(node)
         return made
-
-    def decayed(self, e: Operand) -> Operand:
-        return e
 
     # -- loads
 

@@ -11,54 +11,68 @@ from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.addressing import PlaceCompiler
 from tilewise.emulator.compile.lvalue import Lvalue
 from tilewise.emulator.compile.operand import LOST, Operand
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Array, Pointer, Scalar, Struct, Type
-from tilewise.emulator.frontend.syntax import Assign, Binary, Braces, Expr, Index, Member, Name, Node, Number, Step
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Array, Pointer, Scalar, Struct, Type
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse import tree, types
 
 
-def _is_element(node: Expr) -> bool:
+def _is_element(node: Any) -> bool:
     """`tile[y][x + 1]`: an element alone, whose subscripts read no other."""
-    while isinstance(node, Index):
+    while isinstance(node, tree.Index):
         if not _is_plain(node.index):
             return False
         node = node.base
-        if isinstance(node, Name):
+        if isinstance(node, tree.Name):
             return True
     return False
 
 
-def _is_plain(node: Expr) -> bool:
-    if isinstance(node, Binary):
+def _is_plain(node: Any) -> bool:
+    if isinstance(node, tree.Binary):
         return _is_plain(node.left) and _is_plain(node.right)
-    return isinstance(node, (Name, Number)) or (isinstance(node, Member) and isinstance(node.base, Name))
+    return isinstance(node, (tree.Name, tree.Number)) or (
+        isinstance(node, tree.Member) and isinstance(node.base, tree.Name)
+    )
 
 
 class AssignCompiler(PlaceCompiler):
     const_pointers: bool = True
 
     @abstractmethod
-    def operate(self, op: str, left: Operand, right: Operand, node: Node, ln: Node, rn: Node) -> Operand:
+    def operate(self, op: str, left: Operand, right: Operand, node: tree.Node, ln: tree.Node, rn: tree.Node) -> Operand:
         """Filled in further up the chain of compilers."""
 
     @abstractmethod
-    def construct(self, type_: Type, arguments: list[Expr], node: Node) -> Operand:
+    def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:
         """Filled in further up the chain of compilers."""
 
-    def value_for(self, node: Expr, type_: Type) -> Operand:
+    @abstractmethod
+    def dereferenced(self, made: Operand, node: tree.Node) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
+    def construct(self, type_: Type, arguments: list[Any], node: tree.Node) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    def value_for(self, node: Any, type_: Type) -> Operand:
         """The value of an initialiser or right-hand side, converted."""
-        if isinstance(node, Braces):
+        if isinstance(node, tree.Braces):
             return self.construct(type_, node.items, node)
         return self.converted(self.expr(node), type_, node)
 
-    def assign(self, node: Assign) -> Operand:
+    def assign(self, node: tree.Assign) -> Operand:
         place = self.place(node.target)
         if place is None:
             raise self.refuse(f"{self.text(node.target)} cannot be assigned to", node.target)
         pointer = place.pointer.type if place.kind == "pointer" and place.pointer is not None else None
         if isinstance(pointer, Pointer) and pointer.const and place.variable is None:
             raise self.refuse(f"{self.text(node.target)} is const: it cannot be assigned to", node.target)
+        if node.op and isinstance(place.type, Struct):
+            made = self.operator_call(f"operator{node.op}=", [node.target, node.value], node)
+            if made is not None:
+                return self.dereferenced(made, node)
         feeding = place.variable is not None and place.variable.key in self.flow.index
         self.in_index += feeding
         try:
@@ -68,7 +82,7 @@ class AssignCompiler(PlaceCompiler):
         finally:
             self.in_index -= feeding
 
-    def plain_assign(self, place: Lvalue, node: Assign) -> Operand:
+    def plain_assign(self, place: Lvalue, node: tree.Assign) -> Operand:
         value = self.value_for(node.value, place.type)
         if place.kind == "register":
             assert place.variable is not None
@@ -111,12 +125,14 @@ class AssignCompiler(PlaceCompiler):
         if (value.loads or value.fed) and place.variable is not None and place.kind in ("register", "cells"):
             self.flow.add(self.flow.fed, place.variable.key)
 
-    def note_sum(self, place: Lvalue, value: Operand, node: Assign) -> None:
+    def note_sum(self, place: Lvalue, value: Operand, node: tree.Assign) -> None:
         """`sum = sum + tile * tile` and `sum = fmaf(…, sum)` are sums as much as `sum += …` is."""
         if value.shared and place.variable is not None and place.variable.name in self.text(node.value):
             self.flow.add(self.flow.sums, place.variable.key)
 
-    def compound_assign(self, place: Lvalue, op: str, value: Operand, node: Node, vn: Node, prefix: bool) -> Operand:
+    def compound_assign(
+        self, place: Lvalue, op: str, value: Operand, node: tree.Node, vn: tree.Node, prefix: bool
+    ) -> Operand:
         """target op= value; gives the new value, or the old one for a postfix step."""
         if place.kind == "register":
             assert place.variable is not None
@@ -169,16 +185,16 @@ class AssignCompiler(PlaceCompiler):
         made.symbol, made.soft = value.bare, True
         made.row = (lambda c: row(c) + sign) if row is not None else (lambda c: sign)
 
-    def step(self, node: Step) -> Operand:
-        place = self.place(node.target)
+    def step(self, node: tree.Step) -> Operand:
+        place = self.place(node.operand)
         if place is None:
-            raise self.refuse(f"{self.text(node.target)} cannot be stepped", node.target)
-        one = self.expr(Number(ctype.INT, np.int32(1), span=node.span))
-        return self.compound_assign(place, node.op[0], one, node, node, node.prefix)
+            raise self.refuse(f"{self.text(node.operand)} cannot be stepped", node.operand)
+        one = self.expr(tree.Number(1, types.INT))
+        return self.compound_assign(place, node.op, one, node, node, node.prefix)
 
     # -- registers
 
-    def register_assign(self, variable: Variable, value: Operand, node: Node, declare: bool = False) -> Operand:
+    def register_assign(self, variable: Variable, value: Operand, node: tree.Node, declare: bool = False) -> Operand:
         """Store to a register; with `declare`, for the first time: the current mask becomes its own."""
         key, slot, flow = variable.key, variable.slot, self.flow
         self.assigned[key] = self.assigned.get(key, 0) + 1
@@ -227,17 +243,17 @@ class AssignCompiler(PlaceCompiler):
         out = [At(None, np.int64(0)) if d is None else np.dtype(d).type(0) for d in ctype.dtypes_of(type_)]
         return lvalue.pack(type_, out)
 
-    def flatten(self, type_: Type, node: Expr | None) -> list[Operand]:
+    def flatten(self, type_: Type, node: Any | None) -> list[Operand]:
         """An initialiser for a type, leaf by leaf."""
         if node is None:
             values = lvalue.unpack(type_, self.zero(type_))
             return [Operand(leaf, _constant(v)) for leaf, v in zip(ctype.leaves(type_), values, strict=True)]
-        if isinstance(node, Braces) and isinstance(type_, (Array, Struct)):
+        if isinstance(node, tree.Braces) and isinstance(type_, (Array, Struct)):
             out, used = self._fill(type_, node.items, 0)
             if used < len(node.items):
                 raise self.refuse(f"{len(node.items)} values are too many for {type_}", node)
             return out
-        if isinstance(node, Braces):
+        if isinstance(node, tree.Braces):
             if len(node.items) != 1:
                 return self.flatten(type_, None) if not node.items else self._too_many(node)
             node = node.items[0]
@@ -249,7 +265,7 @@ class AssignCompiler(PlaceCompiler):
             return [Operand(leaf, _leaf(fn, i)) for i, leaf in enumerate(ctype.leaves(type_))]
         return [value]
 
-    def _fill(self, type_: Array | Struct, items: list[Expr], at: int) -> tuple[list[Operand], int]:
+    def _fill(self, type_: Array | Struct, items: list[Any], at: int) -> tuple[list[Operand], int]:
         """Give the parts of an aggregate the next items; inner braces may be left out, as in `a[2][2] = {1, 2}`."""
         parts = [type_.of] * type_.length if isinstance(type_, Array) else [f.type for f in type_.fields]
         out: list[Operand] = []
@@ -257,7 +273,9 @@ class AssignCompiler(PlaceCompiler):
             if at >= len(items):
                 out.extend(self.flatten(part, None))
             elif (
-                isinstance(part, (Array, Struct)) and not isinstance(items[at], Braces) and self._plain(items[at], part)
+                isinstance(part, (Array, Struct))
+                and not isinstance(items[at], tree.Braces)
+                and self._plain(items[at], part)
             ):
                 inner, at = self._fill(part, items, at)
                 out.extend(inner)
@@ -266,11 +284,11 @@ class AssignCompiler(PlaceCompiler):
                 at += 1
         return out, at
 
-    def _plain(self, item: Expr, part: Type) -> bool:
+    def _plain(self, item: Any, part: Type) -> bool:
         """Whether the item is for the part's first leaf, not for the part as a whole."""
         return isinstance(part, Array) or not isinstance(self.expr(item).type, Struct)
 
-    def _too_many(self, node: Node) -> list[Operand]:
+    def _too_many(self, node: tree.Node) -> list[Operand]:
         raise self.refuse("too many values", node)
 
 

@@ -2,54 +2,114 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.emulator.compile.inline import InlineCompiler
 from tilewise.emulator.compile.intrinsics import FIXED, REAL, REFUSED, fmax, fmin
-from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Scalar, Struct, Type
-from tilewise.emulator.frontend.syntax import Braces, Call, Expr, Node, Text
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.atomics import ATOMICS, atomic
 from tilewise.emulator.machine.barrier import barrier, warp_barrier
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.printing import formatted
+from tilewise.emulator.parse import tree
 
 INT_MIN_MAX = {"min": (np.minimum, fmin), "max": (np.maximum, fmax)}
+OTHERS = frozenset({
+    "min", "max", "abs", "labs", "llabs", "isnan", "isinf", "isfinite", "__float2bfloat16", "__float2bfloat16_rn",
+    "__bfloat162float",
+})  # fmt: skip
+BUILT_IN = {
+    "__builtin_inff": np.float32("inf"),
+    "__builtin_inf": np.float64("inf"),
+    "__builtin_nanf": np.float32("nan"),
+}
 EXTRA = {"umin": "min", "umax": "max", "llmin": "min", "llmax": "max"}
 
 
 class CallCompiler(InlineCompiler):
-    def call(self, node: Call) -> Operand:
-        name = node.name
-        functions = [f for f in self.file.functions.get(name, []) if f.body is not None]
-        if functions:
-            return self.device_call(node, functions)
-        if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
-            return self.fence(node)
-        if name in ("printf", "assert"):
-            return self.printf(node) if name == "printf" else self.assertion(node)
-        if name in ATOMICS:
-            return self.atomic(node)
-        if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
-            return self.load(self.through(self.expr(node.arguments[0]), node))
-        if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
-            return warp_call(self, node)
-        if name.startswith("make_") and name[5:] in ctype.NAMED:
-            return self.construct(ctype.NAMED[name[5:]], node.arguments, node)
+    def call(self, node: tree.Call) -> Operand:
+        return self.dereferenced(self.call_result(node), node)
+
+    def call_result(self, node: tree.Call) -> Operand:
+        function = node.function
+        if isinstance(function, tree.Member):
+            return self.method_call(node, function)
+        if not isinstance(function, tree.Name) or (function.owner is None and self.find(function.name) is not None):
+            return self.call_value(node)
+        if function.owner is not None:
+            return self.static_call(node, function)
+        this = self.find("this")
+        if this is not None and isinstance(this.type, Struct) and this.type.record.methods_named(function.name):
+            own = self.calls.setdefault(id(node), replace(node, function=tree.Member(tree.This(), function.name, True)))
+            return self.method_call(own, own.function)
+        name, functions = self.table.functions_named(function.name, self.env.scope)
+        mine = [f for f in functions if not f.library and (f.tokens is not None or f.body is not None)]
+        if mine:
+            return self.device_call(node, mine)
+        name = name.removeprefix("cuda::").removeprefix("std::")
+        known = self.builtin(node, name)
+        if known is not None:
+            return known
         for start, reason in REFUSED:
             if name.startswith(start):
                 raise self.refuse(reason, node)
-        return self.intrinsic(node)
+        library = [f for f in functions if f.tokens is not None and "__device__" in f.words]
+        if library:
+            return self.device_call(node, library)
+        host = self.table.entities.unread.get(name)
+        because = f" ({host})" if host is not None else ""
+        raise self.refuse(f"the function {name} is not known{because}", node)
+
+    def call_value(self, node: tree.Call) -> Operand:
+        """A lambda, or an object with operator()."""
+        value = self.expr(node.function)
+        if isinstance(value.type, Closure):
+            return self.closure_call(node, value.type)
+        if isinstance(value.type, Struct):
+            place, before = self.object_place(node.function)
+            return self.after(before, self.method(node, value.type, "operator()", None, place))
+        raise self.refuse(f"the function {self.text(node.function)} is not known", node)
+
+    def static_call(self, node: tree.Call, function: tree.Name) -> Operand:
+        owner = self.resolve(function.owner)
+        if not isinstance(owner, Struct):
+            raise self.refuse(f"{owner} has no function {function.name}", node)
+        return self.method(node, owner, function.name, function.arguments, None)
+
+    def builtin(self, node: tree.Call, name: str) -> Operand | None:
+        """CUDA's own functions."""
+        if name == "__wait" and self.outside is not None:  # in the known headers: for the block or for the warp
+            name = "__syncthreads" if self.constant(node.arguments[0]) == 1 else "__syncwarp"
+            return self.fence(replace(node, arguments=[]), name)
+        if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
+            return self.fence(node, name)
+        if name == "printf":
+            return self.printf(node)
+        if name in ATOMICS:
+            return self.atomic(node, name)
+        if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
+            return self.load(self.through(self.expr(node.arguments[0]), node))
+        if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
+            return warp_call(self, node, name)
+        if name in BUILT_IN and not node.arguments:
+            return self.constant_value(BUILT_IN[name], ctype.DOUBLE if name == "__builtin_inf" else ctype.FLOAT)
+        if name.startswith("make_") and name[5:] in self.table.entities.classes:
+            return self.construct(self.resolve(tree.TypeName(name[5:])), node.arguments, node)
+        return self.intrinsic(node, name)
 
     # -- CUDA's functions on numbers
 
-    def intrinsic(self, node: Call) -> Operand:
-        name = EXTRA.get(node.name, node.name)
+    def intrinsic(self, node: tree.Call, name: str) -> Operand | None:
+        name = EXTRA.get(name, name)
+        if not (name in OTHERS or name in FIXED or name in REAL or name.removesuffix("f") in REAL):
+            return None
         values = [self.expr(a) for a in node.arguments]
         if name in INT_MIN_MAX or name == "abs":
             count = 1 if name == "abs" else 2
@@ -83,13 +143,13 @@ class CallCompiler(InlineCompiler):
         if name in ("isnan", "isinf", "isfinite"):
             function = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}[name]
             return self.apply(function, [ctype.DOUBLE], ctype.BOOL, values, node)
-        host = self.file.skipped.get(name)
-        reason = f" ({host})" if host is not None else ""
-        raise self.refuse(f"the function {name} is not known{reason}", node)
+        return None
 
-    def apply(self, function: Any, types: list[Scalar], result: Scalar, values: list[Operand], node: Call) -> Operand:
+    def apply(
+        self, function: Any, types: list[Scalar], result: Scalar, values: list[Operand], node: tree.Call
+    ) -> Operand:
         if len(values) != len(types):
-            raise self.refuse(f"{node.name} takes {len(types)} arguments, {len(values)} are given", node)
+            raise self.refuse(f"{self.text(node.function)} takes {len(types)} arguments, {len(values)} are given", node)
         ready = [self.converted(v, t, a) for v, t, a in zip(values, types, node.arguments, strict=True)]
         fns = [e.fn for e in ready]
         if len(fns) == 1:
@@ -112,9 +172,9 @@ class CallCompiler(InlineCompiler):
 
     # -- synchronisation, atomics, printing
 
-    def fence(self, node: Call) -> Operand:
-        span = node.span
-        if node.name == "__syncthreads":
+    def fence(self, node: tree.Call, name: str) -> Operand:
+        span = (self.outside or node).span
+        if name == "__syncthreads":
             if node.arguments:
                 raise self.refuse("__syncthreads takes no argument", node)
 
@@ -123,7 +183,7 @@ class CallCompiler(InlineCompiler):
                 return np.int32(0)
 
             return Operand(ctype.VOID, sync, pure=False)
-        if node.name == "__syncwarp":
+        if name == "__syncwarp":
 
             def sync_warp(c: Context) -> Any:
                 warp_barrier(c)
@@ -132,13 +192,13 @@ class CallCompiler(InlineCompiler):
             return Operand(ctype.VOID, sync_warp, pure=False)
         return Operand(ctype.VOID, lambda c: np.int32(0), pure=False)
 
-    def atomic(self, node: Call) -> Operand:
-        count, function = ATOMICS[node.name]
+    def atomic(self, node: tree.Call, name: str) -> Operand:
+        count, function = ATOMICS[name]
         if len(node.arguments) != count:
-            raise self.refuse(f"{node.name} takes {count} arguments, {len(node.arguments)} are given", node)
+            raise self.refuse(f"{name} takes {count} arguments, {len(node.arguments)} are given", node)
         place = self.through(self.expr(node.arguments[0]), node)
         if not isinstance(place.type, Scalar):
-            raise self.refuse(f"{node.name} on {place.type} is not supported", node)
+            raise self.refuse(f"{name} on {place.type} is not supported", node)
         self.note_store(place)
         values = [self.converted(self.expr(a), place.type, a) for a in node.arguments[1:]]
         locate, fns, site = self.locator(place), [v.fn for v in values], place.site
@@ -148,14 +208,14 @@ class CallCompiler(InlineCompiler):
 
         return Operand(place.type, run, pure=False)
 
-    def printf(self, node: Call) -> Operand:
-        if not node.arguments or not isinstance(node.arguments[0], Text):
+    def printf(self, node: tree.Call) -> Operand:
+        if not node.arguments or not isinstance(node.arguments[0], tree.Text):
             raise self.refuse("printf needs its format as a string", node)
-        pattern = node.arguments[0].value
+        pattern = node.arguments[0].value.decode("utf-8", "surrogateescape")
         fns: list[Any] = []
         for argument in node.arguments[1:]:
-            if isinstance(argument, Text):
-                text = argument.value
+            if isinstance(argument, tree.Text):
+                text = argument.value.decode("utf-8", "surrogateescape")
                 fns.append(lambda c, text=text: text)
             else:
                 value = self.expr(argument)
@@ -174,10 +234,8 @@ class CallCompiler(InlineCompiler):
 
         return Operand(ctype.INT, run, pure=False)
 
-    def assertion(self, node: Call) -> Operand:
-        if len(node.arguments) != 1:
-            raise self.refuse("assert takes one argument", node)
-        fn, span = self.condition(node.arguments[0]).fn, node.span
+    def assertion(self, condition: Operand, node: tree.Node) -> Operand:
+        fn, span = condition.fn, node.span
 
         def run(c: Context) -> Any:
             failed = ~np.broadcast_to(np.asarray(fn(c)), (c.n,))
@@ -192,7 +250,7 @@ class CallCompiler(InlineCompiler):
 
     # -- values of structs
 
-    def construct(self, type_: Type, arguments: list[Expr], node: Node) -> Operand:
+    def construct(self, type_: Type, arguments: list[Any], node: tree.Node) -> Operand:
         if isinstance(type_, Scalar):
             if len(arguments) != 1:
                 if not arguments:
@@ -200,12 +258,13 @@ class CallCompiler(InlineCompiler):
                 raise self.refuse(f"{type_} is made from one value", node)
             return self.converted(self.expr(arguments[0]), type_, node)
         if isinstance(type_, Struct):
-            if len(arguments) == 1 and not isinstance(arguments[0], Braces):
+            if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
                 single = self.expr(arguments[0])
-                if isinstance(single.type, Struct):
+                if isinstance(single.type, Struct) and single.type.name == type_.name:
                     return self.converted(single, type_, node)
-            span = node.span
-            parts = self.flatten(type_, Braces(arguments, span=span))
+            if any(not m.defaulted for m in type_.record.methods.get("<new>", [])):
+                return self.constructed(type_, arguments, node)
+            parts = self.flatten(type_, tree.Braces(arguments, extent=node.span))
             fns = [p.fn for p in parts]
             return Operand(
                 type_,

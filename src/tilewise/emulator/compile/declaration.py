@@ -5,25 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.compile.call import CallCompiler
-from tilewise.emulator.compile.operand import Operand
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Array, Pointer, Reference, Scalar, Struct, Type
-from tilewise.emulator.frontend.syntax import (
-    AutoType,
-    Braces,
-    Declaration,
-    Declarator,
-    Node,
-)  # fmt: skip
+from tilewise.emulator.compile.operand import Closure, Operand
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.control import Run, nothing
+from tilewise.emulator.machine.ctype import Array, Pointer, Reference, Scalar, Struct, Type
 from tilewise.emulator.machine.memory import UNSET, Cells
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse import tree
 
 
 class DeclarationCompiler(CallCompiler):
-    def declaration(self, node: Declaration) -> Run:
-        runs = [r for item in node.items if (r := self.declare(item, node.words, node)) is not None]
+    def declaration(self, node: tree.Declaration) -> Run:
+        runs = [r for item in node.items if (r := self.declare(item)) is not None]
         line = node.span.line
 
         def run(c: Context) -> bool:
@@ -36,18 +30,27 @@ class DeclarationCompiler(CallCompiler):
 
     def counted(self, type_: Type, init: Any) -> Type:
         """`float a[] = {1, 2}` has as many elements as it has values."""
-        if isinstance(type_, Array) and type_.length == 0 and isinstance(init, Braces):
+        if isinstance(type_, Array) and type_.length == 0 and isinstance(init, tree.Braces):
             return Array(type_.of, len(init.items))
         return type_
 
-    def declare(self, item: Declarator, words: frozenset[str], node: Node) -> Any:
+    def declare(self, item: tree.Variable) -> Any:
+        words = item.words
         if "__shared__" in words:
             return self.declare_shared(item, words)
         if item.name in self.scopes[-1]:
             raise self.refuse(f"{item.name} is declared twice", item)
-        if isinstance(item.type, AutoType):
-            assert item.init is not None
+        if "function" in words:  # a prototype
+            return None
+        if tree.is_auto(item.type):
+            if isinstance(item.type, tree.TypeReference) and item.init is not None:
+                return self.declare_reference(item, Reference(self.type_of(item.init)))
+            if item.init is None:
+                raise self.refuse(f"auto {item.name} needs a value", item)
             given = self.expr(item.init)
+            if isinstance(given.type, Closure):
+                self.scopes[-1][item.name] = Variable(item.name, given.type, (*self.path, id(item)), -1, "closure")
+                return given.fn
             variable = self.new_variable(item.name, given.type, id(item))
             self.scopes[-1][item.name] = variable
             return self.initialise(variable, given, item)
@@ -62,7 +65,7 @@ class DeclarationCompiler(CallCompiler):
             value = self.first_value(item, type_)
         finally:
             self.in_index -= feeding
-        if "constexpr" in words or "const" in words:
+        if isinstance(item.type, tree.TypeConst):
             made = self.named_constant(item, type_, value)
             if made:
                 return None
@@ -72,7 +75,7 @@ class DeclarationCompiler(CallCompiler):
             return self.initialise(variable, value, item)
         return self.blank(variable)
 
-    def named_constant(self, item: Declarator, type_: Type, value: Operand | None) -> bool:
+    def named_constant(self, item: tree.Variable, type_: Type, value: Operand | None) -> bool:
         key = (*self.path, id(item))
         if value is None or value.const is None or not isinstance(type_, Scalar) or key in self.flow.boxed:
             return False
@@ -80,12 +83,12 @@ class DeclarationCompiler(CallCompiler):
         self.scopes[-1][item.name] = variable
         return True
 
-    def first_value(self, item: Declarator, type_: Type) -> Operand | None:
+    def first_value(self, item: tree.Variable, type_: Type) -> Operand | None:
         if item.arguments is not None:
             return self.construct(type_, item.arguments, item)
         if item.init is None:
             return None
-        if isinstance(type_, (Array, Struct)) and isinstance(item.init, Braces):
+        if isinstance(type_, (Array, Struct)) and isinstance(item.init, tree.Braces):
             parts = self.flatten(type_, item.init)
             fns = [p.fn for p in parts]
             return Operand(type_, lambda c: tuple(f(c) for f in fns), pure=False, loads=any(p.loads for p in parts))
@@ -111,7 +114,7 @@ class DeclarationCompiler(CallCompiler):
 
         return register
 
-    def declare_reference(self, item: Declarator, type_: Reference) -> Any:
+    def declare_reference(self, item: tree.Variable, type_: Reference) -> Any:
         if item.init is None:
             raise self.refuse(f"the reference {item.name} needs something to refer to", item)
         place = self.place(item.init)
@@ -126,7 +129,7 @@ class DeclarationCompiler(CallCompiler):
         self.scopes[-1][item.name] = variable
         return self.bind_reference(variable, address)
 
-    def declare_shared(self, item: Declarator, words: frozenset[str]) -> None:
+    def declare_shared(self, item: tree.Variable, words: frozenset[str]) -> None:
         type_ = self.resolve(item.type)
         if item.init is not None:
             raise self.refuse("a shared variable cannot have a first value", item)

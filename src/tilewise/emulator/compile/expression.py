@@ -11,38 +11,21 @@ from tilewise.emulator.compile.intrinsics import CONSTANTS
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.operator import OperatorCompiler
 from tilewise.emulator.compile.vector_ops import memoised
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import BOOL, INT, Array, Pointer, Reference, Scalar, Struct, Type
-from tilewise.emulator.frontend.syntax import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Construct,
-    Expr,
-    Index,
-    Launch,
-    Member,
-    Name,
-    Node,
-    Number,
-    SizeOf,
-    Step,
-    Ternary,
-    Text,
-    Unary,
-)  # fmt: skip
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.arithmetic import converter
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import BOOL, Array, Pointer, Reference, Scalar, Struct, Type
 from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.symbol_table import Unknown
 
 BUILTIN_STRUCTS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
 
 class ExprCompiler(OperatorCompiler):
-    def expr(self, node: Expr) -> Operand:
+    def expr(self, node: Any) -> Operand:
         self.depth += 1
         if self.depth > 400:
             raise self.refuse("this expression is nested too deep", node)
@@ -51,71 +34,85 @@ class ExprCompiler(OperatorCompiler):
         finally:
             self.depth -= 1
 
-    def dispatch(self, node: Expr) -> Operand:
-        if isinstance(node, Number):
-            e = self.constant_value(node.value, node.type)
+    def dispatch(self, node: Any) -> Operand:
+        if isinstance(node, tree.Number):
+            if node.type is types.NULLPTR:
+                return self.null_pointer()
+            type_ = self.machine_type(node.type, node)
+            assert isinstance(type_, Scalar)
+            e = self.constant_value(type_.dtype.type(node.value), type_)
             if node.origin and node.origin in self.dimension_names:
                 e.bare = self.symbol(node.origin)
             return e
-        if isinstance(node, Name):
+        if isinstance(node, tree.Name):
             return self.name(node)
-        if isinstance(node, (Index, Member)):
+        if isinstance(node, (tree.Index, tree.Member)):
             return self.element(node)
-        if isinstance(node, Binary):
+        if isinstance(node, tree.Binary):
             return self.binary(node)
-        if isinstance(node, Unary):
+        if isinstance(node, tree.Unary):
             return self.unary(node)
-        if isinstance(node, Assign):
+        if isinstance(node, tree.Assign):
             return self.assign(node)
-        if isinstance(node, Step):
+        if isinstance(node, tree.Step):
             return self.step(node)
-        if isinstance(node, Ternary):
+        if isinstance(node, tree.Ternary):
             return self.ternary(node)
-        if isinstance(node, Cast):
+        if isinstance(node, tree.Cast):
             return self.cast(node)
-        if isinstance(node, Call):
+        if isinstance(node, tree.Call):
             return self.call(node)
-        if isinstance(node, Construct):
-            return self.construct(self.resolve(node.type), node.arguments, node)
-        if isinstance(node, SizeOf):
+        if isinstance(node, tree.Construct):
+            given = node.arguments[0].items if node.braces else node.arguments
+            return self.construct(self.resolve(node.type), given, node)
+        if isinstance(node, tree.SizeOf):
             type_ = self.resolve(node.type) if node.type is not None else self.type_of(node.operand)
-            return self.constant_value(np.uint64(type_.size), ctype.ULONG)
-        if isinstance(node, Text):
+            return self.constant_value(np.uint64(type_.align if node.alignment else type_.size), ctype.ULONG)
+        if isinstance(node, tree.This):
+            return self.unary(tree.Unary("&", tree.Name("this")))
+        if isinstance(node, tree.Lambda):
+            return self.closure(node)
+        if isinstance(node, tree.Text):
             raise self.refuse("a string has no use here", node)
-        if isinstance(node, Braces):
+        if isinstance(node, tree.Braces):
             raise self.refuse("braces are not expected here", node)
-        if isinstance(node, Launch):
+        if isinstance(node, tree.Launch):
             raise self.refuse("a launch from inside a kernel is not supported", node)
         raise self.refuse("this is not supported in device code", node)
 
     @abstractmethod
-    def call(self, node: Call) -> Operand:
+    def call(self, node: tree.Call) -> Operand:
         """Filled in further up the chain of compilers."""
 
     @abstractmethod
-    def construct(self, type_: Type, arguments: list[Expr], node: Node) -> Operand:
+    def construct(self, type_: Type, arguments: list[Any], node: tree.Node) -> Operand:
         """Filled in further up the chain of compilers."""
 
-    def type_of(self, node: Expr | None) -> Type:
+    def type_of(self, node: Any | None) -> Type:
         assert node is not None
         place = self.place(node)
         return place.type if place is not None else self.expr(node).type
 
+    def null_pointer(self) -> Operand:
+        return Operand(Pointer(ctype.VOID), lambda c: At(None, np.int64(0)))
+
     # -- names and elements
 
-    def name(self, node: Name) -> Operand:
+    def name(self, node: tree.Name) -> Operand:
         name = node.name
-        variable = self.find(name)
+        variable = self.find(name) if node.owner is None else None
         if variable is None:
-            given = self.lookup_template(name)
-            if given is not None and not isinstance(given, Type):
-                if not -(2**31) <= int(given) < 2**31:
-                    raise self.refuse(f"{name} = {given} does not fit an int", node)
-                return self.constant_value(np.int32(given), INT)
-            if name in self.file.constants:
-                return self.expr(self.file.constants[name])
+            if node.owner is None and self.own_field(name):
+                place = self.place(node)
+                assert place is not None
+                return self.load(place)
+            known = self.known_value(node)
+            if known is not None:
+                return known
             variable = self.global_variable(name, node)
         if variable is not None:
+            if variable.storage == "closure":
+                return Operand(variable.type, lambda c: None)
             if variable.storage == "constant":
                 assert isinstance(variable.type, Scalar)
                 e = self.constant_value(variable.const, variable.type)
@@ -127,7 +124,7 @@ class ExprCompiler(OperatorCompiler):
             type_, value = CONSTANTS[name]
             return self.constant_value(type_.dtype.type(value), type_)
         if name in ("nullptr", "NULL"):
-            return Operand(Pointer(ctype.VOID), lambda c: At(None, np.int64(0)))
+            return self.null_pointer()
         if name in BUILTIN_STRUCTS:
             return self.builtin_struct(name)
         supplied = self.supply(name, node)
@@ -135,25 +132,42 @@ class ExprCompiler(OperatorCompiler):
             return supplied
         raise self.refuse(f"{name} is not declared", node)
 
-    def supply(self, name: str, node: Node) -> Operand | None:
+    def known_value(self, node: tree.Name) -> Operand | None:
+        """A template's number, an enumerator, a static constant of a class."""
+        try:
+            value, type_ = constants.evaluate(self.table, node, self.env)
+        except Unknown:
+            return None
+        if node.owner is None and node.name not in self.env.bindings and self.file_variable(node.name) is not None:
+            return None  # a variable of the file: it may be a leading dimension
+        made = self.machine_type(type_, node)
+        assert isinstance(made, Scalar)
+        return self.constant_value(made.dtype.type(value), made)
+
+    def supply(self, name: str, node: tree.Node) -> Operand | None:
         """A constant that comes from a header that is not there."""
         return None
 
     def builtin_struct(self, name: str) -> Operand:
         keys = [f"{name}.{axis}" for axis in "xyz"]
-        return Operand(ctype.UINT3, lambda c: tuple(c.builtins[k] for k in keys))
+        type_ = self.resolve(tree.TypeName("uint3"))
+        return Operand(type_, lambda c: tuple(c.builtins[k] for k in keys))
 
-    def element(self, node: Index | Member) -> Operand:
+    def element(self, node: tree.Index | tree.Member) -> Operand:
         base = node.base
-        if isinstance(base, Name) and base.name in BUILTIN_STRUCTS and self.find(base.name) is None:
-            if not isinstance(node, Member) or node.name not in ("x", "y", "z"):
+        if isinstance(base, tree.Name) and base.name in BUILTIN_STRUCTS and self.find(base.name) is None:
+            if not isinstance(node, tree.Member) or node.name not in ("x", "y", "z"):
                 raise self.refuse(f"{base.name} has the members x, y and z", node)
             key = f"{base.name}.{node.name}"
             return Operand(ctype.UINT, lambda c: c.builtins[key])
         place = self.place(node)
         if place is not None:
             return self.load(place)
-        assert isinstance(node, Member)
+        if isinstance(node, tree.Index):
+            made = self.operator_call("operator[]", [node.base, node.index], node)
+            if made is None:
+                raise self.refuse(f"{self.text(node.base)} has no elements", node)
+            return made
         whole = self.expr(node.base)
         if not isinstance(whole.type, Struct):
             raise self.refuse(f"{self.text(node.base)} is {whole.type}; it has no members", node)
@@ -173,7 +187,7 @@ class ExprCompiler(OperatorCompiler):
 
     # -- conversions
 
-    def converted(self, e: Operand, type_: Type, node: Node) -> Operand:
+    def converted(self, e: Operand, type_: Type, node: tree.Node) -> Operand:
         if isinstance(type_, Reference):
             type_ = type_.to
         have = e.type
@@ -208,7 +222,7 @@ class ExprCompiler(OperatorCompiler):
                 return e
         raise self.refuse(f"{have} cannot become {type_}", node)
 
-    def narrow(self, e: Operand, made: Operand, node: Node) -> None:
+    def narrow(self, e: Operand, made: Operand, node: tree.Node) -> None:
         """(char*)a of floats may be moved and cast back, as rows of pitched memory are found. The machine
         has no parts of its cells, so that nothing is read through it."""
         sizes = []
@@ -223,7 +237,7 @@ class ExprCompiler(OperatorCompiler):
             self.narrowed[id(made)] = root
             self.kept.append(made)
 
-    def cast(self, node: Cast) -> Operand:
+    def cast(self, node: tree.Cast) -> Operand:
         type_ = self.resolve(node.type)
         if isinstance(type_, ctype.Void):
             return self.expr(node.operand)
@@ -239,7 +253,15 @@ class ExprCompiler(OperatorCompiler):
         return self.converted(e, type_, node)
 
     @abstractmethod
-    def global_variable(self, name: str, node: Node) -> Variable | None:
+    def global_variable(self, name: str, node: tree.Node) -> Variable | None:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
+    def closure(self, node: tree.Lambda) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
+    def file_variable(self, name: str) -> tree.Variable | None:
         """Filled in further up the chain of compilers."""
 
     depth: int

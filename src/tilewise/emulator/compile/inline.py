@@ -1,4 +1,4 @@
-"""The file's device functions: the one that is meant is chosen, and its body compiled where it is called."""
+"""Functions of the device, methods, constructors, operators and lambdas: chosen, and compiled where they are called."""
 
 from __future__ import annotations
 
@@ -9,39 +9,53 @@ import numpy as np
 
 from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.expression import ExprCompiler
-from tilewise.emulator.compile.operand import Operand
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Pointer, Reference, Scalar, Type
-from tilewise.emulator.frontend.syntax import AutoType, Braces, Call, Function, Node, TypeNode
+from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context, Frame
+from tilewise.emulator.machine.ctype import Pointer, Reference, Scalar, Struct, Type
 from tilewise.emulator.machine.memory import UNSET, Cells, merge
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment
+from tilewise.emulator.sema.type_resolution import argument
+from tilewise.emulator.sema.unify import unify
+from tilewise.errors import KernelError
 
 
 class InlineCompiler(ExprCompiler):
-    def device_call(self, node: Call, functions: list[Function]) -> Operand:
+    def device_call(self, node: tree.Call, functions: list[tree.Function]) -> Operand:
         usable = [f for f in functions if len(f.parameters) >= len(node.arguments)] or functions
         function = usable[0]
         if "__global__" in function.words:
             raise self.refuse("a kernel cannot call a kernel here", node)
+        self.check_call(function, node)
+        given = [None if isinstance(a, tree.Braces) else self.expr(a) for a in node.arguments]
+        if len(usable) > 1:
+            function = self.overload(usable, given)
+        written = node.function.arguments if isinstance(node.function, (tree.Name, tree.Member)) else None
+        level = self.template_level(function, node, written, given)
+        return self.inline(function, node, self.environment(function, level))
+
+    def check_call(self, function: tree.Function, node: tree.Call) -> None:
         if len(self.path) >= 2 * self.limits.nesting:
             raise self.refuse(f"{function.name}: calls nested too deep", node)
-        if function.name in [p for p in self.path if isinstance(p, str)]:
+        if id(function) in self.open_functions:
             raise self.refuse(f"{function.name} calls itself, which is not supported", node)
         if len(node.arguments) > len(function.parameters):
             raise self.refuse(
                 f"{function.name} takes {len(function.parameters)} arguments, {len(node.arguments)} are given",
                 node,
             )
-        given = [None if isinstance(a, Braces) else self.expr(a) for a in node.arguments]
-        if len(usable) > 1:
-            function = self.overload(usable, given)
-        level = self.template_level(function, node, given)
-        return self.inline(function, node, level)
 
-    def overload(self, functions: list[Function], given: list[Operand | None]) -> Function:
-        def distance(function: Function) -> int:
+    def environment(self, function: tree.Function, level: dict[str, Any], record: Any = None) -> Environment:
+        outer = record.bindings if record is not None else {}
+        scope = record.scope if record is not None else function.scope
+        return Environment({**outer, **level}, scope, record, self.known_local)
+
+    def overload(self, functions: list[tree.Function], given: list[Operand | None]) -> tree.Function:
+        def distance(function: tree.Function) -> int:
             total = 0 if len(function.parameters) == len(given) else 50
             for parameter, value in zip(function.parameters, given, strict=False):
                 if function.template or value is None:
@@ -55,85 +69,69 @@ class InlineCompiler(ExprCompiler):
 
         return min(functions, key=distance)
 
-    def template_level(self, function: Function, node: Call, given: list[Operand | None]) -> dict[str, Any]:
+    def template_level(
+        self, function: tree.Function, node: tree.Node, written: list[Any] | None, given: list[Operand | None]
+    ) -> dict[str, Any]:
         level: dict[str, Any] = {}
-        for wanted, argument in zip(function.template, node.template or [], strict=False):
-            level[wanted.name] = self.resolve(argument) if isinstance(argument, TypeNode) else self.constant(argument)
+        for wanted, one in zip(function.template, written or [], strict=False):
+            level[wanted.name] = argument(self.table, one, self.env)
         names = {p.name: p for p in function.template}
         for parameter, value in zip(function.parameters, given, strict=False):
-            if value is not None:
-                self.deduce(parameter.type, value.type, names, level)
+            if value is not None and names:
+                type_: Any = value.type if isinstance(value.type, Closure) else self.written_type(value.type)
+                unify(self.table, parameter.type, type_, names, level, Environment(scope=function.scope))
         for template in function.template:
             if template.name not in level and template.name != "<none>":
                 if template.default is None:
                     raise self.refuse(f"the template argument {template.name} cannot be found", node)
-                default = template.default
-                level[template.name] = (
-                    self.resolve(default) if isinstance(default, TypeNode) else self.constant(default)
-                )
+                level[template.name] = argument(self.table, template.default, self.environment(function, level))
         return level
 
-    def deduce(self, node: TypeNode, type_: Type, names: dict[str, Any], level: dict[str, Any]) -> None:
-        from tilewise.emulator.frontend.syntax import ArrayType, NamedType, PointerType, ReferenceType
-        from tilewise.emulator.frontend.syntax import Name as NameNode
-
-        if isinstance(node, NamedType) and node.name in names and node.name not in level:
-            level[node.name] = type_
-        elif isinstance(node, PointerType) and isinstance(type_, Pointer):
-            self.deduce(node.to, type_.to, names, level)
-        elif isinstance(node, ReferenceType):
-            self.deduce(node.to, type_, names, level)
-        elif isinstance(node, ArrayType) and isinstance(type_, ctype.Array):
-            if isinstance(node.length, NameNode) and node.length.name in names:
-                level.setdefault(node.length.name, type_.length)
-            self.deduce(node.of, type_.of, names, level)
-
-    def inline(self, function: Function, node: Call, level: dict[str, Any]) -> Operand:
-        """The function's body with its parameters in registers of their own."""
-        assert function.body is not None
-        kept_path, kept_scopes, kept_index = self.path, self.scopes, self.in_index
-        arguments: list[tuple[Variable, Any]] = []
-        scope: dict[str, Variable] = {}
-        self.template.append(level)
-        self.in_index = 0
-        shared = loads = fed = False
+    def inline(
+        self, function: tree.Function, node: tree.Call, env: Environment, this: lvalue.Lvalue | None = None
+    ) -> Operand:
+        """The function's body with its parameters in registers of their own, and the object it is called for."""
+        body = body_of(self.table, function, env)
+        if not function.library:
+            return self.inlined(function, body, node, env, [{}], this)
+        kept, self.outside = self.outside, self.outside or node
         try:
-            for i, parameter in enumerate(function.parameters):
-                type_ = self.resolve(parameter.type)
-                self.path = (*kept_path, id(node), function.name)
-                argument = node.arguments[i] if i < len(node.arguments) else parameter.default
-                if argument is None:
-                    raise self.refuse(f"{function.name} needs a value for {parameter.name}", node)
-                variable = self.parameter_variable(parameter.name, type_, id(parameter))
-                self.path = kept_path
-                if isinstance(type_, Reference):
-                    place = self.place(argument)
-                    if place is not None:
-                        address = self.address(place, Pointer(place.type))
-                        self.flow.sources.setdefault(variable.key, set()).update(
-                            self.pointer_roots.get(id(address), {"*"})
-                        )
-                        arguments.append((variable, self.bind_reference(variable, address)))
-                        scope[parameter.name] = variable
-                        continue
-                    variable = self.parameter_variable(parameter.name, type_.to, id(parameter))
-                    type_ = type_.to
-                value = self.value_for(argument, type_)
-                shared, loads, fed = shared or value.shared, loads or value.loads, fed or value.fed
-                arguments.append((variable, self.initialise(variable, value, argument)))
-                scope[parameter.name] = variable
-            result = self.resolve(function.result) if not _is_auto(function.result) else None
-            self.path = (*kept_path, id(node), function.name)
-            self.scopes = [kept_scopes[0], scope]
+            return self.inlined(function, body, node, env, [{}], this)
+        except KernelError as error:  # said of the call, not of a line in a header that ships with the emulator
+            raise self.refuse(f"{function.short} is not supported on the machine ({error.message})", node) from None
+        finally:
+            self.outside = kept
+
+    def inlined(
+        self, function: Any, body: tree.Block, node: tree.Call, env: Environment, outer: Any, this: Any = None
+    ) -> Operand:
+        """`function`: what has the parameters and the result, a function or a lambda."""
+        name = getattr(function, "name", "lambda")
+        kept_path, kept_scopes, kept_index, kept_env = self.path, self.scopes, self.in_index, self.env
+        starts: list[Any] = []
+        scope: dict[str, Variable] = {}
+        self.in_index = 0
+        inner = (*kept_path, id(node), name)
+        try:
+            if this is not None:
+                starts.append(self.refer("this", this, scope, id(function), inner))
+            values = self.bind_parameters(function, node, env, inner, scope, starts)
+            self.env, self.path = env, inner
+            self.scopes = [kept_scopes[0], *outer, scope]
+            written = function.result
+            result = None if written is None or tree.is_auto(written) else self.resolve(written)
+            if isinstance(function, tree.Function) and written is None:
+                result = ctype.VOID  # a constructor
+                starts += self.member_initialisers(function, scope["this"])
             self.returns.append(result)
             self.returned_members.append(None)
-            body = self.function_body(function.body)
+            self.open_functions.add(id(function))
+            run_body = self.function_body(body)
             result = self.returns.pop() or ctype.VOID
             members = self.returned_members.pop() or {}
         finally:
-            self.path, self.scopes, self.in_index = kept_path, kept_scopes, kept_index
-            self.template.pop()
-        starts = [run for _, run in arguments]
+            self.path, self.scopes, self.in_index, self.env = kept_path, kept_scopes, kept_index, kept_env
+            self.open_functions.discard(id(function))
 
         def run(c: Context) -> Any:
             for start in starts:
@@ -141,13 +139,196 @@ class InlineCompiler(ExprCompiler):
             frame, mask = Frame(), c.mask
             loops, c.loops = c.loops, []
             c.frames.append(frame)
-            body(c)
+            run_body(c)
             c.frames.pop()
             c.loops, c.mask = loops, mask
             value = frame.value
             return np.int32(0) if value is UNSET else value
 
-        return Operand(result, run, pure=False, shared=shared, loads=loads, fed=fed, members=members)
+        return Operand(
+            result, run, pure=False, shared=any(v.shared for v in values), loads=any(v.loads for v in values),
+            fed=any(v.fed for v in values), members=members,
+        )  # fmt: skip
+
+    def bind_parameters(
+        self, function: Any, node: tree.Call, env: Environment, path: Any, scope: dict[str, Variable], starts: list[Any]
+    ) -> list[Operand]:
+        """Parameters as variables of `scope`, by reference or with the arguments' values, which are returned."""
+        values: list[Operand] = []
+        outer_path, outer_env = self.path, self.env
+        for i, parameter in enumerate(function.parameters):
+            given = node.arguments[i] if i < len(node.arguments) else parameter.default
+            name, key = parameter.name, (*path, id(parameter))
+            if given is None:
+                raise self.refuse(f"a value for {name} is missing in this call", node)
+            self.env = env
+            type_ = None if tree.is_auto(parameter.type) else self.resolve(parameter.type)
+            self.env = outer_env
+            place = self.place(given) if isinstance(type_, Reference) else None
+            if place is not None:
+                starts.append(self.refer(name, place, scope, id(parameter), path))
+                continue
+            type_ = type_.to if isinstance(type_, Reference) else type_
+            value = self.expr(given) if type_ is None or isinstance(type_, Closure) else self.value_for(given, type_)
+            if isinstance(value.type, Closure):
+                scope[name] = Variable(name, value.type, key, -1, "closure")
+                continue
+            self.path = path
+            scope[name] = self.parameter_variable(name, value.type, id(parameter))
+            self.path = outer_path
+            starts.append(self.initialise(scope[name], value, given))
+            values.append(value)
+        return values
+
+    def refer(self, name: str, place: lvalue.Lvalue, scope: dict[str, Variable], identity: int, path: Any) -> Any:
+        """Another name for a place, declared in `scope`; gives what binds it."""
+        address = self.address(place, Pointer(place.type))
+        variable = Variable(name, place.type, (*path, identity), self.new_slot(), "reference")
+        self.flow.sources.setdefault(variable.key, set()).update(self.pointer_roots.get(id(address), {"*"}))
+        scope[name] = variable
+        return self.bind_reference(variable, address)
+
+    def dereferenced(self, made: Operand, node: tree.Node) -> Operand:
+        """The value of a call, loaded where the function returns a reference."""
+        return self.load(self.referred(made, node)) if isinstance(made.type, Reference) else made
+
+    def referred(self, made: Operand, node: tree.Node) -> lvalue.Lvalue:
+        assert isinstance(made.type, Reference)
+        made.type = Pointer(made.type.to)
+        return self.through(made, node)
+
+    def called_place(self, node: Any) -> lvalue.Lvalue | None:
+        """The place that a call returns a reference to; None where it returns a value."""
+        if isinstance(node, tree.Call):
+            if not self.returns_reference(node.function):
+                return None
+            made: Operand | None = self.call_result(node)
+        elif isinstance(node, tree.Index):
+            made = self.operator_call("operator[]", [node.base, node.index], node)
+        else:
+            made = self.operator_call("operator*", [node.operand], node)
+        return self.referred(made, node) if made is not None and isinstance(made.type, Reference) else None
+
+    def returns_reference(self, function: Any) -> bool:
+        name = getattr(function, "name", "")
+        if isinstance(function, tree.Name) and self.find(name) is None:
+            found = self.table.functions_named(name, self.env.scope)[1]
+        else:
+            name = name if isinstance(function, tree.Member) else "operator()"
+            found = [m for cs in self.table.entities.classes.values() for c in cs for m in c.methods if m.name == name]
+        return any(isinstance(f.result, tree.TypeReference) for f in found)
+
+    # -- methods, constructors, operators, lambdas
+
+    def method_call(self, node: tree.Call, member: tree.Member) -> Operand:
+        if member.arrow:
+            place: Any = self.through(self.expr(member.base), member)
+            before = None
+        else:
+            place, before = self.object_place(member.base)
+        struct = place.type
+        if not isinstance(struct, Struct):
+            raise self.refuse(f"{self.text(member.base)} is {struct}; it has no members", member)
+        return self.after(before, self.method(node, struct, member.name, member.arguments, place))
+
+    def method(self, node: tree.Call, struct: Struct, name: str, written: Any, place: Any) -> Operand:
+        found = struct.record.methods_named(name)
+        usable = [f for f in found if len(f[0].parameters) >= len(node.arguments)]
+        if not usable:
+            raise self.refuse(f"{struct} has no method {name} of {len(node.arguments)} arguments", node)
+        given = [None if isinstance(a, tree.Braces) else self.expr(a) for a in node.arguments]
+        kept, self.env = self.env, self.environment(usable[0][0], {}, usable[0][1])
+        try:
+            chosen = self.overload([f[0] for f in usable], given) if len(usable) > 1 else usable[0][0]
+        finally:
+            self.env = kept
+        record = next(f[1] for f in usable if f[0] is chosen)
+        self.check_call(chosen, node)
+        level = self.template_level(chosen, node, written, given)
+        this = None if "static" in chosen.words else place
+        return self.inline(chosen, node, self.environment(chosen, level, record), this)
+
+    def object_place(self, node: Any) -> tuple[lvalue.Lvalue, Any]:
+        """The place of an object, and what makes it where it is a mere value."""
+        place = self.place(node)
+        if place is not None:
+            return place, None
+        value = self.expr(node)
+        variable = self.new_variable("<object>", value.type, id(node))
+        return self.variable_place(variable, node), self.initialise(variable, value, node)
+
+    @staticmethod
+    def after(before: Any, value: Operand) -> Operand:
+        if before is not None:
+            fn = value.fn
+            value.fn = lambda c: (before(c), fn(c))[1]
+        return value
+
+    def constructed(self, struct: Struct, arguments: list[Any], node: tree.Node) -> Operand:
+        """An object by a constructor of its class."""
+        self.path, kept = (*self.path, "<new>"), self.path
+        variable = self.new_variable("<object>", struct, id(node))
+        self.path = kept
+        place = self.variable_place(variable, node)
+        call = self.calls.setdefault(id(node), tree.Call(node, arguments, extent=node.span))
+        blank = self.initialise(variable, Operand(struct, lambda c: self.zero(struct)), node)
+        made = self.method(call, struct, "<new>", None, place).fn
+        load = self.load(place)
+        fn = load.fn
+        load.fn = lambda c: (blank(c), made(c), fn(c))[2]
+        load.pure = False
+        return load
+
+    def member_initialisers(self, function: tree.Function, this: Variable) -> list[Any]:
+        given = {target: value for target, value in function.initialisers if isinstance(target, str)}
+        if len(given) < len(function.initialisers):
+            raise self.refuse("a constructor that calls another one is not supported", function)
+        struct = this.type
+        assert isinstance(struct, Struct)
+        runs = []
+        kept = self.scopes
+        for f in struct.record.fields:
+            value = given.get(f.name, f.init.init if f.init is not None else None)
+            if value is None:
+                continue
+            target = tree.Member(tree.This(), f.name, True, extent=function.span)
+            place = self.place(target)
+            assert place is not None
+            items = value.items if isinstance(value, tree.Braces) else value
+            made = (
+                self.construct(place.type, items, function)
+                if isinstance(items, list)
+                else self.value_for(items, place.type)
+            )
+            put, locate, fn = self.store_at(place), self.locator(place), made.fn
+            runs.append(lambda c, put=put, locate=locate, fn=fn: put(c, locate(c), fn(c)))
+        self.scopes = kept
+        return runs
+
+    def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:
+        """`a + b` where a class has an operator for it; None where neither operand is of a class."""
+        given = [self.type_of(o) if not isinstance(o, tree.Braces) else None for o in operands]
+        first = given[0]
+        if not any(isinstance(type_, Struct) for type_ in given):
+            return None
+        call = self.calls.setdefault(id(node), tree.Call(tree.Name(name), operands, extent=node.span))
+        if isinstance(first, Struct) and first.record is not None and first.record.methods_named(name):
+            own = self.calls.setdefault(
+                -id(node), tree.Call(tree.Member(operands[0], name, False), operands[1:], extent=node.span)
+            )
+            return self.method_call(own, own.function)
+        _, functions = self.table.functions_named(name, self.env.scope)
+        functions = [f for f in functions if len(f.parameters) == len(operands)]
+        return self.device_call(call, functions) if functions else None
+
+    def closure(self, node: tree.Lambda) -> Operand:
+        """A lambda: what it captures is looked up where it is called, in the variables that it was made among."""
+        return Operand(Closure(node, [dict(scope) for scope in self.scopes[1:]], self.env), lambda c: None)
+
+    def closure_call(self, node: tree.Call, closure: Closure) -> Operand:
+        if id(closure.node) in self.open_functions:
+            raise self.refuse("a lambda that calls itself is not supported", node)
+        return self.inlined(closure.node, closure.node.body, node, closure.env, closure.scopes)
 
     def bind_reference(self, variable: Variable, address: Operand) -> Any:
         slot, fn = variable.slot, address.fn
@@ -157,7 +338,7 @@ class InlineCompiler(ExprCompiler):
 
         return run
 
-    def initialise(self, variable: Variable, value: Operand, node: Node) -> Any:
+    def initialise(self, variable: Variable, value: Operand, node: tree.Node) -> Any:
         """Code that gives a fresh variable its first value."""
         if variable.storage == "register":
             return self.register_assign(variable, value, node, declare=True).fn
@@ -182,16 +363,27 @@ class InlineCompiler(ExprCompiler):
     limits: Limits
 
     @abstractmethod
+    def call_result(self, node: tree.Call) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    open_functions: set[int]  # that are being compiled, one in another
+    calls: dict[int, tree.Call]  # made for operators and constructors, by their node
+
+    @abstractmethod
+    def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
+    def known_local(self, name: str) -> Any:
+        """Filled in further up the chain of compilers."""
+
+    @abstractmethod
     def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:
         """Filled in further up the chain of compilers."""
 
     @abstractmethod
     def function_body(self, node: Any) -> Any:
         """Filled in further up the chain of compilers."""
-
-
-def _is_auto(node: TypeNode) -> bool:
-    return isinstance(node, AutoType)
 
 
 def merge_return(c: Context, value: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.ctype import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
 from tilewise.emulator.machine.arithmetic import converter
+from tilewise.emulator.machine.ctype import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
 
 F = Callable[..., Any]
 
@@ -173,10 +173,7 @@ REFUSED = (
     ("tex", "textures are not supported"),
     ("surf", "surfaces are not supported"),
     ("wmma", "wmma is not supported: it runs on the card only"),
-    ("cg::", "cooperative groups are not supported"),
-    ("cooperative_groups", "cooperative groups are not supported"),
     ("__pipeline", "asynchronous copies are not supported"),
-    ("cuda::", "libcu++ is not supported"),
     ("curand", "cuRAND is not supported"),
     ("malloc", "malloc in a kernel is not supported"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.statement import StmtCompiler
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Scalar, Struct, Type
-from tilewise.emulator.frontend.source import Source
-from tilewise.emulator.frontend.syntax import Declarator, Expr, File, Function, Node
 from tilewise.emulator.limits import DEFAULT, Limits
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.program import GlobalArray, Program, Variable
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import SymbolTable
 from tilewise.errors import LimitError
 
 TILE_NAMES = (
@@ -26,6 +28,12 @@ TILE_NAMES = (
     "tileWidth", "blockSize", "TileWidth", "TileSize", "BlockSize",
 )  # fmt: skip
 DEFAULT_TILE = 16
+SUPPLIED = {  # types of headers that are not there
+    "Matrix": "struct { int width, height, pitch, stride; float *elements; }",
+    **dict.fromkeys(
+        ("DATA_TYPE", "DTYPE", "DataType", "real", "REAL", "scalar_t", "ElementType", "element_t"), "float"
+    ),
+}
 MAX_PASSES = 12
 LEAF_BYTES = 256  # of an element with a first value, while it is compiled
 
@@ -33,14 +41,14 @@ LEAF_BYTES = 256  # of an element with a first value, while it is compiled
 class Compiler(StmtCompiler):
     def __init__(
         self,
-        source: Source,
-        file: File,
-        flow: DataFlow,
+        table: SymbolTable,
+        flow: DataFlow | None = None,
         limits: Limits = DEFAULT,
         tile: int | None = None,
         dimensions: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(source, file, flow)
+        super().__init__(table, flow or DataFlow())
+        self.env.local = self.known_local
         self.limits = limits
         self.tile = tile
         self.dimension_names = dimensions
@@ -56,9 +64,12 @@ class Compiler(StmtCompiler):
         self.globals: dict[str, Variable] = {}
         self.arrays: list[GlobalArray] = []
         self.array_slots: list[int] = []
+        self.supplied: dict[str, str] = {}
+        self.open_functions: set[int] = set()
+        self.calls: dict[int, tree.Call] = {}
         self._resolving_globals: list[str] = []
 
-    def constant(self, node: Expr) -> int:
+    def constant(self, node: Any) -> int:
         value = self.expr(node)
         if value.const is None:
             raise self.refuse(f"{self.text(node)} must be known before running", node)
@@ -66,8 +77,8 @@ class Compiler(StmtCompiler):
             raise self.refuse("an integer is expected here", node)
         return int(value.const)
 
-    def supply(self, name: str, node: Node) -> Operand | None:
-        if name in TILE_NAMES and not self.file.variables.get(name):
+    def supply(self, name: str, node: tree.Node) -> Operand | None:
+        if name in TILE_NAMES and self.file_variable(name) is None:
             value = self.tile if self.tile is not None else DEFAULT_TILE
             self.supplied[name] = str(value)
             return self.constant_value(np.int32(value), ctype.INT)
@@ -76,28 +87,55 @@ class Compiler(StmtCompiler):
             return self.constant_value(np.int32(32), ctype.INT)
         return None
 
+    def known_local(self, name: str) -> Any:
+        """What the symbol table asks of a function's own variables: a constant and its type."""
+        variable = self.find(name)
+        if variable is not None:
+            known = variable.const.item() if variable.const is not None else None
+            type_ = self.written_type(variable.type) if isinstance(variable.type, Scalar) else None
+            return SimpleNamespace(constant=known, type=type_)
+        if name in self.env.bindings or self.file_variable(name) is not None or name not in TILE_NAMES:
+            return None
+        self.supplied[name] = str(self.tile or DEFAULT_TILE)
+        return SimpleNamespace(constant=self.tile or DEFAULT_TILE, type=types.INT)
+
+    def resolve(self, node: Any) -> Type:
+        made = super().resolve(node)
+        if isinstance(node, tree.TypeName) and node.name in self.table.supplied:
+            self.supplied[node.name] = SUPPLIED[node.name]
+        return made
+
     # -- variables of the file
 
-    def global_variable(self, name: str, node: Node) -> Variable | None:
+    def file_variable(self, name: str) -> tree.Variable | None:
+        table = self.table
+        for candidate in table.names.candidates(name, self.env.scope):
+            if candidate in table.entities.variables and candidate not in table.library_variables:
+                return table.entities.variables[candidate]
+        return None
+
+    def global_variable(self, name: str, node: tree.Node) -> Variable | None:
         if name in self.globals:
             return self.globals[name]
-        entry = self.file.variables.get(name)
-        if entry is None:
+        item = self.file_variable(name)
+        if item is None:
             return None
         if name in self._resolving_globals:
             raise self.refuse(f"{name} is defined by itself", node)
-        item, words = entry
         self._resolving_globals.append(name)
         kept, self.scopes = self.scopes, [{}]
         try:
-            made = self._global(item, words, node)
+            made = self._global(item, node)
         finally:
             self.scopes = kept
             self._resolving_globals.pop()
         self.globals[name] = made
         return made
 
-    def _global(self, item: Declarator, words: frozenset[str], node: Node) -> Variable:
+    def _global(self, item: tree.Variable, node: tree.Node) -> Variable:
+        words = item.words
+        if self.table.constants_are_written and "__constant__" in words:
+            words |= {"__device__"}
         type_ = self.counted(self.resolve(item.type), item.init)
         key = ("global", item.name)
         device = bool(words & {"__device__", "__constant__", "__managed__"})
@@ -111,7 +149,7 @@ class Compiler(StmtCompiler):
             if value.const is not None:
                 bare = self.symbol(item.name) if item.name in self.dimension_names else value.bare
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
-        if not device and "const" not in words and "constexpr" not in words:
+        if not device and not isinstance(item.type, tree.TypeConst):
             raise self.refuse(f"{item.name} is a variable of the host", node)
         values = None if item.init is None else self._first_values(item.name, type_, item.init)
         self.arrays.append(GlobalArray(item.name, type_, values))
@@ -119,7 +157,7 @@ class Compiler(StmtCompiler):
         self.array_slots.append(slot)
         return Variable(item.name, type_, key, slot, "reference")
 
-    def _first_values(self, name: str, type_: Type, init: Expr) -> list[Any] | str:
+    def _first_values(self, name: str, type_: Type, init: Any) -> list[Any] | str:
         count = ctype.leaf_count(type_)
         if count * LEAF_BYTES > self.limits.memory:  # `run` has made them already, and never asks
             return (
@@ -132,28 +170,31 @@ class Compiler(StmtCompiler):
 
     # -- the kernel
 
-    def kernel(self, function: Function, template: Mapping[str, Any]) -> Program:
-        assert function.body is not None
-        self.template.append(dict(template))
+    def kernel(self, function: tree.Function, template: Mapping[str, Any]) -> Program:
+        self.env = self.environment(function, dict(template))
+        body_tree = body_of(self.table, function, self.env)
         self.scopes.append({})
         parameters: list[Variable] = []
-        for parameter in function.parameters:
+        for number, parameter in enumerate(function.parameters):
+            name = parameter.name or f"<{number}>"
+            if name in self.scopes[-1]:
+                raise self.refuse(f"the parameter {name} is declared twice", parameter)
             type_ = self.resolve(parameter.type)
             if isinstance(type_, ctype.Reference):
                 type_ = type_.to
-            variable = self.new_variable(parameter.name, type_, id(parameter))
-            if isinstance(type_, Scalar) and parameter.name in self.dimension_names:
-                variable.bare = self.symbol(parameter.name)
+            variable = self.new_variable(name, type_, id(parameter))
+            if isinstance(type_, Scalar) and name in self.dimension_names:
+                variable.bare = self.symbol(name)
             if isinstance(type_, Struct):
                 for f in type_.fields:
-                    if f"{parameter.name}.{f.name}" in self.dimension_names:
+                    if f"{name}.{f.name}" in self.dimension_names:
                         offset = ctype.leaf_offset(type_, f.name)
-                        variable.members[str(offset)] = self.symbol(f"{parameter.name}.{f.name}")
-            self.scopes[-1][parameter.name] = variable
+                        variable.members[str(offset)] = self.symbol(f"{name}.{f.name}")
+            self.scopes[-1][name] = variable
             parameters.append(variable)
         self.returns.append(ctype.VOID)
         self.returned_members.append(None)
-        body = self.block(function.body)
+        body = self.block(body_tree)
         return Program(
             function.name, function, parameters, body, self.slots, self.sites, self.site_list, self.shared,
             self.symbols, self.supplied, self.flow.reached_by_stores(), self.flow.sources, self.arrays,
@@ -162,9 +203,8 @@ class Compiler(StmtCompiler):
 
 
 def compile_kernel(
-    source: Source,
-    file: File,
-    function: Function,
+    table: SymbolTable,
+    function: tree.Function,
     *,
     template: Mapping[str, Any] | None = None,
     tile: int | None = None,
@@ -176,7 +216,7 @@ def compile_kernel(
     try:
         for _ in range(MAX_PASSES):
             flow.changed = False
-            compiler = Compiler(source, file, flow, limits, tile, dimensions)
+            compiler = Compiler(table, flow, limits, tile, dimensions)
             program = compiler.kernel(function, template or {})
             if compiler.assigned != flow.assigned:
                 flow.assigned = compiler.assigned
@@ -184,5 +224,5 @@ def compile_kernel(
             if not flow.changed:
                 break
     except RecursionError:
-        raise LimitError(f"{source.name}: {function.name} is nested too deep") from None
+        raise LimitError(f"{table.source.name}: {function.name} is nested too deep") from None
     return program

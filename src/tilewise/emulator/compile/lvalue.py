@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.operand import LOST, Fn, Operand
-from tilewise.emulator.frontend.ctype import Pointer as PointerTo
-from tilewise.emulator.frontend.ctype import Scalar, Type, dtypes_of, leaves
 from tilewise.emulator.machine import load_store
 from tilewise.emulator.machine.access import INTP, Site, beyond
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Pointer as PointerTo
+from tilewise.emulator.machine.ctype import Scalar, Type, dtypes_of, leaves
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import UNSET, ZERO, Buffer, Cells, Pointer, merge
 from tilewise.emulator.machine.program import Variable
@@ -199,8 +199,7 @@ def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
     pointer = place.pointer
     assert pointer is not None
     fn, offset, site = pointer.fn, place.offset, place.site
-    leaf = leaves(place.type)[0]
-    leaf_size = leaf.size
+    leaf_size = next((leaf.size for leaf in leaves(place.type)), 1)
     subs = [(s.index, s.stride, s.length) for s in place.subscripts]
     indexed = [(e.fn, stride) for e, stride, _ in subs]
     walked = subs[0][0] if subs else None  # the subscript that moves the pointer itself

@@ -6,12 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.frontend.ctype import Scalar, Type
 from tilewise.emulator.machine.arithmetic import Value
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Scalar, Type
+from tilewise.emulator.parse import types
 
 Fn = Callable[[Context], Value]
 LOST = -1  # rows of different leading dimensions were mixed: not decidable
+
+
+@dataclass(frozen=True, eq=False)
+class Closure(Type, types.Type):  # a template parameter may be bound to it
+    """The type of a lambda: its tree, and the variables that were in scope where it stands."""
+
+    node: Any
+    scopes: Any
+    env: Any
+
+    size = align = 1
+
+    def __str__(self) -> str:
+        return "a lambda"
 
 
 @dataclass(slots=True)

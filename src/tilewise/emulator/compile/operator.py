@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,13 @@ import numpy as np
 from tilewise.emulator.compile.assign import AssignCompiler
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.vector_ops import binary, masked_pair, memoised, uniform, widen_product
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import BOOL, INT, Pointer, Scalar, Type
-from tilewise.emulator.frontend.syntax import Binary, Expr, Node, Ternary, Unary
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.arithmetic import COMPARISONS, operation
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import BOOL, INT, Pointer, Scalar, Struct, Type
 from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.memory import merge
+from tilewise.emulator.parse import tree
 from tilewise.errors import EngineError
 
 
@@ -27,23 +28,38 @@ def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
     return bytes_ // cell.itemsize
 
 
+def is_assertion(node: Any) -> bool:
+    """The branch of the macro `assert` that ends the program."""
+    return (
+        isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and node.function.name == "__assert_failed"
+    )
+
+
 class OperatorCompiler(AssignCompiler):
-    def condition(self, node: Expr) -> Operand:
+    @abstractmethod
+    def assertion(self, condition: Operand, node: tree.Node) -> Operand:
+        """Filled in further up the chain of compilers."""
+
+    def condition(self, node: Any) -> Operand:
         return self.converted(self.expr(node), BOOL, node)
 
     @staticmethod
     def constant_value(value: Any, type_: Scalar) -> Operand:
         return Operand(type_, lambda c: value, const=value)
 
-    def arithmetic(self, e: Operand, node: Node) -> Scalar:
+    def arithmetic(self, e: Operand, node: tree.Node) -> Scalar:
         if not isinstance(e.type, Scalar):
             raise self.refuse(f"{self.text(node)} is {e.type}; a number is expected here", node)
         return e.type
 
-    def unary(self, node: Unary) -> Operand:
+    def unary(self, node: tree.Unary) -> Operand:
         if node.op == "*":
             place = self.place(node)
-            assert place is not None
+            if place is None:
+                made = self.operator_call("operator*", [node.operand], node)
+                if made is None:
+                    raise self.refuse(f"{self.text(node)} has no value", node)
+                return made
             return self.load(place)
         if node.op == "&":
             place = self.place(node.operand)
@@ -55,6 +71,10 @@ class OperatorCompiler(AssignCompiler):
                     return Operand(Pointer(place.type), lambda c: c.f[slot])
             return self.address(place, Pointer(place.type))
         e = self.expr(node.operand)
+        if isinstance(e.type, Struct):
+            own = self.operator_call(f"operator{node.op}", [node.operand], node)
+            if own is not None:
+                return self.dereferenced(own, node)
         if node.op == "!":
             fn = self.converted(e, BOOL, node).fn
             return self.folded(Operand(BOOL, lambda c: ~fn(c), pure=e.pure, shared=e.shared, loads=e.loads), e)
@@ -83,7 +103,7 @@ class OperatorCompiler(AssignCompiler):
             made.const, made.fn = value, lambda c: value
         return made
 
-    def binary(self, node: Binary) -> Operand:
+    def binary(self, node: tree.Binary) -> Operand:
         op = node.op
         if op == ",":
             first, second = self.expr(node.left), self.expr(node.right)
@@ -96,9 +116,14 @@ class OperatorCompiler(AssignCompiler):
             return Operand(second.type, both, pure=first.pure and second.pure, shared=first.shared or second.shared)
         if op in ("&&", "||"):
             return self.logical(node)
-        return self.operate(op, self.expr(node.left), self.expr(node.right), node, node.left, node.right)
+        left, right = self.expr(node.left), self.expr(node.right)
+        if isinstance(left.type, Struct) or isinstance(right.type, Struct):
+            made = self.operator_call(f"operator{op}", [node.left, node.right], node)
+            if made is not None:
+                return self.dereferenced(made, node)
+        return self.operate(op, left, right, node, node.left, node.right)
 
-    def operate(self, op: str, left: Operand, right: Operand, node: Node, ln: Node, rn: Node) -> Operand:
+    def operate(self, op: str, left: Operand, right: Operand, node: tree.Node, ln: tree.Node, rn: tree.Node) -> Operand:
         if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
             return self.pointer_operation(op, left, right, node)
         a, b = self.arithmetic(left, ln), self.arithmetic(right, rn)
@@ -161,7 +186,7 @@ class OperatorCompiler(AssignCompiler):
         if made.symbol is not None and made.row is None:
             made.symbol = -1
 
-    def logical(self, node: Binary) -> Operand:
+    def logical(self, node: tree.Binary) -> Operand:
         left, right = self.condition(node.left), self.condition(node.right)
         conjunction = node.op == "&&"
         a, b = left.fn, right.fn
@@ -201,8 +226,10 @@ class OperatorCompiler(AssignCompiler):
             return self.constant_value(value, BOOL)
         return made
 
-    def ternary(self, node: Ternary) -> Operand:
+    def ternary(self, node: tree.Ternary) -> Operand:
         condition = self.condition(node.condition)
+        if is_assertion(node.no):
+            return self.assertion(condition, node)
         yes, no = self.expr(node.yes), self.expr(node.no)
         if isinstance(yes.type, Scalar) and isinstance(no.type, Scalar):
             type_: Type = ctype.common(yes.type, no.type) if yes.type != no.type else yes.type
@@ -242,7 +269,7 @@ class OperatorCompiler(AssignCompiler):
         self.copy_roots(no, made)
         return made
 
-    def pointer_operation(self, op: str, left: Operand, right: Operand, node: Node) -> Operand:
+    def pointer_operation(self, op: str, left: Operand, right: Operand, node: tree.Node) -> Operand:
         a, b = left.fn, right.fn
         if isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
             if op == "-":
@@ -267,7 +294,7 @@ class OperatorCompiler(AssignCompiler):
             raise self.refuse(f"{op} has no meaning for a pointer", node)
         return self.moved(left, right, op, node)
 
-    def moved(self, left: Operand, right: Operand, op: str, node: Node) -> Operand:
+    def moved(self, left: Operand, right: Operand, op: str, node: tree.Node) -> Operand:
         """pointer ± integer."""
         assert isinstance(left.type, Pointer)
         self.arithmetic(right, node)

@@ -4,6 +4,7 @@ break, continue and return take lanes away; loops and calls give them back where
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,27 +13,14 @@ from tilewise.emulator.compile.declaration import DeclarationCompiler
 from tilewise.emulator.compile.inline import merge_return
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.vector_ops import split
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.syntax import (
-    Block,
-    Case,
-    Declaration,
-    ExprStmt,
-    For,
-    If,
-    Jump,
-    Opaque,
-    Return,
-    Stmt,
-    Switch,
-    While,
-)  # fmt: skip
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context, Loop
 from tilewise.emulator.machine.control import Run, loop, nothing, sequence, union
+from tilewise.emulator.parse import tree
 
 
 class StmtCompiler(DeclarationCompiler):
-    def function_body(self, node: Block) -> Run:
+    def function_body(self, node: tree.Block) -> Run:
         kept = self.loop_depth, self.switch_depth
         self.loop_depth = self.switch_depth = 0
         try:
@@ -40,19 +28,17 @@ class StmtCompiler(DeclarationCompiler):
         finally:
             self.loop_depth, self.switch_depth = kept
 
-    def statement(self, node: Stmt) -> Run:
-        if isinstance(node, Opaque):
-            raise self.refuse(node.reason, node)
+    def statement(self, node: Any) -> Run:
         name = STATEMENTS.get(type(node))
         if name is None:
             raise self.refuse("this statement is not supported", node)
         run: Run = getattr(self, name)(node)
         return run
 
-    def stray_case(self, node: Case) -> Run:
+    def stray_case(self, node: tree.Case) -> Run:
         raise self.refuse("case outside a switch", node)
 
-    def block(self, node: Block) -> Run:
+    def block(self, node: tree.Block) -> Run:
         self.scopes.append({})
         try:
             runs = [self.statement(s) for s in node.body]
@@ -60,7 +46,7 @@ class StmtCompiler(DeclarationCompiler):
             self.scopes.pop()
         return sequence(runs)
 
-    def expression_statement(self, node: ExprStmt) -> Run:
+    def expression_statement(self, node: tree.Expression) -> Run:
         fn, line = self.expr(node.value).fn, node.span.line
 
         def run(c: Context) -> bool:
@@ -72,8 +58,16 @@ class StmtCompiler(DeclarationCompiler):
 
     # -- branches
 
-    def if_(self, node: If) -> Run:
+    def if_(self, node: tree.If) -> Run:
+        if node.init is not None:  # if (int i = …; i < n)
+            plain = replace(node, init=None)
+            return self.block(tree.Block([node.init, plain]))
+        if isinstance(node.condition, tree.Declaration):
+            return self.block(tree.Block([node.condition, replace(node, condition=named(node.condition))]))
         condition = self.condition(node.condition)
+        if node.constant and condition.const is not None:  # the other branch of if constexpr need not compile
+            taken = node.yes if condition.const else node.no
+            return self.block(tree.Block([taken])) if taken is not None else nothing
         self.scopes.append({})
         yes = self.statement(node.yes)
         self.scopes[-1] = {}
@@ -111,7 +105,7 @@ class StmtCompiler(DeclarationCompiler):
 
         return run
 
-    def switch(self, node: Switch) -> Run:
+    def switch(self, node: tree.Switch) -> Run:
         value = self.expr(node.value)
         type_ = ctype.promote(self.arithmetic(value, node.value))
         fn = self.converted(value, type_, node.value).fn
@@ -119,8 +113,8 @@ class StmtCompiler(DeclarationCompiler):
         self.switch_depth += 1
         parts: list[tuple[Any, Run | None]] = []
         labels: list[int] = []
-        for statement in node.body:
-            if isinstance(statement, Case):
+        for statement in node.body.body if isinstance(node.body, tree.Block) else [node.body]:
+            if isinstance(statement, tree.Case):
                 label = None if statement.value is None else self.constant(statement.value)
                 if label is not None:
                     labels.append(label)
@@ -169,7 +163,7 @@ class StmtCompiler(DeclarationCompiler):
 
     # -- loops
 
-    def for_(self, node: For) -> Run:
+    def for_(self, node: tree.For) -> Run:
         self.scopes.append({})
         init = self.statement(node.init) if node.init is not None else nothing
         condition = self.condition(node.condition).fn if node.condition is not None else None
@@ -186,7 +180,7 @@ class StmtCompiler(DeclarationCompiler):
 
         return run
 
-    def while_(self, node: While) -> Run:
+    def while_(self, node: tree.While) -> Run:
         self.scopes.append({})
         condition = self.condition(node.condition).fn
         self.loop_depth += 1
@@ -195,7 +189,7 @@ class StmtCompiler(DeclarationCompiler):
         self.scopes.pop()
         return loop(condition, body, None, node.after, node.span.line)
 
-    def jump(self, node: Jump) -> Run:
+    def jump(self, node: tree.Jump) -> Run:
         word = node.word
         if self.loop_depth == 0 and not (word == "break" and self.switch_depth):
             raise self.refuse(f"{word} outside a loop", node)
@@ -207,13 +201,18 @@ class StmtCompiler(DeclarationCompiler):
 
         return run
 
-    def return_(self, node: Return) -> Run:
+    def return_(self, node: tree.Return) -> Run:
         expected = self.returns[-1]
         fn: Any = None
         if node.value is not None:
             if expected is None:
                 value = self.expr(node.value)
                 self.returns[-1] = value.type
+            elif isinstance(expected, ctype.Reference):
+                place = self.place(node.value)
+                if place is None:
+                    raise self.refuse("a reference to a mere value is returned", node)
+                value = self.address(place, ctype.Pointer(place.type))
             elif isinstance(expected, ctype.Void):
                 raise self.refuse("a kernel or void function returns no value", node)
             else:
@@ -239,11 +238,25 @@ class StmtCompiler(DeclarationCompiler):
         agreed = value.members if known is None else {k: v for k, v in known.items() if value.members.get(k) == v}
         self.returned_members[-1] = dict(agreed)
 
+    def nothing(self, node: tree.Nothing) -> Run:
+        return nothing
+
+    def goto(self, node: tree.Node) -> Run:
+        raise self.refuse("goto is not supported", node)
+
     loop_depth: int
     switch_depth: int
 
 
+def named(declared: tree.Declaration) -> tree.Name:
+    """The variable that a condition declares."""
+    item = declared.items[0]
+    return tree.Name(item.name, line=item.line, column=item.column)
+
+
 STATEMENTS: dict[type, str] = {  # a kind of node, and the method that compiles it
-    ExprStmt: "expression_statement", Declaration: "declaration", Block: "block", If: "if_", For: "for_",
-    While: "while_", Switch: "switch", Return: "return_", Jump: "jump", Case: "stray_case",
+    tree.Nothing: "nothing", tree.Label: "goto", tree.Goto: "goto",
+    tree.Expression: "expression_statement", tree.Declaration: "declaration", tree.Block: "block", tree.If: "if_",
+    tree.For: "for_", tree.While: "while_", tree.Switch: "switch", tree.Return: "return_", tree.Jump: "jump",
+    tree.Case: "stray_case",
 }  # fmt: skip

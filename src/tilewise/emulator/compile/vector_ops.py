@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.operand import Fn
-from tilewise.emulator.frontend.syntax import Span
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import merge
+from tilewise.emulator.source.source import Span
 
 LARGEST = 2**31 - 1
 

@@ -7,25 +7,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.emulator.compile.operand import Operand
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Scalar
-from tilewise.emulator.frontend.syntax import Call, Expr, Node
-from tilewise.emulator.machine import warp
+from tilewise.emulator.machine import ctype, warp
 from tilewise.emulator.machine.barrier import barrier
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.ctype import Scalar
+from tilewise.emulator.parse import tree
 
 
 class Compiling(Protocol):
-    def expr(self, node: Expr) -> Operand: ...
+    def expr(self, node: Any) -> Operand: ...
 
-    def converted(self, value: Operand, target: Any, node: Node) -> Operand: ...
+    def converted(self, value: Operand, target: Any, node: tree.Node) -> Operand: ...
 
-    def refuse(self, message: str, node: Node) -> Exception: ...
+    def refuse(self, message: str, node: tree.Node) -> Exception: ...
 
 
-def warp_call(compiler: Compiling, node: Call) -> Operand:
+def warp_call(compiler: Compiling, node: tree.Call, name: str) -> Operand:
     """`_sync` forms take the mask of lanes first; who is there is what the machine knows anyway."""
-    name, arguments = node.name, list(node.arguments)
+    arguments = list(node.arguments)
     bare = name.removesuffix("_sync")
     if name.endswith("_sync") and arguments:
         arguments = arguments[1:]

@@ -6,13 +6,14 @@ import hashlib
 import pickle
 from dataclasses import dataclass
 
-from tilewise.emulator.frontend.lexer import Token
-from tilewise.emulator.frontend.preprocess import Macro, Preprocessor
-from tilewise.emulator.frontend.source import Source
 from tilewise.emulator.host.known_headers import KNOWN, NEEDS
-from tilewise.emulator.host.language.packed_body import pack
-from tilewise.emulator.host.language.read_entity import Declared, read_tokens
 from tilewise.emulator.host.sources import Sources, placed_tokens
+from tilewise.emulator.parse.declared import Declared
+from tilewise.emulator.parse.packed_body import pack
+from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.source.lexer import Token
+from tilewise.emulator.source.preprocess import Macro, Preprocessor
+from tilewise.emulator.source.source import Source
 from tilewise.system.cache import DiskCache
 from tilewise.system.resources import shipped
 from tilewise.system.version import __version__
@@ -48,7 +49,7 @@ def load_headers(names: list[str]) -> Headers:
 
 def _code() -> str:
     """A digest of the reader's own code: what it keeps changes with it."""
-    folder = shipped("emulator/host/language")
+    folder = shipped("emulator/parse")
     parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
     return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()
 

@@ -8,26 +8,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.intrinsics import CONSTANTS, REAL
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import BOOL, Scalar, Struct
-from tilewise.emulator.frontend.syntax import (
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Construct,
-    Expr,
-    Function,
-    Member,
-    Name,
-    Number,
-    Return,
-    SizeOf,
-    Ternary,
-    Unary,
-)  # fmt: skip
-from tilewise.emulator.frontend.type_resolver import TypeResolver
+from tilewise.emulator.compile.resolver import TypeResolver
+from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.arithmetic import COMPARISONS, converter, operation
+from tilewise.emulator.machine.ctype import BOOL, Scalar, Struct
+from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
 Typed = tuple[Scalar, Any]
@@ -45,20 +32,20 @@ def convert(value: Typed, target: Scalar) -> Typed:
 class HostValues:
     """An environment of names; every value is (type, NumPy scalar), a dim3 is a list of three."""
 
-    def __init__(self, types: TypeResolver, functions: dict[str, list[Function]]) -> None:
+    def __init__(self, types: TypeResolver) -> None:
         self.types = types
-        self.functions = functions
+        self.table = types.table
         self.names: dict[str, Any] = {}
         self.outer: Callable[[str], Typed | None] = lambda name: None
         self.depth = 0
 
-    def scalar(self, node: Expr) -> Typed:
+    def scalar(self, node: Any) -> Typed:
         value = self.value(node)
         if isinstance(value, (list, dict)):
             raise Unknown("a struct where a number is expected")
         return value  # type: ignore[no-any-return]
 
-    def value(self, node: Expr) -> Any:
+    def value(self, node: Any) -> Any:
         self.depth += 1
         try:
             if self.depth > 100:
@@ -68,39 +55,46 @@ class HostValues:
         finally:
             self.depth -= 1
 
-    def _value(self, node: Expr) -> Any:
-        if isinstance(node, Number):
-            return node.type, node.value
-        if isinstance(node, Name):
+    def _value(self, node: Any) -> Any:
+        if isinstance(node, tree.Number):
+            type_ = self._machine(node)
+            return type_, type_.dtype.type(node.value)
+        if isinstance(node, tree.Name):
             return self._name(node)
-        if isinstance(node, Member):
+        if isinstance(node, tree.Member):
             return self._member(node)
-        if isinstance(node, Binary):
+        if isinstance(node, tree.Binary):
             return self._binary(node)
-        if isinstance(node, Unary):
+        if isinstance(node, tree.Unary):
             return self._unary(node)
-        if isinstance(node, Ternary):
+        if isinstance(node, tree.Ternary):
             chosen = convert(self.scalar(node.condition), BOOL)[1]
             return self.value(node.yes if chosen else node.no)
-        if isinstance(node, Cast):
+        if isinstance(node, tree.Cast):
             target = self._resolve(node)
             return (
                 convert(self.scalar(node.operand), target) if isinstance(target, Scalar) else self.value(node.operand)
             )
-        if isinstance(node, Construct):
+        if isinstance(node, tree.Construct):
             target = self._resolve(node)
             if isinstance(target, Scalar) and len(node.arguments) == 1:
                 return convert(self.scalar(node.arguments[0]), target)
-            return self.dim3(node.arguments)
-        if isinstance(node, Braces):
+            return self.dim3(node.arguments[0].items if node.braces else node.arguments)
+        if isinstance(node, tree.Braces):
             return self.dim3(node.items)
-        if isinstance(node, SizeOf) and node.type is not None:
+        if isinstance(node, tree.SizeOf) and node.type is not None:
             return ctype.ULONG, np.uint64(self._type(node.type).size)
-        if isinstance(node, Call):
+        if isinstance(node, tree.Call):
             return self._call(node)
         raise Unknown("host code")
 
-    def _resolve(self, node: Cast | Construct) -> Any:
+    def _machine(self, node: tree.Number) -> Scalar:
+        type_ = self.types.machine_type(node.type, node)
+        if not isinstance(type_, Scalar):
+            raise Unknown("a pointer where a number is expected")
+        return type_
+
+    def _resolve(self, node: tree.Cast | tree.Construct) -> Any:
         return self._type(node.type)
 
     def _type(self, node: Any) -> Any:
@@ -109,7 +103,7 @@ class HostValues:
         except KernelError as error:
             raise Unknown(error.message) from None
 
-    def dim3(self, arguments: list[Expr]) -> list[Typed]:
+    def dim3(self, arguments: list[Any]) -> list[Typed]:
         if len(arguments) == 1:
             only = self.value(arguments[0])
             if isinstance(only, list):
@@ -119,7 +113,7 @@ class HostValues:
         parts = [convert(self.scalar(a), ctype.UINT) for a in arguments[:3]]
         return parts + [(ctype.UINT, np.uint32(1))] * (3 - len(parts))
 
-    def _name(self, node: Name) -> Any:
+    def _name(self, node: tree.Name) -> Any:
         name = node.name
         if name in self.names:
             value = self.names[name]
@@ -134,8 +128,8 @@ class HostValues:
             return type_, type_.dtype.type(number)
         raise Unknown(f"{name} is not known before the host runs")
 
-    def _member(self, node: Member) -> Any:
-        if isinstance(node.base, Name) and f"{node.base.name}.{node.name}" in self.names:
+    def _member(self, node: tree.Member) -> Any:
+        if isinstance(node.base, tree.Name) and f"{node.base.name}.{node.name}" in self.names:
             return self.names[f"{node.base.name}.{node.name}"]
         base = self.value(node.base)
         if isinstance(base, list) and node.name in ("x", "y", "z"):
@@ -147,7 +141,7 @@ class HostValues:
             return base[node.name]
         raise Unknown(f"the member {node.name} is not known")
 
-    def _unary(self, node: Unary) -> Any:
+    def _unary(self, node: tree.Unary) -> Any:
         if node.op in ("*", "&"):
             return self.value(node.operand)
         type_, value = self.scalar(node.operand)
@@ -157,7 +151,7 @@ class HostValues:
         value = convert((type_, value), target)[1]
         return target, {"-": lambda: -value, "+": lambda: value, "~": lambda: ~value}[node.op]()
 
-    def _binary(self, node: Binary) -> Typed:
+    def _binary(self, node: tree.Binary) -> Typed:
         if node.op == ",":
             return self.scalar(node.right)
         left, right = self.scalar(node.left), self.scalar(node.right)
@@ -178,8 +172,8 @@ class HostValues:
             value = function(convert(left, type_)[1], convert(right, type_)[1])
         return (BOOL if op in COMPARISONS else type_), value
 
-    def _call(self, node: Call) -> Any:
-        name = node.name
+    def _call(self, node: tree.Call) -> Any:
+        name = called(node)
         if name in ("dim3", "make_uint3"):
             return self.dim3(node.arguments)
         if name in ("min", "max") and len(node.arguments) == 2:
@@ -193,16 +187,15 @@ class HostValues:
             narrow = single or all(v[0].floating and v[0].rank <= ctype.FLOAT.rank for v in values)
             target = ctype.FLOAT if narrow else ctype.DOUBLE
             return target, target.dtype.type(entry[1](*[convert(v, target)[1] for v in values]))
-        for function in self.functions.get(name, []):
-            if function.body is not None and len(function.parameters) == len(node.arguments):
+        for function in self.table.functions_named(name, "")[1]:
+            if function.tokens and not function.library and len(function.parameters) == len(node.arguments):
                 return self._inline(function, node)
         raise Unknown(f"{name}() is host code")
 
-    def _inline(self, function: Function, node: Call) -> Any:
+    def _inline(self, function: tree.Function, node: tree.Call) -> Any:
         """A helper of one line, `return (a + b - 1) / b;`, is worth following."""
-        assert function.body is not None
-        body = function.body.body
-        if len(body) != 1 or not isinstance(body[0], Return) or body[0].value is None:
+        body = body_of(self.table, function, Environment(scope=function.scope), lenient=True).body
+        if len(body) != 1 or not isinstance(body[0], tree.Return) or body[0].value is None:
             raise Unknown(f"{function.name}() is host code")
         inner: dict[str, Any] = {}
         for parameter, argument in zip(function.parameters, node.arguments, strict=True):
@@ -217,6 +210,11 @@ class HostValues:
             return convert(value, result) if isinstance(result, Scalar) else value
         finally:
             self.names = kept
+
+
+def called(node: tree.Call) -> str:
+    """The name of the function that a call is of, without its namespaces."""
+    return node.function.name.rpartition("::")[2] if isinstance(node.function, tree.Name) else ""
 
 
 def struct_value(struct: Struct, members: dict[str, int]) -> dict[str, Typed]:

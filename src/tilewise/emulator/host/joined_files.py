@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tilewise.emulator.frontend.source import read_source
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.read_entity import Entities
 from tilewise.emulator.host.project import SOURCES
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.declared import Entities
+from tilewise.emulator.source.source import read_source
 from tilewise.errors import FileError
 
 MAX_FILES = 60

@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import Scalar
-from tilewise.emulator.frontend.syntax import (
-    Assign,
-    AutoType,
-    Binary,
-    Block,
-    Call,
-    Declaration,
-    Expr,
-    ExprStmt,
-    File,
-    For,
-    Function,
-    If,
-    Launch,
-    Member,
-    Name,
-    Number,
-    Opaque,
-    Step,
-    Stmt,
-    Switch,
-    TypeNode,
-    While,
-)  # fmt: skip
-from tilewise.emulator.frontend.type_resolver import TypeResolver
+from tilewise.emulator.compile.resolver import TypeResolver
 from tilewise.emulator.host.host_values import HostValues, Typed, Unknown, convert
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.machine.ctype import Scalar, Struct
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.constants import evaluate
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.sema.symbol_table import Unknown as NotConstant
+from tilewise.emulator.sema.type_resolution import argument as template_argument
+from tilewise.errors import KernelError
 
 
 @dataclass
 class LaunchSite:
     """One <<<…>>> of a kernel, in the host function that makes it."""
 
-    launch: Launch
-    function: Function
+    launch: tree.Launch
+    function: tree.Function
     arguments: list[str] = field(default_factory=list)  # the name each argument is, or ""
 
 
@@ -53,47 +38,59 @@ class LaunchValue:
     unknown: str = ""  # why grid or block could not be found
 
 
-def find_launches(file: File, kernel: str) -> list[LaunchSite]:
+def find_launches(table: SymbolTable, kernel: str) -> list[LaunchSite]:
     out: list[LaunchSite] = []
-    for functions in file.functions.values():
-        for function in functions:
-            if function.body is not None and "__global__" not in function.words:
-                for launch in _launches(function.body):
-                    if launch.kernel.name.split("::")[-1] == kernel:
-                        names = [_argument_name(a) for a in launch.arguments]
-                        out.append(LaunchSite(launch, function, names))
+    for function in host_functions(table):
+        if any(t.text in ("<<<", "<<") for t in tokens_of(function.tokens or [])):
+            for launch in _launches(host_body(table, function)):
+                if isinstance(launch.kernel, tree.Name) and launch.kernel.name.rpartition("::")[2] == kernel:
+                    out.append(LaunchSite(launch, function, [_argument_name(a) for a in launch.arguments]))
     return out
 
 
-def _argument_name(node: Expr) -> str:
-    from tilewise.emulator.frontend.syntax import Cast, Unary
+def host_functions(table: SymbolTable) -> list[tree.Function]:
+    """The program's own that have a body and are no kernels, methods after the rest."""
+    entities = table.entities
+    free = [f for functions in entities.functions.values() for f in functions]
+    methods = [m for classes in entities.classes.values() for c in classes for m in c.methods]
+    return [f for f in [*free, *methods] if f.tokens and not f.library and "__global__" not in f.words]
 
-    while isinstance(node, (Cast, Unary)):
+
+def host_body(table: SymbolTable, function: tree.Function) -> tree.Block:
+    """Its body as far as it can be read."""
+    try:
+        return body_of(table, function, Environment(scope=function.scope), lenient=True)
+    except KernelError:
+        return tree.Block([])
+
+
+def _argument_name(node: Any) -> str:
+    while isinstance(node, (tree.Cast, tree.Unary)):
         node = node.operand
-    if isinstance(node, Number):
+    if isinstance(node, tree.Number):
         return node.origin
-    if isinstance(node, Member) and isinstance(node.base, Name):
+    if isinstance(node, tree.Member) and isinstance(node.base, tree.Name):
         return f"{node.base.name}.{node.name}"
-    return node.name if isinstance(node, Name) else ""
+    return node.name if isinstance(node, tree.Name) else ""
 
 
-def _launches(node: Any) -> list[Launch]:
+def _launches(node: Any) -> list[tree.Launch]:
     """All launches below a statement or expression."""
-    if isinstance(node, Launch):
+    if isinstance(node, tree.Launch):
         return [node]
-    if isinstance(node, Block):
+    if isinstance(node, tree.Block):
         return [x for s in node.body for x in _launches(s)]
-    if isinstance(node, Switch):
-        return [x for s in node.body for x in _launches(s)]
-    if isinstance(node, If):
-        return _launches(node.yes) + (_launches(node.no) if node.no else [])
-    if isinstance(node, (For, While)):
+    if isinstance(node, tree.Switch):
         return _launches(node.body)
-    if isinstance(node, ExprStmt):
+    if isinstance(node, tree.If):
+        return _launches(node.yes) + (_launches(node.no) if node.no else [])
+    if isinstance(node, (tree.For, tree.While)):
+        return _launches(node.body)
+    if isinstance(node, tree.Expression):
         return _launches(node.value)
-    if isinstance(node, Binary):
+    if isinstance(node, tree.Binary):
         return _launches(node.left) + _launches(node.right)
-    if isinstance(node, Call):
+    if isinstance(node, tree.Call):
         return [x for a in node.arguments for x in _launches(a)]
     return []
 
@@ -101,11 +98,10 @@ def _launches(node: Any) -> list[Launch]:
 class HostRun(HostValues):
     """Walks the host function once, in order, keeping what is known; forced names keep the value given."""
 
-    def __init__(self, types: TypeResolver, file: File, forced: dict[str, Any], supplied: dict[str, Typed]) -> None:
+    def __init__(self, types: TypeResolver, forced: dict[str, Any], supplied: dict[str, Typed]) -> None:
         """`supplied` are constants of headers that are not there; the file's own names come first."""
-        super().__init__(types, file.functions)
+        super().__init__(types)
         self.supplied = supplied
-        self.file = file
         self.forced = forced
         self.names.update(forced)
         self.outer = self._global
@@ -113,47 +109,60 @@ class HostRun(HostValues):
         self.value_at: LaunchValue | None = None
 
     def _global(self, name: str) -> Typed | None:
-        if name in self.file.constants:
-            return self.scalar(self.file.constants[name])
-        entry = self.file.variables.get(name)
-        if entry is None or entry[0].init is None or name in self._busy:
+        try:
+            known = evaluate(self.table, tree.Name(name), Environment())
+        except NotConstant:
+            known = None
+        if known is not None:
+            scalar = self.types.machine_type(known[1], tree.Name(name))
+            return (scalar, scalar.dtype.type(known[0])) if isinstance(scalar, Scalar) else None
+        item = self.table.entities.variables.get(name)
+        if item is None or item.init is None or name in self._busy:
             return self.supplied.get(name)
         self._busy.add(name)
         try:
-            value = self.value(entry[0].init)
-            type_ = self._type(entry[0].type)
+            value = self.value(item.init)
+            type_ = self._type(item.type)
             return convert(value, type_) if isinstance(type_, Scalar) else value
         finally:
             self._busy.discard(name)
 
     def run(self, site: LaunchSite) -> LaunchValue:
-        assert site.function.body is not None
-        self._walk(site.function.body, site.launch)
+        self._walk(host_body(self.table, site.function), site.launch)
         if self.value_at is None:
             return LaunchValue(None, None, None, [], "the launch stands where it cannot be followed")
         return self.value_at
+
+    def _known(self, name: str) -> Any:
+        """What the symbol table asks of a host function's variables."""
+        if name not in self.names:
+            return None
+        value = self.names[name]
+        known = value[1].item() if isinstance(value, tuple) else None
+        type_ = self.types.written_type(value[0]) if isinstance(value, tuple) else None
+        return SimpleNamespace(constant=known, type=type_)
 
     def _set(self, name: str, value: Any) -> None:
         if name not in self.forced:
             self.names[name] = value
 
-    def _try(self, node: Expr) -> Any:
+    def _try(self, node: Any) -> Any:
         try:
             return self.value(node)
         except Unknown:
             return None
 
-    def _walk(self, node: Stmt | None, target: Launch) -> bool:
+    def _walk(self, node: Any | None, target: tree.Launch) -> bool:
         """True once the launch was met."""
         if node is None:
             return False
-        if isinstance(node, Block):
+        if isinstance(node, tree.Block):
             return any(self._walk(s, target) for s in node.body)
-        if isinstance(node, Declaration):
+        if isinstance(node, tree.Declaration):
             self._declare(node)
-        elif isinstance(node, ExprStmt):
+        elif isinstance(node, tree.Expression):
             return self._effect(node.value, target)
-        elif isinstance(node, If):
+        elif isinstance(node, tree.If):
             condition = self._try(node.condition)
             if isinstance(condition, tuple):
                 inside = node.yes if condition[1] else node.no
@@ -161,31 +170,29 @@ class HostRun(HostValues):
                     inside = node.yes
                 return self._walk(inside, target)
             return self._walk(node.yes, target) or self._walk(node.no, target)
-        elif isinstance(node, For):
+        elif isinstance(node, tree.For):
             self._walk(node.init, target)
             return self._walk(node.body, target)
-        elif isinstance(node, While):
+        elif isinstance(node, (tree.While, tree.Switch)):
             return self._walk(node.body, target)
-        elif isinstance(node, Switch):
-            return any(self._walk(s, target) for s in node.body)
-        elif isinstance(node, Opaque):
-            for name in node.names:
+        elif isinstance(node, tree.Unread):
+            for name in node.changed:
                 if name in self.names and name not in self.forced and not isinstance(self.names[name], dict):
                     self.names[name] = None
         return False
 
-    def _declare(self, node: Declaration) -> None:
+    def _declare(self, node: tree.Declaration) -> None:
         for item in node.items:
             value: Any = None
             type_: Any = None
-            if isinstance(item.type, TypeNode) and not isinstance(item.type, AutoType):
+            if not tree.is_auto(item.type):
                 try:
                     type_ = self._type(item.type)
                 except Unknown:
                     type_ = None
             try:
-                if type_ is ctype.DIM3:
-                    value = self.dim3([item.init] if item.init is not None else item.arguments or [])
+                if isinstance(type_, Struct) and type_.name == "dim3":
+                    value = self.dim3(_given(item))
                 elif item.init is not None:
                     value = self.value(item.init)
                 elif item.arguments is not None and len(item.arguments) == 1:
@@ -196,34 +203,34 @@ class HostRun(HostValues):
                 value = convert(value, type_)
             self._set(item.name, value)
 
-    def _effect(self, node: Expr, target: Launch) -> bool:
-        if isinstance(node, Launch):
+    def _effect(self, node: Any, target: tree.Launch) -> bool:
+        if isinstance(node, tree.Launch):
             if node is target:
                 self.value_at = self._launch(node)
                 return True
             return False
-        if isinstance(node, Binary) and node.op == ",":
+        if isinstance(node, tree.Binary) and node.op == ",":
             return self._effect(node.left, target) or self._effect(node.right, target)
-        if isinstance(node, Call):
+        if isinstance(node, tree.Call):
             return any(self._effect(a, target) for a in node.arguments if target in _launches(a))
-        if isinstance(node, Assign):
+        if isinstance(node, tree.Assign):
             self._assign(node)
-        elif isinstance(node, Step) and isinstance(node.target, Name):
-            self._set(node.target.name, None)
+        elif isinstance(node, tree.Step) and isinstance(node.operand, tree.Name):
+            self._set(node.operand.name, None)
         return False
 
-    def _assign(self, node: Assign) -> Any:
-        value = self._assign(node.value) if isinstance(node.value, Assign) else self._try(node.value)
+    def _assign(self, node: tree.Assign) -> Any:
+        value = self._assign(node.value) if isinstance(node.value, tree.Assign) else self._try(node.value)
         target = node.target
         if node.op and value is not None:
             old = self._try(target)
             value = self.operate(node.op, old, value) if isinstance(old, tuple) and isinstance(value, tuple) else None
-        if isinstance(target, Name):
+        if isinstance(target, tree.Name):
             old = self.names.get(target.name)
             if isinstance(old, tuple) and isinstance(value, tuple):
                 value = convert(value, old[0])
             self._set(target.name, value)
-        elif isinstance(target, Member) and isinstance(target.base, Name):
+        elif isinstance(target, tree.Member) and isinstance(target.base, tree.Name):
             base = self.names.get(target.base.name)
             if isinstance(base, list) and target.name in ("x", "y", "z"):
                 parts = list(base)
@@ -233,7 +240,7 @@ class HostRun(HostValues):
                 return known
         return value
 
-    def _launch(self, node: Launch) -> LaunchValue:
+    def _launch(self, node: tree.Launch) -> LaunchValue:
         found: list[Any] = []
         unknown = ""
         for argument in node.configuration[:2]:
@@ -258,10 +265,13 @@ class HostRun(HostValues):
         template: list[Any] = []
         for argument in node.kernel.arguments or []:
             try:
-                if isinstance(argument, TypeNode):
-                    template.append(self._type(argument))
-                else:
-                    template.append(int(self.scalar(argument)[1]))
-            except Unknown:
+                template.append(template_argument(self.table, argument, Environment(local=self._known)))
+            except (KernelError, NotConstant):
                 template.append(None)
         return LaunchValue(found[0], found[1], shared, template, unknown)
+
+
+def _given(item: tree.Variable) -> list[Any]:
+    if isinstance(item.init, tree.Braces):
+        return item.init.items
+    return [item.init] if item.init is not None else item.arguments or []

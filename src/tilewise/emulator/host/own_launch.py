@@ -7,32 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.frontend.ctype import Scalar
-from tilewise.emulator.frontend.syntax import (
-    Assign,
-    Binary,
-    Block,
-    Call,
-    Cast,
-    Declaration,
-    Expr,
-    ExprStmt,
-    File,
-    Function,
-    If,
-    Launch,
-    Member,
-    Name,
-    Opaque,
-    ReferenceType,
-    Return,
-    Stmt,
-    Ternary,
-    Unary,
-)  # fmt: skip
-from tilewise.emulator.frontend.type_resolver import TypeResolver
-from tilewise.emulator.host.host_values import Typed, Unknown
-from tilewise.emulator.host.launch_site import HostRun, LaunchSite, LaunchValue
+from tilewise.emulator.compile.resolver import TypeResolver
+from tilewise.emulator.host.host_values import Typed, Unknown, called
+from tilewise.emulator.host.launch_site import HostRun, LaunchSite, LaunchValue, host_body, host_functions
+from tilewise.emulator.machine.ctype import Scalar
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.sema.symbol_table import SymbolTable
 
 ALLOCATORS = ("cudaMalloc", "cudaMallocManaged", "cudaMallocHost", "cudaHostAlloc", "cudaMallocAsync")
 COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
@@ -60,34 +41,34 @@ class OwnLaunch:
 
 
 class ProgramWalk(HostRun):
-    def __init__(self, types: TypeResolver, file: File, supplied: dict[str, Typed], site: LaunchSite) -> None:
-        super().__init__(types, file, {}, supplied)
+    def __init__(self, types: TypeResolver, supplied: dict[str, Typed], site: LaunchSite) -> None:
+        super().__init__(types, {}, supplied)
         self.site = site
         self.memory: dict[str, Memory] = {}
         self.arguments: list[Any] = []
         self.level = 0
-        self.reaching = _reaching(file, site.function)
+        self.reaching = _reaching(self.table, site.function)
 
     def find(self) -> OwnLaunch | None:
-        mains = [f for f in self.file.functions.get("main", []) if f.body is not None]
+        mains = [f for f in self.table.entities.functions.get("main", []) if f.tokens]
         if not mains or id(mains[0]) not in self.reaching:
             return None
-        self._walk(mains[0].body, self.site.launch)
+        self._walk(host_body(self.table, mains[0]), self.site.launch)
         if self.value_at is None:
             return None
         return OwnLaunch(self.value_at, self.site, self.arguments)
 
     # -- statements
 
-    def _walk(self, node: Stmt | None, target: Launch) -> bool:
-        if isinstance(node, Declaration):
+    def _walk(self, node: Any | None, target: tree.Launch) -> bool:
+        if isinstance(node, tree.Declaration):
             for item in node.items:
                 for call in [c for e in (item.init, *(item.arguments or [])) if e is not None for c in _calls(e)]:
                     if self._call_effect(call, target):
                         return True
-        if isinstance(node, Opaque):
+        if isinstance(node, tree.Unread):
             self._may_fill(node.mentioned)
-        if isinstance(node, If):
+        if isinstance(node, tree.If):
             for call in _calls(node.condition):
                 if self._call_effect(call, target):
                     return True
@@ -95,16 +76,16 @@ class ProgramWalk(HostRun):
                 return self._walk(node.no, target)  # if (argc != 2) { usage; return 1; }
         return super()._walk(node, target)
 
-    def _effect(self, node: Expr, target: Launch) -> bool:
+    def _effect(self, node: Any, target: tree.Launch) -> bool:
         if node is target:
             self.arguments = [self._argument(a) for a in target.arguments]
             return super()._effect(node, target)
         for call in _calls(node):
             if self._call_effect(call, target):
                 return True
-        if isinstance(node, Launch):
+        if isinstance(node, tree.Launch):
             self._may_fill({_root(a) for a in node.arguments})
-        if isinstance(node, Assign):
+        if isinstance(node, tree.Assign):
             self._assign_pointer(node)
         return super()._effect(node, target)
 
@@ -113,21 +94,21 @@ class ProgramWalk(HostRun):
             if name in self.memory:
                 self.memory[name].filled = True
 
-    def _assign_pointer(self, node: Assign) -> None:
+    def _assign_pointer(self, node: tree.Assign) -> None:
         source = _root(node.value)
-        if isinstance(node.target, Name) and source in self.memory and not node.op:
+        if isinstance(node.target, tree.Name) and source in self.memory and not node.op:
             self.memory[node.target.name] = self.memory[source]
 
-    def _declare(self, node: Declaration) -> None:
+    def _declare(self, node: tree.Declaration) -> None:
         super()._declare(node)
         for item in node.items:
-            if isinstance(item.init, (Name, Cast)) and _root(item.init) in self.memory:
+            if isinstance(item.init, (tree.Name, tree.Cast)) and _root(item.init) in self.memory:
                 self.memory[item.name] = self.memory[_root(item.init)]
 
     # -- calls of the CUDA runtime, and of functions on the way to the launch
 
-    def _call_effect(self, node: Call, target: Launch) -> bool:
-        name = node.name.split("::")[-1]
+    def _call_effect(self, node: tree.Call, target: tree.Launch) -> bool:
+        name = called(node)
         if name in ALLOCATORS and len(node.arguments) >= 2:
             size = self._try(node.arguments[1])
             known = int(size[1]) if isinstance(size, tuple) else None
@@ -144,24 +125,23 @@ class ProgramWalk(HostRun):
         elif name not in IDLE:  # whoever gets the pointer may write through it
             self._may_fill({_root(a) for a in node.arguments})
         self._may_change(node, name)
-        for function in self.file.functions.get(name, []):
-            if id(function) in self.reaching and function.body is not None and self.level < DEPTH:
+        for function in self.table.functions_named(name, "")[1]:
+            if id(function) in self.reaching and function.tokens and self.level < DEPTH:
                 return self._enter(function, node, target)
         return False
 
-    def _may_change(self, node: Call, name: str) -> None:
+    def _may_change(self, node: tree.Call, name: str) -> None:
         """Variables that a call gets by reference or by address are not known afterwards."""
-        functions = [f for f in self.file.functions.get(name, []) if f.body is not None or f.parameters]
+        functions = [f for f in self.table.functions_named(name, "")[1] if not f.library]
         for i, argument in enumerate(node.arguments):
-            by_reference = any(
-                (i < len(f.parameters) and isinstance(f.parameters[i].type, ReferenceType)) or f.refusal is not None
-                for f in functions
+            by_reference = name in self.table.entities.unread or any(
+                i < len(f.parameters) and isinstance(f.parameters[i].type, tree.TypeReference) for f in functions
             )
-            target = argument.operand if isinstance(argument, Unary) and argument.op == "&" else argument
-            if isinstance(target, Name) and (by_reference or target is not argument) and target.name in self.names:
+            target = argument.operand if isinstance(argument, tree.Unary) and argument.op == "&" else argument
+            if isinstance(target, tree.Name) and (by_reference or target is not argument) and target.name in self.names:
                 self._set(target.name, None)
 
-    def _enter(self, function: Function, node: Call, target: Launch) -> bool:
+    def _enter(self, function: tree.Function, node: tree.Call, target: tree.Launch) -> bool:
         names: dict[str, Any] = {}
         memory: dict[str, Memory] = {}
         for parameter, argument in zip(function.parameters, node.arguments, strict=False):
@@ -173,15 +153,15 @@ class ProgramWalk(HostRun):
         self.names, self.memory = names, memory
         self.level += 1
         try:
-            return self._walk(function.body, target)
+            return self._walk(host_body(self.table, function), target)
         finally:
             self.level -= 1
             self.names, self.memory = kept
 
-    def _argument(self, node: Expr) -> Any:
+    def _argument(self, node: Any) -> Any:
         name = _root(node)
         if name in self.memory:
-            return None if isinstance(node, Binary) else self.memory[name]
+            return None if isinstance(node, tree.Binary) else self.memory[name]
         try:
             value = self.value(node)
         except Unknown:
@@ -189,51 +169,51 @@ class ProgramWalk(HostRun):
         return value if isinstance(value, tuple) and isinstance(value[0], Scalar) else None
 
 
-def _reaching(file: File, site: Function) -> set[int]:
+def _reaching(table: SymbolTable, site: tree.Function) -> set[int]:
     """The functions from which calls lead to the one with the launch."""
-    reached, names = {id(site)}, {site.name}
+    reached, names = {id(site)}, {site.short}
+    words = {id(f): (f, {t.text for t in tokens_of(f.tokens or [])}) for f in host_functions(table)}
     while True:
-        more = {
-            (id(f), f.name)
-            for functions in file.functions.values()
-            for f in functions
-            if f.body is not None and id(f) not in reached and any(t.text in names for t in f.tokens)
-        }
+        more = {(number, f.short) for number, (f, used) in words.items() if number not in reached and used & names}
         if not more:
             return reached
         reached |= {number for number, _ in more}
         names |= {name for _, name in more}
 
 
-def _calls(node: Any) -> list[Call]:
+def _calls(node: Any) -> list[tree.Call]:
     """All calls inside an expression, inner ones first."""
-    if isinstance(node, Call):
+    if isinstance(node, tree.Call):
         return [c for a in node.arguments for c in _calls(a)] + [node]
-    if isinstance(node, (Unary, Cast)):
+    if isinstance(node, (tree.Unary, tree.Cast)):
         return _calls(node.operand)
-    if isinstance(node, Binary):
+    if isinstance(node, tree.Binary):
         return _calls(node.left) + _calls(node.right)
-    if isinstance(node, Assign):
+    if isinstance(node, tree.Assign):
         return _calls(node.value)
-    if isinstance(node, Ternary):
+    if isinstance(node, tree.Ternary):
         return _calls(node.condition) + _calls(node.yes) + _calls(node.no)
     return []
 
 
 def _root(node: Any) -> str:
     """The variable that an argument is, casts and & and + taken off: `(void**)&d_A` is d_A, `&m.data` is m.data."""
-    while isinstance(node, (Cast, Unary)):
+    while isinstance(node, (tree.Cast, tree.Unary)):
         node = node.operand
-    if isinstance(node, Binary) and node.op in ("+", "-"):
+    if isinstance(node, tree.Binary) and node.op in ("+", "-"):
         return _root(node.left)
-    if isinstance(node, Member):
+    if isinstance(node, tree.Member):
         return f"{_root(node.base)}.{node.name}"
-    return node.name if isinstance(node, Name) else ""
+    return node.name if isinstance(node, tree.Name) else ""
 
 
-def _only_leaves(node: Stmt) -> bool:
+def _only_leaves(node: Any) -> bool:
     """Whether a branch ends the function: return or exit()."""
-    last = node.body[-1] if isinstance(node, Block) and node.body else node
-    if isinstance(last, Return):
+    last = node.body[-1] if isinstance(node, tree.Block) and node.body else node
+    if isinstance(last, tree.Return):
         return True
-    return isinstance(last, ExprStmt) and isinstance(last.value, Call) and last.value.name in ("exit", "abort")
+    return (
+        isinstance(last, tree.Expression)
+        and isinstance(last.value, tree.Call)
+        and called(last.value) in ("exit", "abort")
+    )

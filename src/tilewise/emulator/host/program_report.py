@@ -11,9 +11,9 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.frontend.source import Place
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.machine.findings import Finding, Kind, Severity, Touch
+from tilewise.emulator.source.source import Place
 
 ANNOUNCED = b"fault\n"
 UNCONFINED = "unconfined"  # not run: the system has no sandbox for it

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.emulator.host.joined_files import declared_only, further_files
-from tilewise.emulator.host.language.read_entity import Declared, read_tokens
 from tilewise.emulator.host.lower.call import PREFIX
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.module import module_text
@@ -40,6 +39,8 @@ from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.sealing import reserve, seal
 from tilewise.emulator.host.runtime.session import FUNCTIONS, NEEDS, Session
 from tilewise.emulator.host.translation_unit import Copies, Unit, read_unit
+from tilewise.emulator.parse.declared import Declared
+from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
 STACK_BYTES = 512 << 20
@@ -114,6 +115,7 @@ def _built(
     entities = declared.entities
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
+    program.constants_are_written = True
     program.catches = any(token.text == "catch" for token in unit.tokens)
     session.program = program
     session.before_report.append(host_faults.small_allocations)
@@ -157,7 +159,7 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
     """Run the program; this process ends with it. `confine` is called by its thread before its first instruction."""
     program = session.program
     if program.launches or program.kernel_handles:  # else the machine and the compiler of kernels are not even loaded
-        import_module("tilewise.emulator.host.runtime.cuda_launch").read_kernels(session)
+        import_module("tilewise.emulator.host.runtime.cuda_launch").prepare(session)
     for external in program.externals:
         if external.removeprefix(PREFIX) in NEEDS:
             import_module(NEEDS[external.removeprefix(PREFIX)])

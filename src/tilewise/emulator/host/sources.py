@@ -4,8 +4,8 @@ Lines of included files are numbered on from `SPAN` times their number, so that 
 
 from __future__ import annotations
 
-from tilewise.emulator.frontend.lexer import Token, tokenize
-from tilewise.emulator.frontend.source import Place, Source
+from tilewise.emulator.source.lexer import Token, tokenize
+from tilewise.emulator.source.source import Place, Source
 from tilewise.errors import KernelError
 
 SPAN = 10_000_000

@@ -12,14 +12,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewise.emulator.frontend.lexer import Token, tokenize
-from tilewise.emulator.frontend.preprocess import Preprocessor
-from tilewise.emulator.frontend.source import Source, read_source
 from tilewise.emulator.host.header_cache import load_headers, wanted_headers
 from tilewise.emulator.host.known_headers import ALWAYS, COPIED, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
-from tilewise.emulator.host.language.read_entity import Declared
 from tilewise.emulator.host.project import folders_above, in_project, usual_folders
 from tilewise.emulator.host.sources import Sources, placed_tokens
+from tilewise.emulator.limits import DEFAULT, Limits
+from tilewise.emulator.parse.declared import Declared
+from tilewise.emulator.source.lexer import Token, tokenize
+from tilewise.emulator.source.preprocess import Macro, Preprocessor
+from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import FileError
 
 DEPTH = 40
@@ -36,6 +37,7 @@ class Unit:
     local: list[str]  # files that were included
     read_over: list[str]  # <...> of which nothing is known
     left_out: list[str]  # headers of the language that are used and not included
+    macros: dict[str, Macro]  # the program's own
 
 
 @dataclass
@@ -55,12 +57,13 @@ class UnitReader(Preprocessor):
         folders: list[Path],
         above: list[Path],
         defines: dict[str, str],
-        host: bool,
         copies: Copies,
+        lenient: bool = False,
+        limits: Limits = DEFAULT,
     ) -> None:
         self.sources = Sources(source)
-        super().__init__(self.sources, defines)
-        if host:
+        super().__init__(self.sources, defines, limits)
+        if not lenient:
             self.macros.pop("__CUDA_ARCH__", None)
         self.folders = [folder.resolve() for folder in folders]
         self.above = above  # the folders of its project, above its own
@@ -71,7 +74,7 @@ class UnitReader(Preprocessor):
         self.copies = copies
         self.depth = 0
         self.beside: list[Path] = []  # the folders of the files that are being included
-        self.host = host
+        self.lenient = lenient  # kernels alone are looked at: a header that is not there may be none of theirs
         self._texts = [source.text]
         self.read_over: list[str] = []
         self.left_out: list[str] = []
@@ -79,20 +82,18 @@ class UnitReader(Preprocessor):
     def unit(self, others: list[Path]) -> Unit:
         """Known headers first: their declarations do not depend on the program's macros."""
         main = tokenize(self.source)
-        declared = Declared()
         texts = [read_source(path) for path in others]
-        if self.host:
-            named = self._named(main, set())
-            for path, text in zip(others, texts, strict=True):
-                self._texts.append(text.text)
-                self.beside.append(path.parent)
-                named += self._named(tokenize(text), set())
-                self.beside.pop()
-            kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
-            library = load_headers(self._with_rare(self._with_left_out([*ALWAYS, *named, *kernels])))
-            self.sources.others = [Source(name, text) for name, text in library.files]
-            self.macros = {**library.macros, **self.macros}
-            declared = library.declared
+        named = self._named(main, set())
+        for path, text in zip(others, texts, strict=True):
+            self._texts.append(text.text)
+            self.beside.append(path.parent)
+            named += self._named(tokenize(text), set())
+            self.beside.pop()
+        kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
+        library = load_headers(self._with_rare(self._with_left_out([*ALWAYS, *named, *kernels])))
+        self.sources.others = [Source(name, text) for name, text in library.files]
+        predefined = set(self.macros) - set(self.forced)
+        self.macros = {**library.macros, **self.macros}
         macros = dict(self.macros)
         body = self.process(main)
         for path, text in zip(others, texts, strict=True):
@@ -100,7 +101,10 @@ class UnitReader(Preprocessor):
             self.once.clear()
             self.macros = dict(macros)
             body += self._placed(text, path.parent)
-        return Unit(self.sources, [*body, main[-1]], declared, self.local, self.read_over, self.left_out)
+        own = {n: m for n, m in self.macros.items() if n not in predefined and library.macros.get(n) is not m}
+        return Unit(
+            self.sources, [*body, main[-1]], library.declared, self.local, self.read_over, self.left_out, own
+        )  # fmt: skip
 
     def _with_left_out(self, names: list[str]) -> list[str]:
         """These headers, and those of the language whose words stand in the program though it includes them nowhere."""
@@ -154,7 +158,7 @@ class UnitReader(Preprocessor):
         self.includes.append(name)
         path = self._find(bare)
         if path is None:
-            if header_name(bare) in KNOWN or not self.host:
+            if header_name(bare) in KNOWN or self.lenient:
                 return []
             if name.startswith("<"):  # perhaps nothing of it is used
                 self.read_over.append(name)
@@ -208,7 +212,7 @@ class UnitReader(Preprocessor):
     def _find(self, name: str) -> Path | None:
         """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
         known = header_name(name)
-        if self.host and known in INSTEAD:
+        if known in INSTEAD:
             return None
         near = (*self.beside[-1:], *self.folders)
         named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
@@ -219,18 +223,16 @@ class UnitReader(Preprocessor):
                 if path.is_file() and (
                     any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
                 ):
-                    return path if known not in KNOWN or self._is_read(path, known, folder in near) else None
+                    return path if known not in KNOWN or self._is_read(path, known) else None
             except (OSError, ValueError):
                 continue
         return None
 
-    def _is_read(self, path: Path, known: str, near: bool) -> bool:
+    def _is_read(self, path: Path, known: str) -> bool:
         """Whether the project's copy is read, or ours stands for it.
 
         A project's own is read; a copy of NVIDIA's, which is long and leans on the toolkit's other headers, is not.
-        Where a program cannot be read so, the other way round is tried (`Copies.other`). Kernels take any copy near."""
-        if not self.host and near:
-            return True
+        Where a program cannot be read so, the other way round is tried (`Copies.other`)."""
         self.copies.found.append(known)
         return _is_nvidias(path) == self.copies.other
 
@@ -250,7 +252,7 @@ def header_name(name: str) -> str:
 
 
 def read_unit(
-    path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True, others: list[Path] | None = None,
+    path: str | Path, folders: list[str], defines: dict[str, str], others: list[Path] | None = None,
     copies: Copies | None = None,
 ) -> Unit:  # fmt: skip
     source = read_source(path)
@@ -263,4 +265,10 @@ def read_unit(
     for folder in places:
         if not folder.is_dir():
             raise FileError(f"{folder}: not a folder")
-    return UnitReader(source, places, above, defines, host, copies or Copies()).unit(others or [])
+    return UnitReader(source, places, above, defines, copies or Copies()).unit(others or [])
+
+
+def kernel_unit(source: Source, defines: dict[str, str], limits: Limits) -> Unit:
+    """A file whose kernels are looked at one by one, with the headers beside it."""
+    own = [] if source.name == "<text>" else [Path(source.name).resolve().parent]
+    return UnitReader(source, own, [], defines, Copies(), True, limits).unit([])

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.syntax import Span
 from tilewise.emulator.machine.arithmetic import Value
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import Buffer
+from tilewise.emulator.source.source import Span
 from tilewise.errors import EngineError
 
 INTP = np.intp

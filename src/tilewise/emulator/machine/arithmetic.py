@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.ctype import BOOL, Scalar
+from tilewise.emulator.machine.ctype import BOOL, Scalar
 
 Value = Any
 Op = Callable[[Value, Value], Value]

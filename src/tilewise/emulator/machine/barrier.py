@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.syntax import Span
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.costs import distinct
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.shadow import SharedShadow
+from tilewise.emulator.source.source import Span
 
 
 def barrier(c: Context, span: Span) -> None:

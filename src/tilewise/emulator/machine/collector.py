@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.source import Source
-from tilewise.emulator.frontend.syntax import Span
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Finding, Kind, Touch
 from tilewise.emulator.machine.lanes import Lanes
+from tilewise.emulator.source.source import Source, Span
 
 
 class Collector:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator import budget
-from tilewise.emulator.frontend.ctype import Pointer as PointerTo
-from tilewise.emulator.frontend.ctype import Scalar, dtypes_of, innermost, leaf_count
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.context import Context, Frame
 from tilewise.emulator.machine.costs import Costs
+from tilewise.emulator.machine.ctype import Pointer as PointerTo
+from tilewise.emulator.machine.ctype import Scalar, dtypes_of, innermost, leaf_count
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, Pointer
 from tilewise.emulator.machine.program import GlobalArray, Program

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tilewise.emulator.frontend.source import Place
+from tilewise.emulator.source.source import Place
 
 Cell = tuple[int, int]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.frontend.ctype import Type
-from tilewise.emulator.frontend.syntax import Function
 from tilewise.emulator.machine.access import Site
 from tilewise.emulator.machine.control import Run
+from tilewise.emulator.machine.ctype import Type
+from tilewise.emulator.parse.tree import Function
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend.syntax import Span
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.costs import distinct
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import Buffer
+from tilewise.emulator.source.source import Span
 
 ATOMIC = -1  # changed by atomic operations of several blocks
 BLOCK = 1 << 40  # -(BLOCK + block) - 1: by those of several threads of one block; -thread - 1: by those of one thread

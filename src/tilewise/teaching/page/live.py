@@ -19,8 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tilewise.emulator.frontend.source import read_source
 from tilewise.emulator.limits import DEFAULT
+from tilewise.emulator.source.source import read_source
 from tilewise.errors import TilewiseError
 from tilewise.teaching.page import Page, explore
 from tilewise.teaching.page.edits import Edits

@@ -54,13 +54,13 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
     """Every kernel on its own: one that cannot be run does not keep the others from being judged."""
     runs: list[Run] = []
     grounds: dict[str, str] = {}
-    failed: dict[str, TilewiseError] = dict(loaded.file.refused) if request.entry is None else {}
+    failed: dict[str, TilewiseError] = dict(loaded.refused) if request.entry is None else {}
     prepared: list[Prepared] = []
     for function in choose(loaded, request.entry):
         try:
             prepared.append(Prepared(loaded, function))
         except (KernelError, UsageError) as error:
-            failed[function.name] = error
+            failed[function.short] = error
     for one in prepared:
         try:
             tried = _tried(one, request)
@@ -69,13 +69,13 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
             if not runs:
                 raise
-            failed[one.function.name] = error
+            failed[one.function.short] = error
             break
         except (KernelError, UsageError, LimitError) as error:
-            failed[one.function.name] = error
+            failed[one.function.short] = error
             continue
         if ground:
-            grounds[one.function.name] = ground
+            grounds[one.function.short] = ground
         runs += made
     runs, program = _with_program(loaded, request, runs, grounds, failed)
     if not runs and failed:
@@ -159,7 +159,7 @@ def _free(one: Prepared, request: CheckRequest, reason: str) -> Simulation:
     except NotKnown as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
-            f"{one.function.name}: what it is launched with is not known ({reason or error.reason}): give {needed}, "
+            f"{one.function.short}: what it is launched with is not known ({reason or error.reason}): give {needed}, "
             "--grid and --block-dim, or --shape where it multiplies matrices"
         ) from None
     done.reason = reason or "nothing in the file says what it is launched with"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewise.emulator.check.wording import cell
-from tilewise.emulator.frontend.source import Place
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.source.source import Place
 from tilewise.i18n.messages import counted, say
 from tilewise.i18n.translation import translated, translation
 from tilewise.teaching.trace.causes import FIRST

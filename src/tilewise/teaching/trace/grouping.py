@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tilewise.emulator.frontend.source import Place
 from tilewise.emulator.machine.findings import Basis, Finding, Severity
+from tilewise.emulator.source.source import Place
 from tilewise.i18n.messages import counted, say
 from tilewise.teaching.trace.launch import Run
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tilewise.emulator.frontend.source import Source, read_source
 from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import UNCONFINED, ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
+from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import KernelError, TilewiseError
 from tilewise.teaching.trace.launch import Run
 from tilewise.teaching.trace.report import CheckReport

@@ -6,9 +6,9 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from tilewise.emulator.frontend.source import Place
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity, severity_of
+from tilewise.emulator.source.source import Place
 from tilewise.system.version import __version__
 from tilewise.teaching.trace.grouping import same_place
 from tilewise.teaching.trace.program_text import ordered

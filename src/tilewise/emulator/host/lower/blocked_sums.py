@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import store
 from tilewise.emulator.host.lower.loop_nest import MOST_ARRAYS, RANGES, Nest, in_registers
@@ -26,7 +25,8 @@ from tilewise.emulator.host.lower.sum_term import (
     read_term,
 )
 from tilewise.emulator.host.lower.trusted_loop import ask_whole
-from tilewise.emulator.host.lower.values import Unknown
+from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.symbol_table import Unknown
 
 BLOCK = 64  # rows
 LEAST, MOST = 32, 1 << 20  # terms

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewise.emulator.host.language.types import BOOL, Record, Type, stored
-from tilewise.emulator.host.lower.late import late
 from tilewise.emulator.host.lower.marks import SHADOW
-from tilewise.emulator.host.lower.program import Environment, Program
+from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import Local, Value
+from tilewise.emulator.parse.types import BOOL, Record, Type, stored
+from tilewise.emulator.sema.late import late
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
 FRAME_GAP = 64  # bytes between variables of a frame, which nobody may touch

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place
-from tilewise.emulator.host.lower.late import late
 from tilewise.emulator.host.lower.objects import construct, destroy
 from tilewise.emulator.host.lower.values import INIT, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.sema.late import late
 
 
 def _lower(b: Builder, node: Any) -> Any:

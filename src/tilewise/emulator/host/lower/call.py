@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, FunctionType, Pointer, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.overload import Choice, NoMatch, choose, fits, methods
-from tilewise.emulator.host.lower.program import AUTO, Environment, Instance
+from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment
 
 TAGS = {"int": 0, "unsigned int": 1, "long": 2, "unsigned long": 3, "double": 4}
 

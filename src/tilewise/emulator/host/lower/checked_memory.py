@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language.types import Array, Record, Reference, Scalar, Type, stored
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.late import provide
 from tilewise.emulator.host.lower.lost_values import copy_states
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.shared_races import note_touch
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, TRUSTED, Place, Value
+from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
+from tilewise.emulator.sema.late import provide
 
 
 def load(b: Builder, place: Place) -> Value:

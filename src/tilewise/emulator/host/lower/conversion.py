@@ -5,8 +5,12 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import (
+from tilewise.emulator.host.lower import float_to_integer
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import load
+from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import (
     Array,
     Enum,
     FunctionType,
@@ -16,11 +20,7 @@ from tilewise.emulator.host.language.types import (
     Scalar,
     Type,
 )  # fmt: skip
-from tilewise.emulator.host.lower import float_to_integer
-from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import load
-from tilewise.emulator.host.lower.late import late
-from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
+from tilewise.emulator.sema.late import late
 
 EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
 IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Reference, Scalar, Type
-from tilewise.emulator.host.lower import constants
 from tilewise.emulator.host.lower.builder import Builder, Target
 from tilewise.emulator.host.lower.checked_memory import clear
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
 from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.initialise import complete, initialise
-from tilewise.emulator.host.lower.late import late, provide
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Unknown, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.late import late
+from tilewise.emulator.sema.symbol_table import Unknown
 
 STACK_LIMIT = 8 << 20
 
@@ -39,7 +40,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         late.local_static(b, item)
         return
     init: Any = item.init if item.init is not None else item.arguments
-    if is_auto(item.type):
+    if tree.is_auto(item.type):
         declare_auto(b, item.name, item.type, init, item)
         return
     try:
@@ -60,14 +61,6 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         except Unknown:
             constant = None
     declare(b, item.name, type_, init, const, constant)
-
-
-def is_auto(written: Any) -> bool:
-    if isinstance(written, tree.TypeAuto):
-        return True
-    if isinstance(written, tree.TypeConst):
-        return is_auto(written.of)
-    return isinstance(written, (tree.TypeReference, tree.TypePointer)) and is_auto(written.to)
 
 
 def declare_auto(b: Builder, name: str, written: Any, init: Any, node: Any) -> None:
@@ -270,6 +263,3 @@ def _range(b: Builder, node: tree.ForEach) -> Place:
     hidden = b.find("<range>")
     assert hidden is not None
     return Place(hidden.type, hidden.address, FULL)
-
-
-provide(is_auto)

@@ -9,20 +9,20 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Record, Type
 from tilewise.emulator.host.lower import containment
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.device_function import by_handle_text, callable_ones
 from tilewise.emulator.host.lower.function import write
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.lockstep.kernel import group_functions, write_lockstep
 from tilewise.emulator.host.lower.lost_values import COPY_STATES
 from tilewise.emulator.host.lower.module import declarations, framed, head, native_stack, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
 from tilewise.emulator.host.lower.shared_races import TICK, watching
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Record, Type
+from tilewise.emulator.sema.late import late, provide
 
 DYNAMIC_SHARED = 228 << 10
 DYNAMIC_NAME = "shared memory"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import Array, FunctionType, Pointer, Record, Type
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.late import provide
 from tilewise.emulator.host.lower.overload import explicit_choice
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Overloads, Value
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Type
+from tilewise.emulator.sema.late import provide
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.emulator.host.language import tree
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.parse import tree
 
 
 def walk(node: Any) -> Iterator[Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
 
 ANY = -1
 

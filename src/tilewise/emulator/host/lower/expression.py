@@ -5,13 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.call import call_method, lower_call
 from tilewise.emulator.host.lower.checked_memory import load
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue, truth
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.emulator.host.lower.names import lower_member, lower_name
 from tilewise.emulator.host.lower.operators import (
@@ -21,6 +18,9 @@ from tilewise.emulator.host.lower.operators import (
     lower_unary,
 )  # fmt: skip
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, TRUSTED, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.sema.late import late, provide
 
 
 def lower(b: Builder, node: Any) -> Any:

@@ -6,8 +6,8 @@ there and 253 on the host, 300.5f is 44 in both places."""
 
 from __future__ import annotations
 
-from tilewise.emulator.host.language.types import Scalar
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.parse.types import Scalar
 
 
 def on_host(b: Builder, text: str, source: Scalar, type_: Scalar) -> str:

@@ -5,42 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.frontend.lexer import Token
-from tilewise.emulator.host.language import read_statement, tree, types
-from tilewise.emulator.host.language.packed_body import tokens_of
-from tilewise.emulator.host.language.reading import Reader
-from tilewise.emulator.host.language.types import Pointer, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
-from tilewise.emulator.host.lower.late import late, provide
-from tilewise.emulator.host.lower.program import AUTO, DESTROY, Environment, Instance, Program
+from tilewise.emulator.host.lower.program import AUTO, DESTROY, Instance, Program
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Overloads, Place, Value
-
-
-def body_of(p: Program, node: tree.Function, env: Environment) -> tree.Block:
-    """The body, read now that everything at file level is known."""
-    if node.body is None:
-        if node.tokens is None:
-            raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
-        tokens = tokens_of(node.tokens)
-        end = Token("end", "", tokens[-1].line, tokens[-1].column)
-        reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
-        record = env.record
-        while record is not None:
-            if record.node is not None:
-                reader.local_types[0] |= set(record.node.types)
-                reader.local_types[0].add(record.node.name.rpartition("::")[2])
-                if record.node.template:
-                    reader.local_templates.add(record.node.name.rpartition("::")[2])
-            record = record.bases[0][0] if record.bases else None
-        for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
-            (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
-        reader.local_values[0] |= {q.name for q in node.parameters}
-        node.body = read_statement.block(reader)
-    body: tree.Block = node.body
-    return body
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Type
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment
 
 
 def write(p: Program, instance: Instance) -> None:

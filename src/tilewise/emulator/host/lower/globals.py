@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import Array, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.initialise import complete, initialise
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.never_given import never_given
-from tilewise.emulator.host.lower.program import Environment
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
 ON_THE_STACK = 64 << 10  # bytes of first values, at most: the program's stack is its own
@@ -62,7 +62,7 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
 
 
 def _type(b: Builder, item: tree.Variable) -> Type:
-    if late.is_auto(item.type) and not isinstance(item.type, (tree.TypeReference, tree.TypePointer)):
+    if tree.is_auto(item.type) and not isinstance(item.type, (tree.TypeReference, tree.TypePointer)):
         made: Type = late.type_of(b.program, item.init, b.env)
         return made
     init = item.init if item.init is not None else item.arguments

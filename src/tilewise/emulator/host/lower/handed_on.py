@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import Array
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.values import KNOWN, SHARED, Local
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Array
 
 
 def handed_on(b: Builder, node: tree.Assign) -> Any:

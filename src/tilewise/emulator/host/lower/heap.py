@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, check_range, clear
 from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.initialise import initialise
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Type
+from tilewise.emulator.sema.late import late, provide
 
 
 def lower_new(b: Builder, node: tree.New) -> Value:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import clear, store
 from tilewise.emulator.host.lower.conversion import bind, convert
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.values import INIT, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
 
 
 def initialise(b: Builder, place: Place, init: Any) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Field, Pointer, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, store
 from tilewise.emulator.host.lower.conversion import bind, rvalue
 from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.initialise import initialise
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.names import local_place
-from tilewise.emulator.host.lower.program import Environment
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Field, Pointer, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment
 
 
 @dataclass

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store
 from tilewise.emulator.host.lower.conversion import convert, rvalue
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.overload import NoMatch, choose
-from tilewise.emulator.host.lower.program import Environment, LaunchSite, Program
+from tilewise.emulator.host.lower.program import LaunchSite, Program
 from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment
 
 
 def lower_launch(b: Builder, node: tree.Launch) -> Value:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Reference
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.subscripts import whole_number
 from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
 
 SEEN = (*PLAIN, tree.For, tree.Text, tree.Return, tree.Member)
 PRINTS = frozenset({"printf", "fprintf", "puts", "putchar", "exit", "abort"})  # the epoch goes on with each

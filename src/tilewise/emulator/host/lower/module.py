@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import types
 from tilewise.emulator.host.lower import (
     builtin,
     containment,
@@ -13,9 +12,7 @@ from tilewise.emulator.host.lower import (
     kernel_handle,
     lambdas,
     launch,
-    layout,
     statement,
-    type_resolution,
     virtual,
     watched_comparison,
 )
@@ -24,7 +21,10 @@ from tilewise.emulator.host.lower.function import write
 from tilewise.emulator.host.lower.globals import initialise_globals
 from tilewise.emulator.host.lower.lost_values import COPY_STATES
 from tilewise.emulator.host.lower.marks import SHADOW
-from tilewise.emulator.host.lower.program import Environment, Instance, Program
+from tilewise.emulator.host.lower.program import Instance, Program
+from tilewise.emulator.parse import types
+from tilewise.emulator.sema import layout, type_resolution
+from tilewise.emulator.sema.symbol_table import Environment
 
 HEAD = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

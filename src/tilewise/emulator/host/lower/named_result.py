@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tilewise.emulator.host.language import tree
 from tilewise.emulator.host.lower.builder import Builder, Scope
+from tilewise.emulator.parse import tree
 
 OUTERMOST = 2  # the scope of a function's body, behind those of what is outside and of its parameters
 

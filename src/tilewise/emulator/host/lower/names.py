@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Enum, Pointer, Record, Reference
-from tilewise.emulator.host.lower import constants
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.overload import methods
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Unknown, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Value
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
+from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Unknown
 
 
 def lower_name(b: Builder, node: tree.Name) -> Any:
@@ -188,10 +189,6 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
     if static is not None:
         return static
     raise b.refuse(f"{record} has no member {name}", node)
-
-
-def unknown_type() -> types.Type:
-    return types.VOID
 
 
 provide(member_place)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.packed_body import tokens_of
-from tilewise.emulator.host.language.read_entity import Entities
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.declared import Entities
+from tilewise.emulator.parse.packed_body import tokens_of
 
 CHANGES = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", ".", "->"})
 BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # its address, a step, or another thing of that name

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Field, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import check_range, clear, copy_bytes, store
 from tilewise.emulator.host.lower.conversion import convert, object_place
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.overload import NoMatch, choose, constructors
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Field, Record, Reference, Type
+from tilewise.emulator.sema.late import late, provide
 
 
 def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.host.lower import shifts
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import load, store
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
 from tilewise.emulator.host.lower.handed_on import handed_on
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.overload import NoMatch, choose, methods
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
+from tilewise.emulator.sema.late import late, provide
 
 SIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt", "<=": "sle", ">=": "sge"}
 UNSIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "ult", ">": "ugt", "<=": "ule", ">=": "uge"}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import FunctionType, Pointer, Record, Reference, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import EXACT, rank
 from tilewise.emulator.host.lower.deduce import deduce
-from tilewise.emulator.host.lower.late import provide
-from tilewise.emulator.host.lower.program import Environment, Instance
+from tilewise.emulator.host.lower.program import Instance
 from tilewise.emulator.host.lower.values import Overloads, Place
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.sema.late import provide
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
 AUTO_NAMES = "auto:"
@@ -83,14 +84,14 @@ _WITH_AUTO: dict[int, tree.Function] = {}
 
 def with_auto(node: tree.Function) -> tree.Function:
     """A function with auto parameters is a template of their types."""
-    if not any(_is_auto(p.type) for p in node.parameters):
+    if not any(tree.is_auto(p.type) for p in node.parameters):
         return node
     known = _WITH_AUTO.get(id(node))
     if known is not None:
         return known
     parameters, template = [], list(node.template)
     for i, parameter in enumerate(node.parameters):
-        if _is_auto(parameter.type):
+        if tree.is_auto(parameter.type):
             name = f"{AUTO_NAMES}{i}"
             template.append(tree.TemplateParameter(name, True))
             parameters.append(tree.Parameter(parameter.name, _replace(parameter.type, name), parameter.default,
@@ -103,14 +104,6 @@ def with_auto(node: tree.Function) -> tree.Function:
     )  # fmt: skip
     _WITH_AUTO[id(node)] = made
     return made
-
-
-def _is_auto(written: Any) -> bool:
-    if isinstance(written, tree.TypeAuto):
-        return True
-    if isinstance(written, tree.TypeConst):
-        return _is_auto(written.of)
-    return isinstance(written, (tree.TypeReference, tree.TypePointer)) and _is_auto(written.to)
 
 
 def _replace(written: Any, name: str) -> Any:

@@ -5,28 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewise.emulator.frontend.source import Source
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.read_entity import Entities
-from tilewise.emulator.host.language.reading import Names
-from tilewise.emulator.host.language.types import Record, Scalar, Type
-from tilewise.emulator.host.lower.late import late
-from tilewise.emulator.host.lower.values import Unknown
-from tilewise.errors import KernelError
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.declared import Entities
+from tilewise.emulator.parse.reading import Names
+from tilewise.emulator.parse.types import Record, Scalar, Type
+from tilewise.emulator.sema.late import late
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.source.source import Source
 
 MAX_INSTANCES = 4000
-MOST_BYTES = 1 << 36  # of one type: less than the addresses of a program's memory
 DESTROY = "<destroy>"
-
-
-@dataclass
-class Environment:
-    """Where a name is looked up: template arguments, the namespace, the class."""
-
-    bindings: dict[str, Any] = field(default_factory=dict)
-    scope: str = ""
-    record: Record | None = None
-    local: Any = None  # finds a variable of the function that is being lowered
 
 
 @dataclass(eq=False)
@@ -70,15 +58,12 @@ class KernelHandle:
     parameters: list[Type]
 
 
-class Program:
+class Program(SymbolTable):
     def __init__(self, source: Source, entities: Entities, names: Names, memory: Any) -> None:
-        self.source = source
-        self.entities = entities
-        self.names = names
+        super().__init__(source, entities, names)
         self.memory = memory  # base, size, shift, line_address; allocate(size, align, what), text(bytes)
         self.instances: dict[Any, Instance] = {}
         self.waiting: list[Instance] = []
-        self.records: dict[Any, Record] = {}
         self.lambdas: dict[int, Record] = {}  # the classes of lambdas that capture nothing
         self.globals: dict[str, tuple[Type, int]] = {}
         self.externals: dict[str, str] = {}  # declarations
@@ -103,7 +88,6 @@ class Program:
         self.table_entries: list[str] = []
         self.record_numbers: dict[int, int] = {}  # of classes that declare virtual methods
         self._destroyers: dict[int, Instance] = {}
-        self._constants: dict[str, Any] = {}
         self.device = False  # what is lowered now runs in a kernel's threads
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
         self.spans: list[
@@ -115,12 +99,6 @@ class Program:
         self.exception_numbers: dict[Any, int] = {}
         self.thrown: list[list[tuple[int, int]]] = []  # for each throw: what it is taken as, and where that part begins
         self.thrown_address = 0  # of the flag that is set while an exception looks for its handler
-        self.library_variables: set[str] = set()  # of known headers: made only where they are used
-
-    # -- refusing
-
-    def refusal(self, message: str, line: int, column: int = 1) -> KernelError:
-        return self.source.error(message, line, column)
 
     # -- words and texts
 
@@ -139,104 +117,7 @@ class Program:
     def external(self, name: str, declaration: str = "") -> None:
         self.externals.setdefault(name, declaration)
 
-    # -- types
-
-    def resolve(self, node: Any, env: Environment) -> Type:
-        """A type as written to the type meant."""
-        made: Type = late.resolve(self, node, env)
-        return made
-
-    def size_of(self, type_: Type) -> int:
-        if isinstance(type_, Record):
-            self.layout(type_)
-        if isinstance(type_, types.Array):
-            self.size_of(type_.of)
-        if type_.size > MOST_BYTES:
-            raise self.refusal(f"{type_} takes {type_.size} bytes: no program has so many", 1)
-        return type_.size
-
-    def layout(self, record: Record) -> Record:
-        if not record.laid_out:
-            late.lay_out(self, record)
-            if record.size > MOST_BYTES:
-                raise self.refusal(f"{record} takes {record.size} bytes: no program has so many", 1)
-        return record
-
-    def record_environment(self, record: Record) -> Environment:
-        return Environment(record.bindings, record.scope, record)
-
-    # -- constants
-
-    def enumerator(self, name: str) -> tuple[int, Scalar]:
-        entry = self.entities.enumerators.get(name)
-        if entry is None:
-            raise Unknown
-        if name not in self._constants:
-            type_, node = entry
-            scope = name.rpartition("::")[0]
-            self._constants[name] = (int(late.evaluate(self, node, Environment(scope=scope))[0]), type_)
-        found: tuple[int, Scalar] = self._constants[name]
-        return found
-
-    def constant_variable(self, name: str) -> tuple[Any, Scalar]:
-        """The value of a file-level constant."""
-        item = self.entities.variables[name]
-        if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
-            raise Unknown
-        if name not in self._constants:
-            env = Environment(scope=name.rpartition("::")[0])
-            if late.is_auto(item.type):  # its type is the value's
-                return self._constant_auto(name, item, env)
-            type_ = self.resolve(item.type, env)
-            init = item.init if item.init is not None else (item.arguments or [None])[0]
-            if isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
-                init = init.items[0]
-            if not isinstance(type_, Scalar) or isinstance(init, tree.Braces):
-                raise Unknown
-            self._constants[name] = None
-            value = late.evaluate(self, init, env)[0]
-            self._constants[name] = (late.wrap(type_, value), type_)
-        if self._constants[name] is None:
-            raise Unknown
-        found: tuple[Any, Scalar] = self._constants[name]
-        return found
-
-    def _constant_auto(self, name: str, item: tree.Variable, env: Environment) -> tuple[Any, Scalar]:
-        """constexpr auto n = 16;"""
-        self._constants[name] = None
-        init = item.init if item.init is not None else (item.arguments or [None])[0]
-        if isinstance(init, (tree.Braces, tree.Lambda)):
-            raise Unknown
-        self._constants[name] = late.evaluate(self, init, env)
-        found: tuple[Any, Scalar] = self._constants[name]
-        return found
-
     # -- functions
-
-    def functions_named(self, name: str, scope: str) -> tuple[str, list[tree.Function]]:
-        for candidate in self.names.candidates(name, scope):
-            if candidate in self.entities.functions:
-                return candidate, self.entities.functions[candidate]
-        return name, []
-
-    def definition(self, node: tree.Function) -> tree.Function:
-        """The one with a body, where `node` is only its declaration."""
-        if node.tokens is not None or node.body is not None or node.owner is not None or node.library:
-            return node
-        for other in self.entities.functions.get(node.name, []):
-            if other.tokens is not None and len(other.parameters) == len(node.parameters):
-                if bool(other.template) != bool(node.template):
-                    continue
-                if not other.template and self._signature(other) != self._signature(node):
-                    continue
-                for mine, theirs in zip(other.parameters, node.parameters, strict=True):
-                    mine.default = mine.default or theirs.default
-                return other
-        return node
-
-    def _signature(self, node: tree.Function) -> list[str]:
-        env = Environment(scope=node.scope)
-        return [str(self.resolve(p.type, env)) for p in node.parameters]
 
     def instance(self, node: tree.Function, bindings: dict[str, Any], record: Record | None) -> Instance:
         """The function for these template arguments; it is written later if it is new."""
@@ -281,15 +162,6 @@ class Program:
         env = self.record_environment(record)
         parameters = [self.resolve(q.type, env) for q in node.parameters]
         return Instance("null", node, env, record, self._result(node, env), parameters)
-
-    def conversion_type(self, node: tree.Function, env: Environment) -> Type:
-        name = node.name.removeprefix("operator type ")
-        stars = len(name) - len(name.rstrip("*"))
-        base = next((t for t in types.NAMED.values() if str(t) == name.rstrip("*")), None)
-        type_ = base if base is not None else self.resolve(tree.TypeName(name.rstrip("*")), env)
-        for _ in range(stars):
-            type_ = types.Pointer(type_)
-        return type_
 
     def _result(self, node: tree.Function, env: Environment) -> Type:
         written = node.result

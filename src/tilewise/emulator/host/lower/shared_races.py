@@ -5,9 +5,9 @@ read last. Two threads that touch one element between two barriers, one of them 
 
 from __future__ import annotations
 
-from tilewise.emulator.host.language.types import Pointer, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.parse.types import Pointer, Type
 
 CELL = 24
 TOLD = 200  # of one module: each is a call into the runtime

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewise.emulator.host.language.types import Scalar
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.parse.types import Scalar
 
 
 def _name(op: str, type_: Scalar) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Record, Reference
-from tilewise.emulator.host.lower import constants
 from tilewise.emulator.host.lower.blocked_sums import take_sum
 from tilewise.emulator.host.lower.builder import Builder, Scope, Target
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
@@ -14,12 +11,16 @@ from tilewise.emulator.host.lower.conversion import bind, convert, rvalue, truth
 from tilewise.emulator.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
 from tilewise.emulator.host.lower.exceptions import lower_try
 from tilewise.emulator.host.lower.expression import lower
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.loop_nest import find_nest
 from tilewise.emulator.host.lower.named_result import becomes_the_result, ends_here, left_standing
 from tilewise.emulator.host.lower.program import AUTO
 from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
-from tilewise.emulator.host.lower.values import Overloads, Place, Unknown, Value
+from tilewise.emulator.host.lower.values import Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Record, Reference
+from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Unknown
 
 BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Scalar
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.values import Local
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
 
 FAR = 1 << 40
 Leaf = Callable[[Any], tuple[str, Scalar]]  # what does not change: its value as i64, and its type

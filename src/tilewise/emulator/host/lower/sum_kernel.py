@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Scalar
-from tilewise.emulator.host.lower.values import Unknown
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.sema.symbol_table import Unknown
 
 ROWS = 4
 HEADS = 7  # words before the arrays

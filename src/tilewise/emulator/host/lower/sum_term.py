@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import holds_value
 from tilewise.emulator.host.lower.conversion import rvalue
@@ -20,7 +18,10 @@ from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.subscripts import FAR, Subscripts, corners
 from tilewise.emulator.host.lower.sum_kernel import Source, Term
 from tilewise.emulator.host.lower.trusted_loop import elements, first_element
-from tilewise.emulator.host.lower.values import TRUSTED, Place, Unknown, Value
+from tilewise.emulator.host.lower.values import TRUSTED, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
+from tilewise.emulator.sema.symbol_table import Unknown
 
 TOTAL = "<total>"
 

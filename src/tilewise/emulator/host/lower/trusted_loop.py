@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Pointer, Record, Reference, Scalar
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.escapes import walk
-from tilewise.emulator.host.lower.late import provide
 from tilewise.emulator.host.lower.subscripts import Subscripts, whole_number
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
+from tilewise.emulator.sema.late import provide
 
 LEAST = 8  # iterations for which asking pays
 PLAIN = (

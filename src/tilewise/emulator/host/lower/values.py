@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language.types import Type
+from tilewise.emulator.parse.types import Type
 
 KNOWN = 0  # inside its object and given a value: no check
 INIT = 1  # inside its object: only whether it was given a value is checked
 FULL = 2  # reached through a pointer: everything is checked
 SHARED = 3  # a block's array in a kernel that is watched for races
 TRUSTED = 4  # reached through a pointer, and looked at before: no check
-
-
-class Unknown(Exception):
-    """Not known before running."""
 
 
 @dataclass(slots=True)
@@ -52,11 +48,6 @@ class Overloads:
     record: Any = None
     qualified: bool = False  # Class::name: that method, virtual or not
     further: Any = None  # functions of that name that `using namespace` brings, asked where none of these fits
-
-
-@dataclass(slots=True)
-class Namespace:
-    name: str
 
 
 @dataclass(slots=True)

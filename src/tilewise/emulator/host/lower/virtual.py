@@ -10,47 +10,18 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Record, Slot
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import store
-from tilewise.emulator.host.lower.late import late, provide
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Record, Slot
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.layout import DESTRUCTOR, slot_of
 
-DESTRUCTOR: Slot = ("~", (), False)
 POINTER = 8  # bytes
 ENTRY = 16  # a function; the distance of its object (32 bits) and the number of what it overrides
-
-
-def slot_of(p: Program, method: tree.Function, record: Record) -> Slot:
-    """What an overriding method must agree in."""
-    if method.name == "~":
-        return DESTRUCTOR
-    env = p.record_environment(record)
-    parameters = tuple(str(p.resolve(q.type, env)) for q in method.parameters)
-    return method.name, parameters, "const method" in method.words
-
-
-def plan_slots(p: Program, record: Record) -> None:
-    """The slots of a class whose bases are laid out: those of its first base that has any, then its own."""
-    for base, offset in record.bases:
-        if base.vptr is not None and record.vptr is None:
-            record.vptr, record.slots = offset + base.vptr, list(base.slots)
-    inherited = {slot for base, _ in record.bases for slot in all_slots(base)}
-    for method in record.node.methods:
-        if method.template or "static" in method.words or method.name == "<new>":
-            continue
-        if not method.words & {"virtual", "pure"}:
-            continue
-        slot = slot_of(p, method, record)
-        if slot not in inherited and slot not in record.slots:
-            record.slots.append(slot)
-
-
-def all_slots(record: Record) -> set[Slot]:
-    return set(record.slots).union(*(all_slots(base) for base, _ in record.bases))
 
 
 def located(record: Record, slot: Slot) -> tuple[int, int] | None:
@@ -200,4 +171,4 @@ def destroy_behind(b: Builder, record: Record, pointer: Value, check: int) -> st
     return whole
 
 
-provide(destroy_behind, point_to_tables, plan_slots, through_table, virtual_slot)
+provide(destroy_behind, point_to_tables, through_table, virtual_slot)

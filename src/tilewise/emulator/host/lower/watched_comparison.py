@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Scalar
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.escapes import walk
-from tilewise.emulator.host.lower.late import provide
 from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.sema.late import provide
 from tilewise.errors import KernelError
 
 ABSOLUTE = frozenset({"fabs", "fabsf", "abs", "labs", "std::abs", "std::fabs", "std::fabsf"})

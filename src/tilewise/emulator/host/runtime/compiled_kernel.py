@@ -15,13 +15,13 @@ from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, ke
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lockstep.kernel import width_of
-from tilewise.emulator.host.lower.program import Environment
 from tilewise.emulator.host.runtime.host_faults import describe, uncopied
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16

@@ -54,8 +54,8 @@ def set_device(s: Session, number: int) -> int:
 
 @runtime("__cuda_properties")
 def properties(s: Session, pointer: int, device: int) -> int:
-    from tilewise.emulator.host.language import tree
-    from tilewise.emulator.host.lower.program import Environment
+    from tilewise.emulator.parse import tree
+    from tilewise.emulator.sema.symbol_table import Environment
 
     if device != 0:
         return int(s.cuda.fail(codes.BAD_DEVICE))

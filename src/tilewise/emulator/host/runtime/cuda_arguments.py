@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.ctype import element_dtype
-from tilewise.emulator.host.language.types import FunctionType, Record
-from tilewise.emulator.host.language.types import Pointer as HostPointer
 from tilewise.emulator.host.runtime.host_faults import describe
 from tilewise.emulator.host.runtime.memory import BUSY, HAS_VALUE, Allocation, Memory
 from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.machine.ctype import element_dtype
 from tilewise.emulator.machine.execute import first_values
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import ZERO, Buffer, Pointer
 from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.emulator.parse.types import FunctionType, Record
+from tilewise.emulator.parse.types import Pointer as HostPointer
 from tilewise.errors import EngineError
 
 PIECE = 1 << 20  # bytes of shadow that are looked at in one go
@@ -42,7 +42,7 @@ class Arguments:
         values: dict[str, Any] = {}
         for i, (variable, offset) in enumerate(zip(self.program.parameters, self.site.offsets, strict=True)):
             at = address + offset
-            written = self.site.node.text[i] if i < len(self.site.node.text) else variable.name
+            written = self.site.node.written[i] if i < len(self.site.node.written) else variable.name
             leaves = [self._leaf(leaf, at + place, variable, written) for leaf, place in _leaves(variable.type, 0)]
             values[variable.name] = leaves[0] if isinstance(variable.type, (ctype.Scalar, ctype.Pointer)) else leaves
         self._globals()
@@ -173,7 +173,7 @@ class Arguments:
         """Whether the card can reach what a launch's pointers point to; what it cannot is told."""
         for i, (type_, offset) in enumerate(zip(self.site.parameters, self.site.offsets, strict=True)):
             if isinstance(type_, HostPointer) and not isinstance(type_.to, FunctionType):
-                written = self.site.node.text[i] if i < len(self.site.node.text) else "a pointer"
+                written = self.site.node.written[i] if i < len(self.site.node.written) else "a pointer"
                 target = struct.unpack("<Q", self.s.memory.view(address + offset, 8).tobytes())[0]
                 if target:
                     self._block(target, written)

@@ -81,8 +81,6 @@ class Card:
     kernels: dict[Any, Any] = field(default_factory=dict)
     pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
     inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
-    unit: Any = None  # the file as kernels see it, in tokens; or why it cannot be read so
-    loaded: Any = None  # and as a tree
     compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
     interpreted: float = 0.0  # seconds that the machine has about taken
     astray: Astray = field(default_factory=Astray)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import struct
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from tilewise.emulator.compile.kernel import compile_kernel
-from tilewise.emulator.frontend import ctype
-from tilewise.emulator.frontend.parser import Parser
-from tilewise.emulator.frontend.syntax import File, Function
-from tilewise.emulator.host.language import tree
-from tilewise.emulator.host.language.types import Type
 from tilewise.emulator.host.lower.launch import argument_offsets
 from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
@@ -26,77 +20,30 @@ from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_
 from tilewise.emulator.host.runtime.repeated_launches import repeated
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.host.runtime.swapped_arguments import tell_swapped
-from tilewise.emulator.host.translation_unit import Copies, read_unit
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
 from tilewise.emulator.machine.execute import Outcome, check_geometry
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
-from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import Type
+from tilewise.errors import EngineError, KernelError, LimitError, UsageError
 
 
-def read_kernels(s: Session) -> None:
-    """Read the file once more, as kernels see it: in the sandbox no file can be opened. Errors come at a launch."""
-    others = [Path(p) for p in s.options.sources]
-    try:
-        s.cuda.unit = read_unit(
-            s.cuda.path, s.options.include, s.options.defines, host=False, others=others,
-            copies=Copies(other=s.options.other_copies),
-        )  # fmt: skip
-        if any("bfloat16" in token.text for token in s.cuda.unit.tokens):
-            import_module("ml_dtypes")
-    except TilewiseError as error:
-        s.cuda.unit = error
-
-
-def load_kernels(s: Session) -> File:
-    """The tree of the file as kernels see it."""
-    card: Card = s.cuda
-    if card.loaded is None:
-        unit = card.unit
-        if isinstance(unit, TilewiseError):
-            raise unit
-        card.loaded = (unit.source, Parser(unit.source, unit.tokens, Limits()).parse())
-        for name, (item, words) in card.loaded[1].variables.items():
-            if "__constant__" in words:
-                card.loaded[1].variables[name] = (item, words | {"__device__"})
-    file: File = card.loaded[1]
-    return file
-
-
-def _function(s: Session, name: str, count: int) -> Function:
-    file = load_kernels(s)
-    short = name.rpartition("::")[2]
-    for function in file.functions.get(short, []):
-        if "__global__" in function.words and function.body is not None and len(function.parameters) == count:
-            return function
-    raise EngineError(f"the kernel {short} could not be read for the machine")
+def prepare(s: Session) -> None:
+    """What the machine imports only where a kernel needs it: in the sandbox no file can be opened."""
+    if "__nv_bfloat16" in s.program.entities.classes:
+        import_module("ml_dtypes")
 
 
 def _compiled(s: Session, site: Any) -> Any:
-    card: Card = s.cuda
-    template = {n: _template_value(v) for n, v in site.bindings.items()}
-    key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in template.items())))
-    if key not in card.kernels:
-        function = _function(s, site.kernel.name, len(site.parameters))
+    """The kernel for the machine: the same tree that the host's compiler lowers."""
+    key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
+    if key not in s.cuda.kernels:
         limits = Limits(seconds=s.options.clock, steps=1 << 40)
-        card.kernels[key] = compile_kernel(card.loaded[0], card.loaded[1], function, template=template, limits=limits)
-    return card.kernels[key]
-
-
-def _template_value(value: Any) -> Any:
-    """A host type as the machine's, by its name."""
-    if isinstance(value, tuple):
-        return value[0]
-    name = str(value)
-    for known in vars(ctype).values():
-        if isinstance(known, ctype.Scalar) and known.name == name:
-            return known
-    found = ctype.NAMED.get(name)
-    if found is None:
-        raise EngineError(f"a kernel's template argument {name} is not supported")
-    return found
+        s.cuda.kernels[key] = compile_kernel(s.program, site.kernel, template=site.bindings, limits=limits)
+    return s.cuda.kernels[key]
 
 
 @runtime("rt_launch")

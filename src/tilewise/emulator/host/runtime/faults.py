@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.emulator.frontend.source import Place, Source
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.source.source import Place, Source
 
 
 class Faults:

@@ -61,7 +61,7 @@ def seconds(outcome: Outcome, lanes: float) -> float:
 
 def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: Any, steps: int) -> Outcome:
     s, geometry = run.s, run.geometry
-    collector = Collector(s.cuda.loaded[0], Limits())
+    collector = Collector(s.program.source, Limits())
     limits = replace(Limits(), seconds=s.options.clock, steps=steps, memory=s.options.memory, printf=1 << 20)
     small = geometry.blocks * geometry.threads <= 1 << 16
     machine = Launch(

@@ -11,13 +11,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.emulator.frontend.source import Source
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.runtime.console import Console
 from tilewise.emulator.host.runtime.faults import Faults
 from tilewise.emulator.host.runtime.memory import Memory
 from tilewise.emulator.host.runtime.sealing import unsealed
 from tilewise.emulator.host.sources import SPAN
+from tilewise.emulator.source.source import Source
 from tilewise.errors import LimitError, TilewiseError
 
 Function = Callable[..., Any]

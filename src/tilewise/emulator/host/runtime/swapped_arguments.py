@@ -7,9 +7,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tilewise.emulator.host.language.types import Scalar
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.parse.types import Scalar
 
 WENT_WRONG = frozenset({Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.RACE, Kind.SILENT_OVERRUN, Kind.NULL_POINTER})
 
@@ -17,14 +17,14 @@ WENT_WRONG = frozenset({Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.RACE, 
 def swapped(s: Session, site: Any, arguments: int) -> list[tuple[str, str, int, int]]:
     """Pairs of arguments, each named as the other's parameter, with values that differ."""
     names = [p.name.lower() for p in site.kernel.parameters]
-    texts = [text.strip().lower() for text in site.node.text]
+    texts = [text.strip().lower() for text in site.node.written]
     found = []
     for i in range(min(len(names), len(texts))):
         for j in range(i + 1, min(len(names), len(texts))):
             if texts[i] == names[j] and texts[j] == names[i] and names[i] != names[j]:
                 one, two = (_integer(s, site, arguments, k) for k in (i, j))
                 if one is not None and two is not None and one != two:
-                    found.append((site.node.text[i].strip(), site.node.text[j].strip(), one, two))
+                    found.append((site.node.written[i].strip(), site.node.written[j].strip(), one, two))
     return found
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
-from tilewise.emulator.host.lower.late import late
 from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lockstep.wide import Wide, convert, lanes_of, register, widen
 from tilewise.emulator.host.lower.values import KNOWN, Local, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
+from tilewise.emulator.sema.late import late
 
 VECTORS = {
     "sqrtf": ("sqrt", 1),

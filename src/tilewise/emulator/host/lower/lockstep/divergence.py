@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.host.language import tree
+from tilewise.emulator.parse import tree
 from tilewise.errors import EngineError
 
 PURE = frozenset({

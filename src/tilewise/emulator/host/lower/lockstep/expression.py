@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Record, Scalar, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert as convert_one
 from tilewise.emulator.host.lower.conversion import object_place
 from tilewise.emulator.host.lower.conversion import rvalue as rvalue_one
 from tilewise.emulator.host.lower.handed_on import handed_on
-from tilewise.emulator.host.lower.late import late
 from tilewise.emulator.host.lower.lockstep import calls, memory
 from tilewise.emulator.host.lower.lockstep.divergence import BARRIER, PURE, NotInLockstep
 from tilewise.emulator.host.lower.lockstep.region import region
@@ -30,6 +27,9 @@ from tilewise.emulator.host.lower.lockstep.wide import (
 )
 from tilewise.emulator.host.lower.operators import UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Overloads, Place, Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
+from tilewise.emulator.sema.late import late
 
 LOGICAL = {"&&": "and", "||": "or"}
 

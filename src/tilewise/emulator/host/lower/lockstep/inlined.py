@@ -9,12 +9,12 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Pointer, Record, Reference, Scalar
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.function import body_of
 from tilewise.emulator.host.lower.lockstep.divergence import PURE
-from tilewise.emulator.host.lower.program import Environment
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
 DEPTH = 8  # functions inside functions

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Pointer, Reference
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
-from tilewise.emulator.host.lower.function import body_of, declare_parameters, function_text
-from tilewise.emulator.host.lower.late import late
+from tilewise.emulator.host.lower.function import declare_parameters, function_text
 from tilewise.emulator.host.lower.lockstep.divergence import Divergence, NotInLockstep
 from tilewise.emulator.host.lower.lockstep.inlined import with_functions_inlined
 from tilewise.emulator.host.lower.lockstep.statement import declare, statement
 from tilewise.emulator.host.lower.lockstep.wide import Lanes, Region, Wide, from_linear, scalars
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Reference
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.late import late
 
 GROUPS = """
 @group = internal global i64 0

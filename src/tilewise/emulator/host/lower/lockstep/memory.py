@@ -4,8 +4,6 @@ What a thread alone would be told, a lane is told: the slow way looks at each la
 
 from __future__ import annotations
 
-from tilewise.emulator.host.language import types
-from tilewise.emulator.host.language.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import in_span
 from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
@@ -25,6 +23,8 @@ from tilewise.emulator.host.lower.lockstep.wide import (
 )
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Value
+from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 
 ITERATIONS_AHEAD = 8  # that a load is prefetched
 CACHE_LINE = 64

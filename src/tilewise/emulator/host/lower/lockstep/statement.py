@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.language import tree, types
-from tilewise.emulator.host.language.types import Array, Pointer, Reference, Scalar, Type
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import clear
-from tilewise.emulator.host.lower.declare import is_auto, lower_declaration
+from tilewise.emulator.host.lower.declare import lower_declaration
 from tilewise.emulator.host.lower.initialise import complete
 from tilewise.emulator.host.lower.lockstep.divergence import BARRIER, NotInLockstep
 from tilewise.emulator.host.lower.lockstep.expression import (
@@ -31,6 +29,8 @@ from tilewise.emulator.host.lower.lockstep.wide import (
 )
 from tilewise.emulator.host.lower.statement import condition as condition_one
 from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Reference, Scalar, Type
 
 OWN_BYTES = 1 << 14  # of arrays that every thread has for itself
 
@@ -79,7 +79,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         return
     if apart:
         raise NotInLockstep(f"{item.name} at line {item.line}")
-    if not is_auto(item.type):
+    if not tree.is_auto(item.type):
         type_ = complete(b, b.program.resolve(item.type, b.env), item.init)
         if isinstance(type_, Array):
             _own_array(b, item, type_, init)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.host.language import types
-from tilewise.emulator.host.language.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.host.lower import shifts
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.float_to_integer import on_card
@@ -22,6 +20,8 @@ from tilewise.emulator.host.lower.operators import (
     UNSIGNED_COMPARE,
 )
 from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 
 
 @dataclass(slots=True)

@@ -1,1 +1,0 @@
-"""The C++ of host programs: token stream, types, tree."""

@@ -1,0 +1,1 @@
+"""CUDA C++ from tokens to one tree: entities, functions, statements, expressions, types as written."""

@@ -1,0 +1,44 @@
+"""What files have declared so far, under qualified names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.reading import Names
+from tilewise.errors import KernelError
+
+
+@dataclass
+class Entities:
+    """Everything declared, under qualified names."""
+
+    functions: dict[str, list[tree.Function]] = field(default_factory=dict)
+    classes: dict[str, list[tree.Class]] = field(default_factory=dict)
+    variables: dict[str, tree.Variable] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)  # of the variables
+    aliases: dict[str, tree.Alias] = field(default_factory=dict)
+    enumerators: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # name -> (enum type, value node)
+    refusals: list[KernelError] = field(default_factory=list)  # entities that could not be read
+    unread: dict[str, KernelError] = field(default_factory=dict)  # functions among them, by their name
+    refused: dict[str, KernelError] = field(default_factory=dict)  # kernels among them
+
+    def add_function(self, function: tree.Function) -> None:
+        self.functions.setdefault(function.name, []).append(function)
+
+    @property
+    def kernels(self) -> list[tree.Function]:
+        """The program's own, as far as they have a body."""
+        own = [f for functions in self.functions.values() for f in functions if not f.library and f.tokens]
+        return [f for f in own if "__global__" in f.words]
+
+
+@dataclass
+class Declared:
+    """What files have declared so far, and the reader's own notes on it."""
+
+    entities: Entities = field(default_factory=Entities)
+    names: Names = field(default_factory=Names)
+    types: set[str] = field(default_factory=set)
+    templates: set[str] = field(default_factory=set)

@@ -1,0 +1,225 @@
+"""asm("..." : outputs : inputs): the usual instructions of PTX, each written as the statement of C that does the same.
+
+The statement is made of text, then of tokens in which an operand stands for the program's own tokens: what is wrong in
+an operand is told where the program has it. Registers that the text declares are variables of a block."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import struct
+from dataclasses import dataclass, field
+
+from tilewise.emulator.parse.ptx_instructions import FORMS, SPECIAL, TYPES, UnknownInstructionError
+from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.source.lexer import Token, tokenize
+from tilewise.emulator.source.source import Source
+
+CLASSES = {"f32": "f", "f64": "d", "pred": "p", "b64": "l", "u64": "l", "s64": "l", "b16": "h", "u16": "h", "s16": "h"}
+FLOAT_LITERAL = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))")
+NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?)U?")
+CONSTRAINTS = {"r": "r", "l": "l", "h": "h", "f": "f", "d": "d", "n": "r", "q": "l", "c": "h"}
+MOST = 64  # instructions of one asm
+LONGEST = 4096  # characters of its text
+
+
+@dataclass
+class Assembly:
+    """What one asm names: its operands, with their constraints, and the registers it declares."""
+
+    classes: list[str]
+    registers: dict[str, str] = field(default_factory=dict)  # and the class of each
+
+    def kind(self, operand: str) -> str:
+        """r, l, h, f, d or p, as constraints name them; '' for what is no register."""
+        if re.fullmatch(r"%[0-9]+", operand) and int(operand[1:]) < len(self.classes):
+            return self.classes[int(operand[1:])]
+        return self.registers.get(operand, "")
+
+    def name(self, operand: str) -> str:
+        """An operand as C has it."""
+        special = SPECIAL.get(operand.lstrip("%")) if operand.startswith("%") else None
+        if special is not None:
+            return special
+        if self.kind(operand):
+            return f"__operand{operand[1:]}" if operand.startswith("%") and operand[1:].isdigit() else _plain(operand)
+        literal = FLOAT_LITERAL.fullmatch(operand)
+        if literal:
+            code, digits = (">f", literal[1]) if literal[1] else (">d", literal[2])
+            real = struct.unpack(code, bytes.fromhex(digits))[0]
+            return (
+                f"({real!r})"
+                if math.isfinite(real)
+                else f"__{'int_as_float' if literal[1] else 'longlong_as_double'}(0x{digits})"
+            )
+        if NUMBER.fullmatch(operand):
+            return f"({operand})"
+        raise UnknownInstructionError(operand)
+
+    def read(self, operand: str, type_: str) -> str:
+        """An operand's value as one of this type: bits stay what they are where only the register differs."""
+        kind, text = self.kind(operand), self.name(operand)
+        if kind == "f" and type_ != "f32":
+            text = f"__float_as_uint({text})"
+        elif kind == "d" and type_ != "f64":
+            text = f"__double_as_longlong({text})"
+        elif kind == "r" and type_ == "f32":
+            text = f"__uint_as_float((unsigned int)({text}))"
+        elif kind == "l" and type_ == "f64":
+            text = f"__longlong_as_double((long)({text}))"
+        return f"(({TYPES[type_]})({text}))"
+
+    def write(self, operand: str, type_: str, value: str) -> str:
+        if operand == "_":
+            return f"(void)({value});"
+        kind = self.kind(operand)
+        if not kind:
+            raise UnknownInstructionError(operand)
+        if kind == "f" and type_ != "f32":
+            value = f"__uint_as_float((unsigned int)({value}))"
+        elif kind == "d" and type_ != "f64":
+            value = f"__longlong_as_double((long)({value}))"
+        elif kind == "r" and type_ == "f32":
+            value = f"__float_as_uint({value})"
+        elif kind == "l" and type_ == "f64":
+            value = f"__double_as_longlong({value})"
+        return f"{self.name(operand)} = ({value});"
+
+
+def assembly(reader: Reader) -> list[Token]:
+    """Past an asm; the tokens of the block that does the same."""
+    start = reader.advance()
+    while reader.token.text in ("volatile", "__volatile__", "inline", "goto"):
+        reader.advance()
+    if not reader.at("("):
+        reader.expect("(")
+    inside = reader.skip_balanced()[1:-1]
+    if reader.at(";"):
+        reader.advance()
+    parts = _parts(inside)
+    code = "".join(_text(reader, t) for t in parts[0])
+    operands = [_operand(reader, piece) for part in parts[1:3] for piece in _split(part, ",")]
+    for kind, tokens in operands:  # "0"(x): the same register as the first operand, which must be x then
+        if kind.isdigit() and (int(kind) >= len(operands) or _words(tokens) != _words(operands[int(kind)][1])):
+            raise reader.error("two operands in one register are not supported in inline assembly", tokens[0])
+    try:
+        kinds = [operands[int(kind)][0] if kind.isdigit() else kind for kind, _ in operands]
+        text = statements(code, Assembly(kinds), extended=len(parts) > 1)
+    except UnknownInstructionError as error:
+        raise reader.error(f"{error} in inline assembly is not supported", start) from None
+    out: list[Token] = []
+    for token in tokenize(Source("", text)):
+        if token.kind in ("newline", "end"):
+            continue
+        number = token.text.removeprefix("__operand")
+        if number != token.text and number.isdigit():
+            opened, closed = (Token("punct", c, start.line, start.column) for c in "()")
+            out += [opened, *operands[int(number)][1], closed]
+        else:
+            out.append(token.at(start))
+    return out
+
+
+def statements(code: str, unit: Assembly, extended: bool) -> str:
+    """The text of a block in C."""
+    if len(code) > LONGEST:
+        raise UnknownInstructionError("so long a text")
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S)
+    if extended:
+        code = code.replace("%%", "%")
+    out: list[str] = []
+    pieces = [p.strip() for p in re.split(r";", code)]
+    if len(pieces) > MOST:
+        raise UnknownInstructionError("so long a text")
+    for piece in pieces:
+        while piece and piece[0] in "{}":
+            piece = piece[1:].strip()
+        if piece:
+            out.append(_statement(piece.rstrip("} \t\n") if piece.count("}") > piece.count("{") else piece, unit))
+    declared = [f"{_c_type(kind)} {_plain(name)};" for name, kind in unit.registers.items()]
+    return "{" + " ".join([*declared, *out]) + "}"
+
+
+def _statement(piece: str, unit: Assembly) -> str:
+    guard = re.match(r"@(!?)(%?\w+)\s+(?!@)(.*)", piece, re.S | re.A)
+    if guard:
+        return f"if ({guard[1]}{unit.name(guard[2])}) {{ {_statement(guard[3], unit)} }}"
+    words = piece.split(None, 1)
+    opcode, rest = words[0], words[1] if len(words) > 1 else ""
+    try:
+        if opcode == ".reg":
+            _declare(rest, unit)
+            return ""
+        operands = [o.strip() for o in re.split(r",(?![^{]*\})", rest)] if rest.strip() else []
+        return str(FORMS[opcode.split(".")[0]](unit, opcode.split("."), operands))
+    except (IndexError, KeyError, ValueError):
+        raise UnknownInstructionError(piece) from None
+
+
+def _declare(rest: str, unit: Assembly) -> None:
+    """.reg .b32 a, b<4>"""
+    kind, names = rest.split(None, 1)
+    for name in names.split(","):
+        many = re.fullmatch(r"\s*(%?[A-Za-z_$]\w*)<([0-9]+)>\s*", name, re.A)
+        made = [f"{many[1]}{i}" for i in range(min(int(many[2]), MOST))] if many else [name.strip()]
+        if not all(re.fullmatch(r"%?[A-Za-z_$][\w$]*", m, re.A) for m in made):
+            raise ValueError
+        unit.registers.update(dict.fromkeys(made, CLASSES.get(kind.lstrip("."), "r")))
+
+
+def _plain(name: str) -> str:
+    return "__register_" + re.sub(r"[^0-9A-Za-z_]", "_", name)
+
+
+def _c_type(kind: str) -> str:
+    return {"f": "float", "d": "double", "p": "bool", "l": "unsigned long", "h": "unsigned short"}.get(
+        kind, "unsigned int"
+    )
+
+
+def _parts(inside: list[Token]) -> list[list[Token]]:
+    """What the colons part: the text, outputs, inputs, what else changes."""
+    tokens = []
+    for token in inside:  # `::` is two of them
+        if token.text == "::" and token.kind == "punct":
+            tokens += [token._replace(text=":"), token._replace(text=":")]
+        else:
+            tokens.append(token)
+    return _split(tokens, ":")
+
+
+def _split(tokens: list[Token], mark: str) -> list[list[Token]]:
+    out: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token.kind == "punct":
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
+        if depth == 0 and token.text == mark and token.kind == "punct":
+            out.append([])
+        else:
+            out[-1].append(token)
+    return out if len(out) > 1 or out[0] or mark == ":" else []
+
+
+def _text(reader: Reader, token: Token) -> str:
+    try:
+        if token.kind == "string":
+            return str(ast.literal_eval(token.text))
+    except (ValueError, SyntaxError):
+        pass
+    raise reader.error("the text of inline assembly is expected here", token)
+
+
+def _words(tokens: list[Token]) -> list[str]:
+    return [t.text for t in tokens]
+
+
+def _operand(reader: Reader, piece: list[Token]) -> tuple[str, list[Token]]:
+    """The class of register, or the number of the operand it shares one with; and what stands in the brackets."""
+    if len(piece) < 4 or piece[0].kind != "string":
+        raise reader.error("an operand is expected here", piece[0] if piece else None)
+    kind = _text(reader, piece[0]).strip("=+&")
+    if kind not in CONSTRAINTS and not re.fullmatch(r"[0-9]{1,2}", kind):
+        raise reader.error(f"the constraint {kind} is not supported in inline assembly", piece[0])
+    return CONSTRAINTS.get(kind, kind), piece[2:-1]

@@ -1,0 +1,393 @@
+"""What stands at file level: functions, classes, variables, namespaces. Bodies are kept as tokens until they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.emulator.parse import read_statement, read_type, tree, types
+from tilewise.emulator.parse.declared import Declared, Entities
+from tilewise.emulator.parse.late import late, provide
+from tilewise.emulator.parse.read_class import (
+    class_definition,
+    defines,
+    unnamed_after_typedef,
+    variable_template,
+)
+from tilewise.emulator.parse.read_enum import enum, qualify
+from tilewise.emulator.parse.read_function import function_rest, template_head
+from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.source.lexer import Token
+from tilewise.emulator.source.source import Source
+from tilewise.errors import KernelError
+
+
+def read_tokens(source: Source, tokens: list[Token], before: Declared, library: bool) -> Declared:
+    """Everything in the tokens, added to what was declared before."""
+    out, names = before.entities, before.names
+    names.types |= set(types.NAMED) | {f"std::{n}" for n in types.NAMED}
+    reader = Reader(source, tokens, names, library=library)
+    reader.local_types[0], reader.local_templates = before.types, before.templates
+    late.local_entity = lambda r: _local_entity(r, out)
+    while reader.token.kind != "end":
+        _entity_or_refusal(reader, out)
+    return before
+
+
+def _entity_or_refusal(reader: Reader, out: Entities) -> None:
+    """One entity; what cannot be read does not keep the others from being read."""
+    start, scope, depth, locals_ = reader.position, reader.scope, reader.depth, len(reader.local_types)
+    try:
+        entity(reader, out, [])
+    except (KernelError, RecursionError) as error:
+        if reader.library:
+            raise
+        reader.position = min(reader.position, len(reader.tokens) - 1)
+        refusal = error if isinstance(error, KernelError) else reader.error("this is nested too deep")
+        out.refusals.append(refusal)
+        reader.rewind(start)
+        reader.angle, reader.scope, reader.depth = 0, scope, depth
+        del reader.local_types[locals_:], reader.local_values[locals_:]
+        skip_entity(reader)
+        head = reader.tokens[start : reader.position]
+        opens = next((i for i, t in enumerate(head) if i and t.text == "(" and head[i - 1].kind == "name"), 0)
+        words = {t.text for t in head[:opens]}
+        if opens and head[-1].text != ";":
+            kept = out.refused if "__global__" in words else out.unread
+            kept.setdefault(head[opens - 1].text, refusal)
+
+
+def skip_entity(reader: Reader) -> None:
+    """Past a declaration that cannot be read: to the ; or the } that ends it, at least one token."""
+    start = reader.position
+    while reader.token.kind != "end":
+        if reader.at("}") and reader.position > start:
+            return
+        if reader.at("{"):
+            reader.skip_balanced()
+            reader.take(";")
+            return
+        if reader.at("(") or reader.at("["):
+            reader.skip_balanced()
+        elif reader.advance().text == ";":
+            return
+
+
+def entity(reader: Reader, out: Entities, template: list[tree.TemplateParameter]) -> None:
+    text = reader.token.text
+    if text in MISSPELT:
+        raise reader.error(f"{text} is no word of CUDA: {MISSPELT[text]} has two underscores on each side")
+    if text == "main" and reader.peek().text == "(":  # main() { … }: its int is left out, as compilers let pass
+        function_rest(reader, out, tree.TypeFixed(types.INT), set(), template)
+        return
+    known = ENTITIES.get(text)
+    if known is not None and known(reader, out, template):
+        return
+    _function_or_variables(reader, out, template)
+
+
+def _empty(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    reader.advance()
+    return True
+
+
+def _extern(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    if reader.peek().kind != "string":
+        return False
+    reader.advance()
+    reader.advance()
+    if reader.at("{"):
+        _members(reader, out)
+    else:
+        entity(reader, out, template)
+    return True
+
+
+def _members(reader: Reader, out: Entities) -> None:
+    start = reader.expect("{")
+    while not reader.at("}"):
+        if reader.token.kind == "end":
+            raise reader.error("this { is never closed", start)
+        _entity_or_refusal(reader, out)
+    reader.advance()
+
+
+def _namespace(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    if reader.at("inline"):
+        if reader.peek().text != "namespace":
+            return False
+        reader.advance()
+    reader.advance()
+    kept = reader.scope
+    if reader.at("{"):  # without a name
+        _members(reader, out)
+        return True
+    name = reader.qualified()
+    if reader.take("="):
+        reader.names.aliases[name] = reader.qualified()
+        reader.expect(";")
+        return True
+    reader.scope = qualify(reader, name)
+    reader.names.namespaces.add(reader.scope)
+    _members(reader, out)
+    reader.scope = kept
+    return True
+
+
+def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    reader.advance()
+    if reader.take("namespace"):
+        name = reader.qualified()
+        found = reader.names.find(name, reader.scope, reader.names.namespaces) or name
+        reader.names.using.append(found)
+        reader.expect(";")
+        return True
+    if reader.peek().text == "=":
+        name = reader.advance().text
+        reader.advance()
+        alias(reader, out, name, read_type.type_id(reader), template)
+    else:
+        name = reader.qualified()
+        reader.names.aliases[name.rpartition("::")[2]] = name
+    reader.expect(";")
+    return True
+
+
+def alias(reader: Reader, out: Entities, name: str, type_: Any, template: list[Any]) -> None:
+    made = tree.Alias(name, type_, template, reader.scope, line=reader.token.line)
+    out.aliases[qualify(reader, name)] = made
+    reader.names.types.add(qualify(reader, name))
+    if template:
+        reader.names.class_templates.add(qualify(reader, name))
+
+
+def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    reader.advance()
+    if reader.token.text in ("struct", "class", "union") and defines(reader):
+        made = class_definition(reader, out, [], unnamed_after_typedef(reader))
+        base: Any = tree.TypeName(made.name, None)
+    elif reader.at("enum"):
+        base = enum(reader, out)
+    else:
+        base = read_type.specifiers(reader, set())
+    while True:
+        type_, name, _ = read_type.declarator(reader, base)
+        if not name:
+            raise reader.error("a name is expected here")
+        if reader.at("("):  # typedef void f(int): a function's type
+            type_ = tree.TypeFunction(type_, [p.type for p in read_type.parameters(reader)[0]])
+        if not (isinstance(type_, tree.TypeName) and type_.name == qualify(reader, name)):
+            alias(reader, out, name, type_, [])
+        if not reader.take(","):
+            break
+    reader.expect(";")
+    return True
+
+
+def _class_behind_words(
+    reader: Reader, out: Entities, template: list[Any], local: bool = False
+) -> tree.Declaration | bool:
+    """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: words that compilers pass over."""
+    start, words = reader.position, set()
+    while reader.token.text in CLASS_WORDS:
+        words.add(reader.advance().text)
+    if reader.token.text in ("struct", "class", "union"):
+        made = _class(reader, out, template, frozenset(words), local)
+        if made is not False:
+            return made
+    reader.position = start
+    return False
+
+
+def _class(
+    reader: Reader, out: Entities, template: list[Any], words: frozenset[str] = frozenset(), local: bool = False
+) -> tree.Declaration | bool:
+    if reader.peek().kind == "name" and reader.peek(2).text == ";":
+        reader.advance()
+        name = reader.advance().text
+        reader.names.types.add(qualify(reader, name))
+        if template:
+            reader.names.class_templates.add(qualify(reader, name))
+        reader.expect(";")
+        return True
+    if not defines(reader):
+        return False
+    start = reader.position
+    depth = 0
+    while reader.token.kind != "end":  # `struct X f(…) {` is a function
+        if reader.at("{") or reader.at(":"):
+            break
+        depth += {"<": 1, ">": -1}.get(reader.token.text, 0)
+        before = reader.tokens[reader.position - 1].text
+        if reader.at("(") and before in ("__align__", "alignas", "__attribute__"):
+            reader.skip_balanced()
+            continue
+        if depth <= 0 and reader.at("("):
+            reader.position = start
+            return False
+        reader.advance()
+    reader.position = start
+    made = class_definition(reader, out, template, "")
+    base: Any = tree.TypeName(made.name, None)
+    return _behind_type(reader, out, tree.TypeConst(base) if words & {"const", "constexpr"} else base, words, local)
+
+
+def _behind_type(
+    reader: Reader, out: Entities, base: Any, words: frozenset[str], local: bool
+) -> tree.Declaration | bool:
+    """The variables that follow a class or an enum up to the semicolon: a function's own, or the file's."""
+    made: tree.Declaration | bool = True
+    if local and (reader.token.kind == "name" or reader.at("*")):
+        made = read_statement.variables(reader, base, words, reader.token.line, reader.token.column)
+    elif reader.token.kind == "name" or reader.at("*"):
+        _variables(reader, out, base, words)
+        return True
+    reader.expect(";")
+    return made
+
+
+def _enum(reader: Reader, out: Entities, template: list[Any], local: bool = False) -> tree.Declaration | bool:
+    if reader.peek().kind == "name" and reader.peek().text not in ("class", "struct") and reader.peek(2).kind == "name":
+        return False
+    return _behind_type(reader, out, enum(reader, out), frozenset(), local)
+
+
+def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    if reader.peek().text != "<":  # an explicit instantiation
+        skip_entity(reader)
+        return True
+    with reader.local_scope():
+        found = template_head(reader)
+        if reader.at("concept"):
+            skip_entity(reader)
+            return True
+        entity(reader, out, found or [tree.TemplateParameter("<none>", True)])
+    return True
+
+
+def _static_assert(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    skip_entity(reader)
+    return True
+
+
+MISSPELT = {
+    f"{'_' * left}{word}{'_' * right}": f"__{word}__"
+    for word in ("global", "device")
+    for left in range(4)
+    for right in range(4)
+    if (left or right) and (left, right) != (2, 2)
+}
+CLASS_WORDS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
+ENTITIES: dict[str, Callable[[Reader, Entities, list[Any]], Any]] = {
+    ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
+    "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,
+    **dict.fromkeys(CLASS_WORDS, _class_behind_words),
+    "static_assert": _static_assert, "_Static_assert": _static_assert, "__asm__": _static_assert,
+}  # fmt: skip
+
+
+def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -> None:
+    words: set[str] = set()
+    reader.skip_attributes()
+    with reader.local_scope():
+        kept = reader.position
+        base = read_type.specifiers(reader, words)
+        mark = reader.position
+        type_ = read_type.pointers(reader, base)
+        extra: set[str] = set()
+        while reader.token.text in read_type.STORAGE:
+            extra.add(reader.advance().text)
+        reader.skip_attributes()
+        if reader.at("operator") or _is_function(reader):
+            function_rest(reader, out, type_, words | extra, template)
+            return
+        constructor = reader.at("(") and isinstance(base, tree.TypeName) and base.name in out.classes
+        if constructor or (isinstance(base, tree.TypeName) and reader.at("::")):
+            reader.position = kept  # Class::Class(…), Class::~Class(), Class<T>::method
+            for _ in words:
+                if reader.token.text in read_type.STORAGE:
+                    reader.advance()
+            function_rest(reader, out, None, words, template)
+            return
+        reader.position = mark
+        if template:
+            variable_template(reader, out, base, template)
+            return
+    _variables(reader, out, base, frozenset(words))
+
+
+def _is_function(reader: Reader) -> bool:
+    """A name, qualified or not, and ( with parameters behind it."""
+    if reader.token.kind != "name":
+        return False
+    i = reader.position
+    while reader.tokens[i].kind == "name":
+        i += 1
+        if reader.tokens[i].text == "<":
+            depth = 0
+            while reader.tokens[i].kind != "end":
+                depth += {"<": 1, ">": -1, ">>": -2}.get(reader.tokens[i].text, 0)
+                i += 1
+                if depth <= 0:
+                    break
+        if reader.tokens[i].text != "::":
+            break
+        i += 1
+        if reader.tokens[i].text in ("~", "operator"):
+            return True
+    if reader.tokens[i].text != "(":
+        return False
+    start, reader.position = reader.position, i
+    try:
+        if reader.peek().text == ")":
+            return True
+        reader.advance()
+        if reader.at("...") or read_type.starts_type(reader):
+            reader.position = i
+            with reader.local_scope():
+                read_type.parameters(reader)
+            return True
+        return False
+    except KernelError:
+        return False
+    finally:
+        reader.rewind(start)
+
+
+def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) -> None:
+    if isinstance(base, tree.TypeName) and base.name == "texture":  # the host binds it, kernels fetch through it
+        words |= {"__managed__"}
+    while True:
+        item = read_statement.variable(reader, base, words)
+        reader.local_values[-1].discard(item.name)
+        name = qualify(reader, item.name)
+        if not (name in out.variables and "extern" in words):
+            if name not in out.variables:
+                out.order.append(name)
+            out.variables[name] = item
+        if not reader.take(","):
+            break
+    reader.expect(";")
+
+
+def _local_entity(reader: Reader, out: Entities) -> Any:
+    """A class, enum, alias or assertion inside a function; None where it is a variable after all."""
+    token = reader.token
+    text = token.text
+    made: tree.Declaration | bool = True
+    if text == "static_assert":
+        skip_entity(reader)
+    elif text == "using":
+        if reader.peek(2).text == "=":
+            reader.local_types[-1].add(reader.peek().text)
+        _using(reader, out, [])
+    elif text == "typedef":
+        _typedef(reader, out, [])
+    elif text == "enum":
+        made = _enum(reader, out, [], local=True)
+    else:
+        made = _class_behind_words(reader, out, [], local=True)
+    return None if made is False else tree.Nothing(line=token.line) if made is True else made
+
+
+provide(entity)

@@ -1,0 +1,299 @@
+"""Functions and lambdas, from their heads to their bodies; template heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.parse import read_type, tree
+from tilewise.emulator.parse.late import provide
+from tilewise.emulator.parse.read_expression import arguments, assignment, braces
+from tilewise.emulator.parse.read_primary import operator_name
+from tilewise.emulator.parse.read_statement import block
+from tilewise.emulator.parse.reading import Reader
+
+
+def template_head(reader: Reader) -> list[tree.TemplateParameter]:
+    """template <typename T, int N = 4>; the names are declared in the scope that is open."""
+    reader.expect("template")
+    reader.expect("<")
+    out: list[tree.TemplateParameter] = []
+    kept, reader.angle = reader.angle, 1
+    while reader.token.text not in (">", ">>"):
+        token = reader.token
+        is_type = (token.text in ("typename", "class") and reader.peek(2).text in (",", ">", "=", ">>")) or (
+            token.text in ("typename", "class") and reader.peek().text in (",", ">", "=", "...")
+        )
+        type_ = None
+        pack = False
+        name = ""
+        if token.text == "template":
+            raise reader.error("template template parameters are not supported")
+        constraint = "" if is_type else _constraint(reader)
+        if is_type or constraint:
+            if is_type:
+                reader.advance()
+            is_type = True
+            pack = reader.take("...")
+            if reader.token.kind == "name":
+                name = reader.advance().text
+            reader.local_types[-1].add(name)
+        else:
+            type_ = read_type.specifiers(reader, set())
+            if reader.token.kind == "number" and reader.token.origin:  # -D put a value in its place
+                name = reader.advance().origin
+            else:
+                type_, name, _ = read_type.declarator(reader, type_)
+            reader.local_values[-1].add(name)
+        default = None
+        if reader.take("="):
+            default = read_type.template_argument(reader)
+        where: dict[str, Any] = {"line": token.line, "column": token.column}
+        out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, **where))
+        if not reader.take(","):
+            break
+    reader.close_angle()
+    reader.angle = kept
+    _requirement(reader)
+    return out
+
+
+def _constraint(reader: Reader) -> str:
+    """Past the concept of `template <std::integral T>`, and its name; '' where a type or a value begins."""
+    if reader.token.kind != "name" or read_type.starts_type(reader):
+        return ""
+    name, end = reader.ahead_qualified(reader.position)
+    if reader.tokens[end].kind != "name" and reader.tokens[end].text not in ("<", "..."):
+        return ""
+    reader.position = end
+    _skip_angles(reader)
+    return name
+
+
+def _requirement(reader: Reader) -> None:
+    """Past `requires A<T> && (…)`: what does not fit is not looked at, so it is taken as met."""
+    if not reader.take("requires"):
+        return
+    while True:
+        while reader.take("!"):
+            pass
+        if reader.at("("):
+            reader.skip_balanced()
+        else:
+            reader.qualified()
+            _skip_angles(reader)
+        if not (reader.take("&&") or reader.take("||")):
+            return
+
+
+def _skip_angles(reader: Reader) -> None:
+    if reader.at("<"):
+        read_type.template_arguments(reader)
+
+
+def function_rest(
+    reader: Reader, out: Any, result: Any, words: set[str], template: list[Any], owner: tree.Class | None = None
+) -> tree.Function:
+    """From the name on: parameters, qualifiers, constructor initialisers, and the tokens of the body."""
+    token = reader.token
+    class_name, name = _function_name(reader, owner)
+    with reader.local_scope():
+        inside = None
+        if class_name:
+            inside = _class_of(reader, out, class_name)
+            reader.local_types[-1] |= set(inside.types)
+        found, variadic = read_type.parameters(reader)
+        made = tree.Function(
+            name, result, found, frozenset(words), template, variadic, owner=owner, scope=reader.scope,
+            library=reader.library, line=token.line, column=token.column,
+        )  # fmt: skip
+        _after_parameters(reader, made)
+    if inside is not None:
+        _define_method(reader, inside, made)
+    elif owner is None:
+        made.name = f"{reader.scope}::{name}" if reader.scope else name
+        if template:
+            reader.names.function_templates.add(made.name)
+        out.add_function(made)
+    return made
+
+
+def _function_name(reader: Reader, owner: tree.Class | None) -> tuple[str, str]:
+    """(class it is defined for from outside, name)."""
+    parts: list[str] = []
+    while True:
+        if reader.at("operator"):
+            name = operator_name(reader)
+            if name == "operator type":
+                base = read_type.specifiers(reader, set())
+                type_ = read_type.pointers(reader, base)
+                return "::".join(parts), "operator type " + _spelled(type_)
+            break
+        if reader.take("~"):
+            reader.advance()
+            name = "~"
+            break
+        if reader.token.kind != "name":
+            raise reader.error("the name of a function is expected here")
+        name = reader.advance().text
+        if reader.at("<"):
+            start = reader.position
+            depth = 0
+            while reader.token.kind != "end":
+                depth += {"<": 1, ">": -1, ">>": -2}.get(reader.advance().text, 0)
+                if depth <= 0:
+                    break
+            if not reader.at("::") and not reader.at("("):
+                reader.position = start
+        if not reader.take("::"):
+            break
+        parts.append(name)
+    if parts and name == parts[-1]:
+        name = "<new>"
+    return "::".join(parts), name
+
+
+def _spelled(type_: Any) -> str:
+    if isinstance(type_, tree.TypeConst):
+        return _spelled(type_.of)
+    if isinstance(type_, tree.TypePointer):
+        return _spelled(type_.to) + "*"
+    if isinstance(type_, tree.TypeReference):
+        return _spelled(type_.to)
+    return str(type_.type) if isinstance(type_, tree.TypeFixed) else str(getattr(type_, "name", "?"))
+
+
+def _class_of(reader: Reader, out: Any, name: str) -> tree.Class:
+    found = reader.names.find(name, reader.scope, set(out.classes))
+    if found is None:
+        raise reader.error(f"{name} is not a class that is known here")
+    made: tree.Class = out.classes[found][0]
+    return made
+
+
+def _after_parameters(reader: Reader, made: tree.Function) -> None:
+    while True:
+        text = reader.token.text
+        if text in ("const", "override", "final", "volatile", "&", "&&") or text in read_type.STORAGE:
+            if text == "const":
+                made.words |= {"const method"}
+            reader.advance()
+            if text == "noexcept" and reader.at("("):
+                reader.skip_balanced()
+        elif text == "throw" and reader.peek().text == "(":
+            reader.advance()
+            reader.skip_balanced()
+        elif text == "->":
+            reader.advance()
+            made.result = read_type.type_id(reader)
+        elif (text == "[" and reader.peek().text == "[") or text in ("__attribute__", "__launch_bounds__"):
+            reader.skip_attributes()
+        else:
+            break
+    if reader.at("="):
+        reader.advance()
+        word = reader.advance().text
+        made.defaulted, made.deleted = word == "default", word == "delete"
+        if word == "0":
+            made.words |= {"pure"}
+        reader.expect(";")
+        return
+    if reader.take(":"):
+        with reader.brackets():
+            _initialisers(reader, made)
+    if reader.at("{"):
+        made.tokens = reader.skip_balanced()
+        return
+    reader.expect(";")
+
+
+def _initialisers(reader: Reader, made: tree.Function) -> None:
+    """: a(1), b{2}, Base(x)."""
+    while True:
+        if read_type.starts_type(reader) and reader.local_type(reader.token.text) is not False:
+            target: Any = read_type.named_type(reader)
+        else:
+            target = reader.advance().text
+        if reader.at("("):
+            given: Any = arguments(reader)
+        else:
+            given = braces(reader)
+        made.initialisers.append((target, given))
+        if not reader.take(","):
+            return
+
+
+def _define_method(reader: Reader, owner: tree.Class, made: tree.Function) -> None:
+    """A method defined outside its class takes the place of its declaration."""
+    made.owner = owner
+    if made.result is None and made.name not in ("<new>", "~") and not made.name.startswith("operator type"):
+        raise reader.error(f"{made.name} is no member of {owner.name}", made)
+    for i, known in enumerate(owner.methods):
+        if known.name == made.name and known.tokens is None and len(known.parameters) == len(made.parameters):
+            if _written([p.type for p in known.parameters]) != _written([p.type for p in made.parameters]):
+                continue
+            for new, old in zip(made.parameters, known.parameters, strict=True):
+                new.default = new.default or old.default
+            made.words |= known.words
+            made.template = made.template if known.template else []
+            owner.methods[i] = made
+            return
+    raise reader.error(f"{owner.name} declares no {made.name} with these parameters", made)
+
+
+def _written(type_: Any) -> Any:
+    """A type as written, to compare a declaration with its definition."""
+    if isinstance(type_, list):
+        return [_written(t) for t in type_]
+    if isinstance(type_, tree.TypeConst):
+        return ("const", _written(type_.of))
+    if isinstance(type_, tree.TypePointer):
+        return ("*", _written(type_.to))
+    if isinstance(type_, tree.TypeReference):
+        return ("&", type_.rvalue, _written(type_.to))
+    if isinstance(type_, tree.TypeFixed):
+        return str(type_.type)
+    if isinstance(type_, tree.TypeName):
+        return (type_.name.rpartition("::")[2], _written(type_.arguments) if type_.arguments else None, type_.inner)
+    return type(type_).__name__
+
+
+def lambda_(reader: Reader) -> tree.Lambda:
+    """[captures](parameters) -> type { … }."""
+    token = reader.expect("[")
+    default = ""
+    captures: list[tuple[str, bool, Any]] = []
+    while not reader.at("]"):
+        if reader.token.text in ("=", "&") and reader.peek().text in (",", "]"):
+            default = reader.advance().text
+        elif reader.at("this"):
+            reader.advance()
+            captures.append(("this", False, None))
+        else:
+            reference = reader.take("&")
+            name = reader.advance().text
+            init = assignment(reader) if reader.take("=") else None
+            captures.append((name, reference, init))
+        if not reader.take(","):
+            break
+    reader.expect("]")
+    with reader.local_scope():
+        found: list[Any] = []
+        variadic = False
+        while reader.token.text in ("__device__", "__host__"):  # who calls it decides where it runs
+            reader.advance()
+        if reader.at("("):
+            found, variadic = read_type.parameters(reader)
+        result = None
+        while not reader.at("{"):
+            if reader.take("->"):
+                result = read_type.type_id(reader)
+            elif reader.token.text in ("mutable", "noexcept", "constexpr", "__device__", "__host__"):
+                reader.advance()
+            else:
+                raise reader.error("the body of this lambda is expected here")
+        with reader.brackets():
+            body = block(reader)
+    return tree.Lambda(default, captures, found, result, body, variadic, line=token.line, column=token.column)
+
+
+provide(lambda_)

@@ -1,0 +1,228 @@
+"""The token stream of a host program, with the names that are types, templates and namespaces so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.source.lexer import Token
+from tilewise.emulator.source.source import Source, Span
+from tilewise.errors import KernelError
+
+NESTING = 120
+
+
+@dataclass
+class Names:
+    """What the program has declared at file and namespace level, under its qualified name."""
+
+    types: set[str] = field(default_factory=set)
+    class_templates: set[str] = field(default_factory=set)
+    function_templates: set[str] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    using: list[str] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
+
+    def candidates(self, name: str, scope: str) -> Iterator[str]:
+        """The qualified names that `name` may stand for, seen from `scope`, nearest first."""
+        head, _, rest = name.partition("::")
+        if head in self.aliases:
+            yield self.aliases[head] + ("::" + rest if rest else "")
+        while scope:
+            yield f"{scope}::{name}"
+            for used in self.using:
+                if used.startswith(scope + "::"):
+                    yield f"{used}::{name}"
+            scope = scope.rpartition("::")[0]
+        yield name
+        for used in self.using:
+            yield f"{used}::{name}"
+        if head == "std":  # std::sqrt, std::size_t: C's own
+            yield rest
+        if name.startswith("cuda::std::"):  # libcu++'s names are those of the standard library
+            yield from self.candidates(name.removeprefix("cuda::"), scope)
+
+    def find(self, name: str, scope: str, among: set[str]) -> str | None:
+        return next((c for c in self.candidates(name, scope) if c in among), None)
+
+
+class Reader:
+    def __init__(self, source: Source, tokens: list[Token], names: Names, scope: str = "", library: bool = False):
+        self.source = source
+        self.tokens = tokens
+        self.position = 0
+        self.names = names
+        self.scope = scope
+        self.library = library
+        self.local_types: list[set[str]] = [set()]
+        self.local_values: list[set[str]] = [set()]
+        self.local_templates: set[str] = set()
+        self.angle = 0  # inside template arguments, where > closes
+        self.depth = 0
+        self.lenient = False  # a statement that cannot be read is left aside
+        self.splits: list[tuple[int, Token]] = []
+        self.entity: Callable[[Reader], Any] | None = None  # reads a class, an enum or a typedef inside a function
+
+    # -- tokens
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def peek(self, ahead: int = 1) -> Token:
+        return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        token = self.tokens[self.position]
+        if token.kind != "end":
+            self.position += 1
+        return token
+
+    def at(self, text: str) -> bool:
+        token = self.tokens[self.position]
+        return token.text == text and token.kind in ("punct", "name")
+
+    def take(self, text: str) -> bool:
+        if self.at(text):
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> Token:
+        if not self.at(text):
+            before = self.tokens[self.position - 1] if self.position else self.token
+            if text == ";" and before.line < self.token.line:
+                raise self.error("';' is missing after this", before)
+            raise self.error(f"{text} is expected here, not {self.token.text or 'the end of the file'}")
+        return self.advance()
+
+    def since(self, start: Token) -> Span:
+        """From a token to the last one read, or as much of it as stands on the first one's line."""
+        last = self.tokens[max(0, self.position - 1)]
+        if last.line == start.line and last.column >= start.column:
+            return Span(start.line, start.column, last.column + len(last.text) - start.column)
+        return Span(start.line, start.column, max(1, len(start.text)))
+
+    def error(self, message: str, at: Any = None) -> KernelError:
+        token = at or self.token
+        return self.source.error(message, token.line, token.column, len(getattr(token, "text", "") or "x"))
+
+    def rewind(self, position: int) -> None:
+        self.position = position
+        while self.splits and self.splits[-1][0] >= position:
+            where, token = self.splits.pop()
+            self.tokens[where] = token
+
+    def close_angle(self) -> None:
+        """A > that ends template arguments; one of the two of >>."""
+        token = self.token
+        if token.text in (">>", ">=", ">>="):
+            self.splits.append((self.position, token))
+            self.tokens[self.position] = token._replace(text=token.text[1:], column=token.column + 1)
+            return
+        self.expect(">")
+
+    @contextmanager
+    def brackets(self) -> Iterator[None]:
+        """Inside ( ), [ ] or { } a > is an operator again."""
+        kept, self.angle = self.angle, 0
+        with self.deeper():
+            yield
+        self.angle = kept
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > NESTING:
+            raise self.error(f"nested more than {NESTING} deep")
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    @contextmanager
+    def local_scope(self) -> Iterator[None]:
+        self.local_types.append(set())
+        self.local_values.append(set())
+        try:
+            yield
+        finally:
+            self.local_types.pop()
+            self.local_values.pop()
+
+    def skip_balanced(self) -> list[Token]:
+        """Past the bracket that closes the one here; the tokens between, both included."""
+        start = self.position
+        depth = 0
+        while self.token.kind != "end":
+            token = self.advance()
+            if token.kind == "punct":
+                if token.text in ("(", "[", "{"):
+                    depth += 1
+                elif token.text in (")", "]", "}"):
+                    depth -= 1
+                    if depth == 0:
+                        return self.tokens[start : self.position]
+        raise self.error(f"this {self.tokens[start].text} is never closed", self.tokens[start])
+
+    def skip_attributes(self) -> None:
+        while True:
+            if self.at("[") and self.peek().text == "[":
+                self.skip_balanced()
+            elif self.token.text in ("__attribute__", "__declspec", "alignas", "__align__", "__launch_bounds__"):
+                self.advance()
+                if self.at("("):
+                    self.skip_balanced()
+            else:
+                return
+
+    # -- names
+
+    def qualified(self) -> str:
+        """`a::b::c` from here on, a leading :: dropped."""
+        self.take("::")
+        parts = [self.advance().text]
+        while self.at("::") and self.peek().kind == "name" and self.peek().text != "operator":
+            self.advance()
+            parts.append(self.advance().text)
+        return "::".join(parts)
+
+    def ahead_qualified(self, position: int) -> tuple[str, int]:
+        """The name at `position` without moving: longest prefix that is a name, and where it ends."""
+        tokens = self.tokens
+        if tokens[position].text == "::":
+            position += 1
+        parts = [tokens[position].text]
+        position = min(
+            position + 1, len(tokens) - 1
+        )  # where nothing is left the name is empty, and the end stays ahead
+        while tokens[position].text == "::" and tokens[position + 1].kind == "name":
+            parts.append(tokens[position + 1].text)
+            position += 2
+        return "::".join(parts), position
+
+    def local_type(self, name: str) -> bool | None:
+        """True: a type of an inner scope; False: a value of one; None: nothing local."""
+        for types, values in zip(reversed(self.local_types), reversed(self.local_values), strict=True):
+            if name in values:
+                return False
+            if name in types:
+                return True
+        return None
+
+    def type_name(self, name: str) -> str | None:
+        """The qualified name of a type, or None where `name` is none."""
+        local = self.local_type(name)
+        if local is not None:
+            return name if local else None
+        return self.names.find(name, self.scope, self.names.types)
+
+    def is_class_template(self, name: str) -> bool:
+        if name in self.local_templates:
+            return True
+        return self.names.find(name, self.scope, self.names.class_templates) is not None
+
+    def is_function_template(self, name: str) -> bool:
+        return self.names.find(name, self.scope, self.names.function_templates) is not None

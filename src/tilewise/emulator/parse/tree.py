@@ -1,0 +1,361 @@
+"""The tree of a program and its kernels. Types stay as written until they are resolved where they are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.parse.type_nodes import Node as Node
+from tilewise.emulator.parse.type_nodes import TypeArray as TypeArray
+from tilewise.emulator.parse.type_nodes import TypeAuto as TypeAuto
+from tilewise.emulator.parse.type_nodes import TypeConst as TypeConst
+from tilewise.emulator.parse.type_nodes import TypeFixed as TypeFixed
+from tilewise.emulator.parse.type_nodes import TypeFunction as TypeFunction
+from tilewise.emulator.parse.type_nodes import TypeName as TypeName
+from tilewise.emulator.parse.type_nodes import TypeOf as TypeOf
+from tilewise.emulator.parse.type_nodes import TypePointer as TypePointer
+from tilewise.emulator.parse.type_nodes import TypeReference as TypeReference
+from tilewise.emulator.parse.type_nodes import is_auto as is_auto
+
+VALUE = "<value>"  # what a variable template is, as the constant of a class
+
+
+# -- expressions
+
+
+@dataclass(eq=False, slots=True)
+class Number(Node):
+    value: Any
+    type: Any
+    origin: str = ""  # the macro that stood here
+
+
+@dataclass(eq=False, slots=True)
+class Text(Node):
+    value: bytes
+
+
+@dataclass(eq=False, slots=True)
+class Name(Node):
+    name: str
+    arguments: list[Any] | None = None
+    owner: Any = None  # a type: `Thing<int>::make`
+
+
+@dataclass(eq=False, slots=True)
+class This(Node):
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class Unary(Node):
+    op: str
+    operand: Any
+
+
+@dataclass(eq=False, slots=True)
+class Step(Node):
+    op: str
+    operand: Any
+    prefix: bool
+
+
+@dataclass(eq=False, slots=True)
+class Binary(Node):
+    op: str
+    left: Any
+    right: Any
+
+
+@dataclass(eq=False, slots=True)
+class Assign(Node):
+    op: str
+    target: Any
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Ternary(Node):
+    condition: Any
+    yes: Any
+    no: Any
+
+
+@dataclass(eq=False, slots=True)
+class Call(Node):
+    function: Any
+    arguments: list[Any]
+
+
+@dataclass(eq=False, slots=True)
+class Index(Node):
+    base: Any
+    index: Any
+
+
+@dataclass(eq=False, slots=True)
+class Member(Node):
+    base: Any
+    name: str
+    arrow: bool
+    arguments: list[Any] | None = None
+    owner: str = ""  # `x.Class::name`: the class, a base perhaps, whose member is meant
+
+
+@dataclass(eq=False, slots=True)
+class Cast(Node):
+    type: Any
+    operand: Any
+    how: str = "c"
+
+
+@dataclass(eq=False, slots=True)
+class Construct(Node):
+    type: Any
+    arguments: list[Any]
+    braces: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Braces(Node):
+    items: list[Any]
+    names: list[str | None] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class New(Node):
+    type: Any
+    length: Any
+    arguments: list[Any] | None
+    place: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Delete(Node):
+    operand: Any
+    array: bool
+
+
+@dataclass(eq=False, slots=True)
+class SizeOf(Node):
+    type: Any
+    operand: Any
+    alignment: bool = False  # alignof
+
+
+@dataclass(eq=False, slots=True)
+class Lambda(Node):
+    default: str  # "", "=" or "&"
+    captures: list[tuple[str, bool, Any]]  # name, by reference, initialiser
+    parameters: list[Any]
+    result: Any
+    body: Any
+    variadic: bool = False  # [](...) { … }
+
+
+@dataclass(eq=False, slots=True)
+class Launch(Node):
+    kernel: Any
+    configuration: list[Any]
+    arguments: list[Any]
+    written: list[str] = field(default_factory=list)  # the arguments
+
+
+@dataclass(eq=False, slots=True)
+class Throw(Node):
+    value: Any
+
+
+# -- statements
+
+
+@dataclass(eq=False, slots=True)
+class Variable(Node):
+    name: str
+    type: Any
+    init: Any = None
+    arguments: list[Any] | None = None
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Declaration(Node):
+    items: list[Variable]
+
+
+@dataclass(eq=False, slots=True)
+class Bindings(Node):
+    names: list[str]  # auto [a, b] = e
+    reference: bool
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Expression(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Block(Node):
+    body: list[Any]
+
+
+@dataclass(eq=False, slots=True)
+class If(Node):
+    init: Any
+    condition: Any
+    yes: Any
+    no: Any
+    constant: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class For(Node):
+    init: Any
+    condition: Any
+    step: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class ForEach(Node):
+    variable: Any
+    range: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class While(Node):
+    condition: Any
+    body: Any
+    after: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Switch(Node):
+    value: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class Case(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Label(Node):
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Goto(Node):
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Jump(Node):
+    word: str
+
+
+@dataclass(eq=False, slots=True)
+class Return(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Handler(Node):
+    """catch (T name) { … }; no parameter for catch (...)."""
+
+    parameter: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class Try(Node):
+    body: Any
+    handlers: list[Handler] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Nothing(Node):
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class Unread(Node):
+    """A statement that could not be read, where that is let pass: names that may have changed in it, all names."""
+
+    changed: frozenset[str]
+    mentioned: frozenset[str]
+
+
+# -- entities
+
+
+@dataclass(eq=False, slots=True)
+class Parameter(Node):
+    name: str
+    type: Any
+    default: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class TemplateParameter(Node):
+    name: str
+    is_type: bool
+    default: Any = None
+    type: Any = None
+    pack: bool = False
+    constraint: str = ""  # the concept that a type must meet
+
+
+@dataclass(eq=False, slots=True)
+class Function(Node):
+    name: str  # qualified by its namespaces
+    result: Any
+    parameters: list[Parameter]
+    words: frozenset[str]
+    template: list[TemplateParameter] = field(default_factory=list)
+    variadic: bool = False
+    tokens: list[Any] | bytes | None = None  # of the body, from { to }, packed in headers; read when it is first called
+    initialisers: list[tuple[Any, Any]] = field(default_factory=list)
+    owner: Any = None  # the class it is a member of
+    scope: str = ""  # the namespace
+    library: bool = False
+    defaulted: bool = False
+    deleted: bool = False
+    body: Any = None
+
+    @property
+    def short(self) -> str:
+        """Its name without the namespaces."""
+        return self.name.rpartition("::")[2]
+
+    @property
+    def on_device(self) -> bool:
+        return "__global__" in self.words or ("__device__" in self.words and "__host__" not in self.words)
+
+
+@dataclass(eq=False, slots=True)
+class Class(Node):
+    name: str
+    word: str
+    template: list[TemplateParameter] = field(default_factory=list)
+    bases: list[Any] = field(default_factory=list)
+    fields: list[Variable] = field(default_factory=list)
+    methods: list[Function] = field(default_factory=list)
+    types: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    scope: str = ""
+    complete: bool = False
+    alignment: Any = 1  # or an expression
+    library: bool = False
+    special: list[Any] | None = None  # arguments of an explicit specialisation
+
+
+@dataclass(eq=False, slots=True)
+class Alias(Node):
+    name: str
+    type: Any
+    template: list[TemplateParameter] = field(default_factory=list)
+    scope: str = ""

@@ -1,0 +1,1 @@
+"""What a program means: types resolved, templates matched, constants known before running, layouts."""

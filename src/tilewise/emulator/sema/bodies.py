@@ -1,0 +1,34 @@
+"""Bodies of functions, read when they are first needed: by then everything at file level is known."""
+
+from __future__ import annotations
+
+from tilewise.emulator.parse import read_statement, tree
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.source.lexer import Token
+
+
+def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool = False) -> tree.Block:
+    """The body, read now that everything at file level is known."""
+    if node.body is None:
+        if node.tokens is None:
+            raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
+        tokens = tokens_of(node.tokens)
+        end = Token("end", "", tokens[-1].line, tokens[-1].column)
+        reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
+        reader.lenient = lenient
+        record = env.record
+        while record is not None:
+            if record.node is not None:
+                reader.local_types[0] |= set(record.node.types)
+                reader.local_types[0].add(record.node.name.rpartition("::")[2])
+                if record.node.template:
+                    reader.local_templates.add(record.node.name.rpartition("::")[2])
+            record = record.bases[0][0] if record.bases else None
+        for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
+            (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
+        reader.local_values[0] |= {q.name for q in node.parameters}
+        node.body = read_statement.block(reader)
+    body: tree.Block = node.body
+    return body

@@ -1,0 +1,176 @@
+"""Values known before running: array lengths, template arguments, case labels, enumerators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.sema.late import provide
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
+
+
+def wrap(type_: Scalar, value: Any) -> Any:
+    if type_.floating:
+        return float(value)
+    if type_.kind == "bool":
+        return int(bool(value))
+    value = int(value)
+    bits = type_.size * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if type_.signed and value >> (bits - 1) else value
+
+
+def evaluate(p: SymbolTable, node: Any, env: Environment, local: Any = None) -> tuple[Any, Scalar]:
+    """The value and type of a constant expression; raises Unknown."""
+    known = TABLE.get(type(node))
+    if known is None:
+        raise Unknown
+    value, type_ = known(p, node, env, local)
+    return value, type_
+
+
+def _number(p: SymbolTable, node: tree.Number, env: Environment, local: Any) -> Any:
+    if node.type is types.NULLPTR:
+        raise Unknown
+    return node.value, node.type
+
+
+def _name(p: SymbolTable, node: tree.Name, env: Environment, local: Any) -> Any:
+    if node.owner is not None:
+        owner = p.resolve(node.owner, env)
+        return _member_constant(p, owner, node.name)
+    local = local or env.local
+    if local is not None:
+        found = local(node.name)
+        if found is not None:
+            if found.constant is None:
+                raise Unknown
+            return found.constant, found.type
+    bound = env.bindings.get(node.name)
+    if isinstance(bound, tuple):
+        return bound
+    if env.record is not None:
+        try:
+            return _member_constant(p, env.record, node.name)
+        except Unknown:
+            pass
+    for name in p.names.candidates(node.name, env.scope):
+        if name in p.entities.enumerators:
+            return p.enumerator(name)
+        if name in p.entities.variables:
+            return p.constant_variable(name)
+    raise Unknown
+
+
+def _member_constant(p: SymbolTable, owner: Any, name: str) -> Any:
+    if isinstance(owner, types.Record):
+        found = owner.node.constants.get(name) if owner.node is not None else None
+        if found is None:
+            for base, _ in owner.bases:
+                try:
+                    return _member_constant(p, base, name)
+                except Unknown:
+                    continue
+            raise Unknown
+        type_, value = found
+        env = p.record_environment(owner)
+        if isinstance(value, tree.Variable):
+            if value.init is None:
+                raise Unknown
+            made = p.resolve(value.type, env)
+            if not isinstance(made, Scalar):
+                raise Unknown
+            return wrap(made, evaluate(p, value.init, env)[0]), made
+        return evaluate(p, value, env)[0], type_
+    if isinstance(owner, types.Enum):
+        return p.enumerator(f"{owner.name}::{name}")
+    raise Unknown
+
+
+def _unary(p: SymbolTable, node: tree.Unary, env: Environment, local: Any) -> Any:
+    value, type_ = evaluate(p, node.operand, env, local)
+    if node.op == "!":
+        return int(not value), types.BOOL
+    type_ = types.promote(type_)
+    if node.op == "-":
+        return wrap(type_, -value), type_
+    if node.op == "+":
+        return value, type_
+    if node.op == "~":
+        return wrap(type_, ~value), type_
+    raise Unknown
+
+
+def _binary(p: SymbolTable, node: tree.Binary, env: Environment, local: Any) -> Any:
+    op = node.op
+    left, first = evaluate(p, node.left, env, local)
+    if op == "&&" and not left:
+        return 0, types.BOOL
+    if op == "||" and left:
+        return 1, types.BOOL
+    right, second = evaluate(p, node.right, env, local)
+    if op in ("&&", "||"):
+        return int(bool(right)), types.BOOL
+    if op in ("<<", ">>"):
+        type_ = types.promote(first)
+        return wrap(type_, left << right if op == "<<" else left >> right), type_
+    type_ = types.common(first, second)
+    left, right = wrap(type_, left), wrap(type_, right)
+    if op in COMPARE:
+        return int(COMPARE[op](left, right)), types.BOOL
+    if op in ("/", "%"):
+        if not right:
+            raise Unknown
+        if type_.floating:
+            return (left / right, type_) if op == "/" else (math.fmod(left, right), type_)
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        return wrap(type_, quotient if op == "/" else left - quotient * right), type_
+    if op in ARITHMETIC:
+        return wrap(type_, ARITHMETIC[op](left, right)), type_
+    raise Unknown
+
+
+COMPARE = {
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
+}  # fmt: skip
+ARITHMETIC = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
+}  # fmt: skip
+
+
+def _ternary(p: SymbolTable, node: tree.Ternary, env: Environment, local: Any) -> Any:
+    condition, _ = evaluate(p, node.condition, env, local)
+    return evaluate(p, node.yes if condition else node.no, env, local)
+
+
+def _cast(p: SymbolTable, node: Any, env: Environment, local: Any) -> Any:
+    operand = node.operand if isinstance(node, tree.Cast) else None
+    if isinstance(node, tree.Construct):
+        if len(node.arguments) != 1:
+            raise Unknown
+        operand = node.arguments[0]
+    type_ = p.resolve(node.type, env)
+    if not isinstance(type_, Scalar):
+        raise Unknown
+    value, _ = evaluate(p, operand, env, local)
+    return wrap(type_, value), type_
+
+
+def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> Any:
+    if node.type is None:
+        raise Unknown
+    type_ = types.bare(p.resolve(node.type, env))
+    size = p.size_of(type_)
+    return type_.align if node.alignment else size, types.ULONG
+
+
+TABLE: dict[type, Any] = {
+    tree.Number: _number, tree.Name: _name, tree.Unary: _unary, tree.Binary: _binary, tree.Ternary: _ternary,
+    tree.Cast: _cast, tree.Construct: _cast, tree.SizeOf: _sizeof,
+}  # fmt: skip
+
+provide(evaluate, wrap)

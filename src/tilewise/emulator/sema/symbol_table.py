@@ -1,0 +1,153 @@
+"""The symbol table: what names, types and constants of a program mean, seen from an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.declared import Entities
+from tilewise.emulator.parse.reading import Names
+from tilewise.emulator.parse.types import Record, Scalar, Type
+from tilewise.emulator.sema.late import late
+from tilewise.emulator.source.source import Source
+from tilewise.errors import KernelError
+
+MOST_BYTES = 1 << 36  # of one type: less than the addresses of a program's memory
+
+
+class Unknown(Exception):
+    """Not known before running."""
+
+
+@dataclass
+class Environment:
+    """Where a name is looked up: template arguments, the namespace, the class."""
+
+    bindings: dict[str, Any] = field(default_factory=dict)
+    scope: str = ""
+    record: Record | None = None
+    local: Any = None  # finds a variable of the function that is being lowered
+
+
+class SymbolTable:
+    def __init__(self, source: Source, entities: Entities, names: Names) -> None:
+        self.source = source
+        self.entities = entities
+        self.names = names
+        self.records: dict[Any, Record] = {}
+        self._constants: dict[str, Any] = {}
+        self.library_variables: set[str] = set()  # of known headers: made only where they are used
+        self.constants_are_written = False  # the host runs: __constant__ variables are what it copies there
+        self.supplied: set[str] = set()  # types of headers that are not there
+
+    def refusal(self, message: str, line: int, column: int = 1) -> KernelError:
+        return self.source.error(message, line, column)
+
+    # -- types
+
+    def resolve(self, node: Any, env: Environment) -> Type:
+        """A type as written to the type meant."""
+        made: Type = late.resolve(self, node, env)
+        return made
+
+    def size_of(self, type_: Type) -> int:
+        if isinstance(type_, Record):
+            self.layout(type_)
+        if isinstance(type_, types.Array):
+            self.size_of(type_.of)
+        if type_.size > MOST_BYTES:
+            raise self.refusal(f"{type_} takes {type_.size} bytes: no program has so many", 1)
+        return type_.size
+
+    def layout(self, record: Record) -> Record:
+        if not record.laid_out:
+            late.lay_out(self, record)
+            if record.size > MOST_BYTES:
+                raise self.refusal(f"{record} takes {record.size} bytes: no program has so many", 1)
+        return record
+
+    def record_environment(self, record: Record) -> Environment:
+        return Environment(record.bindings, record.scope, record)
+
+    # -- constants
+
+    def enumerator(self, name: str) -> tuple[int, Scalar]:
+        entry = self.entities.enumerators.get(name)
+        if entry is None:
+            raise Unknown
+        if name not in self._constants:
+            type_, node = entry
+            scope = name.rpartition("::")[0]
+            self._constants[name] = (int(late.evaluate(self, node, Environment(scope=scope))[0]), type_)
+        found: tuple[int, Scalar] = self._constants[name]
+        return found
+
+    def constant_variable(self, name: str) -> tuple[Any, Scalar]:
+        """The value of a file-level constant."""
+        item = self.entities.variables[name]
+        if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
+            raise Unknown
+        if name not in self._constants:
+            env = Environment(scope=name.rpartition("::")[0])
+            if tree.is_auto(item.type):  # its type is the value's
+                return self._constant_auto(name, item, env)
+            type_ = self.resolve(item.type, env)
+            init = item.init if item.init is not None else (item.arguments or [None])[0]
+            if isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
+                init = init.items[0]
+            if not isinstance(type_, Scalar) or isinstance(init, tree.Braces):
+                raise Unknown
+            self._constants[name] = None
+            value = late.evaluate(self, init, env)[0]
+            self._constants[name] = (late.wrap(type_, value), type_)
+        if self._constants[name] is None:
+            raise Unknown
+        found: tuple[Any, Scalar] = self._constants[name]
+        return found
+
+    def _constant_auto(self, name: str, item: tree.Variable, env: Environment) -> tuple[Any, Scalar]:
+        """constexpr auto n = 16;"""
+        self._constants[name] = None
+        init = item.init if item.init is not None else (item.arguments or [None])[0]
+        if isinstance(init, (tree.Braces, tree.Lambda)):
+            raise Unknown
+        self._constants[name] = late.evaluate(self, init, env)
+        found: tuple[Any, Scalar] = self._constants[name]
+        return found
+
+    # -- functions
+
+    def functions_named(self, name: str, scope: str) -> tuple[str, list[tree.Function]]:
+        for candidate in self.names.candidates(name, scope):
+            if candidate in self.entities.functions:
+                return candidate, self.entities.functions[candidate]
+        return name, []
+
+    def definition(self, node: tree.Function) -> tree.Function:
+        """The one with a body, where `node` is only its declaration."""
+        if node.tokens is not None or node.body is not None or node.owner is not None or node.library:
+            return node
+        for other in self.entities.functions.get(node.name, []):
+            if other.tokens is not None and len(other.parameters) == len(node.parameters):
+                if bool(other.template) != bool(node.template):
+                    continue
+                if not other.template and self._signature(other) != self._signature(node):
+                    continue
+                for mine, theirs in zip(other.parameters, node.parameters, strict=True):
+                    mine.default = mine.default or theirs.default
+                return other
+        return node
+
+    def _signature(self, node: tree.Function) -> list[str]:
+        env = Environment(scope=node.scope)
+        return [str(self.resolve(p.type, env)) for p in node.parameters]
+
+    def conversion_type(self, node: tree.Function, env: Environment) -> Type:
+        name = node.name.removeprefix("operator type ")
+        stars = len(name) - len(name.rstrip("*"))
+        base = next((t for t in types.NAMED.values() if str(t) == name.rstrip("*")), None)
+        type_ = base if base is not None else self.resolve(tree.TypeName(name.rstrip("*")), env)
+        for _ in range(stars):
+            type_ = types.Pointer(type_)
+        return type_

@@ -1,0 +1,229 @@
+"""Types as written to types as meant: names looked up, templates instantiated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
+
+MAX_DEPTH = 40
+
+
+def resolve(p: SymbolTable, node: Any, env: Environment) -> Type:
+    if isinstance(node, Type):
+        return node
+    made: Type = TABLE[type(node)](p, node, env)
+    return made
+
+
+def _fixed(p: SymbolTable, node: tree.TypeFixed, env: Environment) -> Type:
+    made: Type = node.type
+    return made
+
+
+def _const(p: SymbolTable, node: tree.TypeConst, env: Environment) -> Type:
+    return resolve(p, node.of, env)
+
+
+def _pointer(p: SymbolTable, node: tree.TypePointer, env: Environment) -> Type:
+    to = resolve(p, node.to, env)
+    if isinstance(to, Reference):
+        to = to.to
+    return Pointer(to, isinstance(node.to, tree.TypeConst))
+
+
+def _reference(p: SymbolTable, node: tree.TypeReference, env: Environment) -> Type:
+    to = resolve(p, node.to, env)
+    if isinstance(to, Reference):  # && of a reference is that reference
+        return to if not to.rvalue or node.rvalue else Reference(to.to, to.const)
+    return Reference(to, isinstance(node.to, tree.TypeConst), node.rvalue)
+
+
+def _array(p: SymbolTable, node: tree.TypeArray, env: Environment) -> Type:
+    of = resolve(p, node.of, env)
+    if node.length is None:
+        return Array(of, 0)
+    try:
+        length = int(constants.evaluate(p, node.length, env)[0])
+    except Unknown:
+        raise p.refusal("the length of this array is not known before running", node.line, node.column) from None
+    if length < 0:
+        raise p.refusal(f"an array of {length} elements", node.line, node.column)
+    return Array(of, length)
+
+
+def _function(p: SymbolTable, node: tree.TypeFunction, env: Environment) -> Type:
+    return FunctionType(resolve(p, node.result, env), tuple(resolve(p, t, env) for t in node.parameters))
+
+
+def _auto(p: SymbolTable, node: tree.TypeAuto, env: Environment) -> Type:
+    raise p.refusal("auto cannot be worked out here", node.line, max(1, node.column))
+
+
+def _decltype(p: SymbolTable, node: tree.TypeOf, env: Environment) -> Type:
+    made: Type = late.type_of(p, node.value, env)
+    return made
+
+
+def _named(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
+    found = _head(p, node, env)
+    for inner in node.inner:
+        found = member_type(p, found, inner, node)
+    return found
+
+
+def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
+    name = node.name
+    bound = env.bindings.get(name)
+    if isinstance(bound, Type):
+        return bound
+    record = env.record
+    while record is not None:
+        if record.node is not None:
+            if name in record.node.types:
+                return resolve(p, record.node.types[name], p.record_environment(record))
+            if name in (record.node.name, record.node.name.rpartition("::")[2]) and node.arguments is None:
+                return record
+        record = record.bases[0][0] if record.bases else None
+    for candidate in p.names.candidates(name, env.scope):
+        if candidate in p.entities.classes:
+            return instantiate(p, candidate, node, env)
+        alias = p.entities.aliases.get(candidate)
+        if alias is not None:
+            if alias.template:
+                arguments = [argument(p, a, env) for a in node.arguments or []]
+                bindings = {t.name: v for t, v in zip(alias.template, arguments, strict=False)}
+                return resolve(p, alias.type, type(env)(bindings, alias.scope))
+            return resolve(p, alias.type, type(env)(env.bindings, alias.scope, env.record))
+        known = types.NAMED.get(candidate.removeprefix("std::"))
+        if known is not None:
+            return known
+    raise p.refusal(f"{name} is not a type that is known here", node.line, max(1, node.column))
+
+
+def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
+    """A template argument: a type, or (value, its type)."""
+    if isinstance(node, tree.Name) and isinstance(env.bindings.get(node.name), Type):
+        return env.bindings[node.name]
+    if isinstance(node, tree.TypeName) and node.inner:  # is_integral<T>::value reads like a type
+        owner = tree.TypeName(node.name, node.arguments, node.inner[:-1], line=node.line, column=node.column)
+        try:
+            return constants.evaluate(
+                p, tree.Name(node.inner[-1], None, owner, line=node.line, column=node.column), env
+            )
+        except Unknown:
+            return resolve(p, node, env)
+    if type(node) in TABLE:
+        found = resolve(p, node, env)
+        variable = isinstance(found, Record) and found.node is not None and tree.VALUE in found.node.constants
+        return constants.evaluate(p, tree.Name(tree.VALUE, None, node), env) if variable else found
+    try:
+        return constants.evaluate(p, node, env)
+    except Unknown:
+        raise p.refusal("a template argument must be known before running", node.line, max(1, node.column)) from None
+
+
+def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment) -> Record:
+    """The class of that name, for the template arguments given."""
+    classes = p.entities.classes[name]
+    primary = classes[0]
+    if not primary.template:
+        return record_of(p, primary, {}, primary.name)
+    given = [argument(p, a, env) for a in node.arguments or []]
+    if node.arguments is None and env.record is not None and env.record.node is primary:
+        return env.record
+    if node.arguments is None and all(t.name in env.bindings for t in primary.template):  # in a friend of the class
+        given = [env.bindings[t.name] for t in primary.template]
+    whole = _with_defaults(p, primary, given, env) if len(classes) > 1 else given
+    for special in classes:
+        if special.special is not None:
+            written = given if len(special.special) == len(given) else whole
+            found = _specialised(p, special, written, env)
+            if found is not None:
+                return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
+    bindings: dict[str, Any] = {}
+    for i, parameter in enumerate(primary.template):
+        if i < len(given):
+            value = given[i]
+            if not parameter.is_type and isinstance(value, tuple) and parameter.type is not None:
+                type_ = resolve(p, parameter.type, type(env)(bindings, primary.scope))
+                if isinstance(type_, Scalar):
+                    value = (constants.wrap(type_, value[0]), type_)
+            bindings[parameter.name] = value
+        elif parameter.default is not None:
+            bindings[parameter.name] = argument(p, parameter.default, type(env)(bindings, primary.scope))
+        elif not parameter.pack:
+            raise p.refusal(f"{name} needs a template argument for {parameter.name}", node.line, max(1, node.column))
+    return record_of(p, primary, bindings, f"{name}<{', '.join(map(spell, bindings.values()))}>")
+
+
+def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: Environment) -> list[Any]:
+    """The arguments given and those that were left to their defaults."""
+    bound = dict(zip((t.name for t in primary.template), given, strict=False))
+    out = list(given)
+    for t in primary.template[len(given) :]:
+        if t.default is not None:
+            bound[t.name] = argument(p, t.default, type(env)(dict(bound), primary.scope))
+            out.append(bound[t.name])
+    return out
+
+
+def _specialised(p: SymbolTable, special: tree.Class, given: list[Any], env: Environment) -> dict[str, Any] | None:
+    """The bindings under which a specialisation, whole or partial, is meant for these arguments; None where not."""
+    written = special.special or []
+    names = {t.name: t for t in special.template if t.name != "<none>"}
+    if len(written) != len(given):
+        return None
+    bound: dict[str, Any] = {}
+    for node, value in zip(written, given, strict=True):
+        if isinstance(value, Type) and names:
+            if not late.specialises(p, node, value, names, bound, env):
+                return None
+        elif isinstance(node, tree.Name) and node.name in names:
+            bound[node.name] = value
+        elif argument(p, node, env) != value:
+            return None
+    return bound if len(bound) == len(names) else None
+
+
+def spell(value: Any) -> str:
+    return str(value[0]) if isinstance(value, tuple) else str(value)
+
+
+def record_of(p: SymbolTable, node: tree.Class, bindings: dict[str, Any], name: str) -> Record:
+    key = (id(node), tuple((k, str(v), id(v) if isinstance(v, Record) else 0) for k, v in bindings.items()))
+    found = p.records.get(key)
+    if found is None:
+        if len(p.records) > 2000:
+            raise p.refusal("more than 2000 instances of class templates", node.line)
+        found = p.records[key] = Record(name, node, bindings, scope=node.name if "::" in node.name else node.scope)
+        found.scope = node.scope
+        for method in node.methods:
+            found.methods.setdefault(method.name, []).append(method)
+    return found
+
+
+def member_type(p: SymbolTable, owner: Type, name: str, node: Any) -> Type:
+    """Owner::name."""
+    if isinstance(owner, Record):
+        p.layout(owner)
+        record: Record | None = owner
+        while record is not None:
+            if record.node is not None and name in record.node.types:
+                return resolve(p, record.node.types[name], p.record_environment(record))
+            record = record.bases[0][0] if record.bases else None
+    raise p.refusal(f"{owner} has no type {name}", node.line, max(1, node.column))
+
+
+TABLE: dict[type, Any] = {
+    tree.TypeFixed: _fixed, tree.TypeConst: _const, tree.TypePointer: _pointer, tree.TypeReference: _reference,
+    tree.TypeArray: _array, tree.TypeFunction: _function, tree.TypeAuto: _auto, tree.TypeOf: _decltype,
+    tree.TypeName: _named,
+}  # fmt: skip
+
+
+provide(resolve)

@@ -1,0 +1,121 @@
+"""CUDA C++ text to tokens, each with its place. Comments, line splices and a notebook's %%magic lines disappear."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tilewise.emulator.source.source import Source
+
+PUNCTUATORS = (
+    "<<<", "<<=", ">>=", "...", "->*",
+    "::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##",
+)  # fmt: skip
+SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
+MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
+SPELT = {"and": "&&", "or": "||", "not": "!"}  # C++ has words for these
+STRING_PREFIXES = ("u8", "u", "U", "L", "R")
+QUOTES = ('"', "'")
+BETWEEN = frozenset({"newline", "joined", "space", "comment", "comments"})  # no tokens, but they set them apart
+SPANNING = frozenset({"newline", "joined", "comment", "comments", "quote", "name"})  # pieces that may hold line ends
+
+
+class Token(NamedTuple):
+    """`kind` is one of name, number, string, char, punct, newline, end. `origin` is the macro it came from;
+    `hidden` are macros it may not expand any more."""
+
+    kind: str
+    text: str
+    line: int
+    column: int
+    spaced: bool = False
+    origin: str = ""
+    hidden: frozenset[str] = frozenset()
+
+    def at(self, other: Token) -> Token:
+        """This token, standing where `other` stands: what a macro expands to is shown where it was used."""
+        return Token(self.kind, self.text, other.line, other.column, self.spaced, self.origin, self.hidden)
+
+    def hiding(self, macros: frozenset[str], origin: str) -> Token:
+        """This token, out of a macro: those `macros` may not expand any more."""
+        kind, text, line, column, spaced, _, hidden = self
+        return Token(kind, text, line, column, spaced, origin, hidden | macros if hidden else macros)
+
+
+PIECE = re.compile(
+    r"(?P<newline>\n)|(?P<joined>\\[ \t]*(?:\n|\Z))|(?P<space>[^\S\n]+|[\u200b\ufeff\x00]+)"
+    r"|(?P<comment>//(?:\\\n|[^\n])*+)|(?P<comments>/\*)|(?P<name>[^\W\d]\w*)|(?P<quote>[\"'])"
+    r"|(?P<number>0[xX](?:[pP][+-]|[\w.]|'(?=\w))*+|\.?\d(?:[eEpP][+-]|[\w.]|'(?=\w))*+)|(?P<punct>"
+    + "|".join(re.escape(p) for p in (*PUNCTUATORS, *SINGLE))
+    + ")"
+)
+
+
+def tokenize(source: Source) -> list[Token]:
+    """All tokens, with a `newline` token at each line end (the preprocessor needs them) and `end` at the last."""
+    text = source.text
+    out: list[Token] = []
+    i, line, start = 0, 1, 0  # where it is read, the line's number, where that begins
+    spaced = True
+    while i < len(text):
+        column = i - start + 1
+        if column == 1 and text[i] in "%!" and (magic := MAGIC.match(text, i)):
+            i = magic.end()
+            continue
+        piece = PIECE.match(text, i)
+        if piece is None:
+            raise source.error(f"a character that is no CUDA C: {text[i]!r}", line, column)
+        kind, begin, i, word = str(piece.lastgroup), i, piece.end(), piece.group()
+        if kind == "comments":
+            close = text.find("*/", i)
+            if close < 0:
+                raise source.error("this comment is never closed", line, column, 2)
+            i = close + 2
+        elif kind == "newline":
+            out.append(Token(kind, word, line, column))
+        elif kind == "quote" or (kind == "name" and word in STRING_PREFIXES and text[i : i + 1] in QUOTES):
+            first = begin if kind == "quote" else i
+            i = _string_end(source, word, begin, first, line, column)
+            out.append(Token("string" if text[first] == '"' else "char", text[first:i], line, column, spaced))
+        elif kind == "name" and word in SPELT:
+            out.append(Token("punct", SPELT[word], line, column, spaced))
+        elif kind in ("name", "number", "punct"):
+            out.append(Token(kind, word, line, column, spaced))
+        spaced = kind in BETWEEN
+        if kind in SPANNING and (breaks := text.count("\n", begin, i)):
+            line, start = line + breaks, text.rfind("\n", begin, i) + 1
+        elif kind == "joined":  # at the very end
+            line, start = line + 1, i
+    out.append(Token("newline", "\n", line, i - start + 1))
+    out.append(Token("end", "", line, i - start + 1))
+    return out
+
+
+def _string_end(source: Source, word: str, begin: int, first: int, line: int, column: int) -> int:
+    """Behind the string or character whose quote stands at `first`, its prefix before it."""
+    end = _raw_string(source, begin, first, line, column) if word == "R" else -1
+    return end if end >= 0 else _quoted(source, first, line, column)
+
+
+def _quoted(source: Source, i: int, line: int, column: int) -> int:
+    text, quote = source.text, source.text[i]
+    j = i + 1
+    while j < len(text) and text[j] != quote:
+        if text[j] == "\n":
+            break
+        j += 2 if text[j] == "\\" else 1
+    if j >= len(text) or text[j] != quote:
+        raise source.error("this string is never closed", line, column)
+    return j + 1
+
+
+def _raw_string(source: Source, i: int, j: int, line: int, column: int) -> int:
+    text = source.text
+    open_ = text.find("(", j)
+    if open_ < 0 or open_ - j > 17:
+        return -1
+    close = text.find(f"){text[j + 1 : open_]}" + '"', open_)
+    if close < 0:
+        raise source.error("this raw string is never closed", line, column)
+    return close + open_ - j + 1

@@ -1,0 +1,71 @@
+"""`check` reads classes as `run` does: methods, constructors, operators, lambdas, groups, headers nearby."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewise.emulator.machine.findings import Kind
+from tilewise.teaching.trace import check
+
+HEAD = """
+struct Vec {
+    float x, y;
+    __device__ Vec(float a, float b) : x(a), y(b) {}
+    __device__ float dot(const Vec& o) const { return x * o.x + y * o.y; }
+    __device__ Vec operator+(const Vec& o) const { return Vec(x + o.x, y + o.y); }
+    __device__ Vec& operator+=(const Vec& o) { x += o.x; y += o.y; return *this; }
+};
+__device__ Vec operator*(const Vec& a, float s) { return Vec(a.x * s, a.y * s); }
+struct View {
+    float* p;
+    int ld;
+    static const int FIRST = 1;
+    __device__ float& operator()(int r, int c) { return p[r * ld + c]; }
+};
+struct Add { float by; __device__ float operator()(float v) const { return v + by; } };
+template <class F> __device__ float twice(F f, float v) { return f(f(v)); }
+"""
+
+
+def run(body, head=HEAD, **options):
+    text = f"{head}\n__global__ void k(float* a, int n) {{ int i = threadIdx.x; {body} }}"
+    report = check(text, args={"a": np.zeros(32, np.float32), "n": 8}, grid=(1,), block=(8,), **options)
+    assert not report.not_judged
+    return report.runs[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ("Vec v(i, 2); a[i] = v.dot(Vec(3, 1));", lambda i: 3 * i + 2),
+        ("Vec v(i, 2); Vec w = v + Vec(1, 1); w += v; w = w * 2; a[i] = w.x;", lambda i: 4 * i + 2),
+        ("View m = {a, 1}; m(i, 0) = 5 + View::FIRST;", lambda i: 6),
+        ("Add add; add.by = 3; a[i] = twice(add, 1);", lambda i: 7),
+        ("auto f = [=](float t) { return t * t + n; }; a[i] = twice(f, i);", lambda i: (i * i + 8) ** 2 + 8),
+        ("int s = 1; auto g = [&](int t) { s += t; }; g(i); g(2); a[i] = s;", lambda i: i + 3),
+        ("auto& r = a[i]; r = i;", lambda i: i),
+    ],
+)
+def test_a_kernel_of_classes_computes_what_c_does(body, value):
+    found = run(body)
+    assert not found.faults
+    assert found.arrays["a"][:8].tolist() == [value(i) for i in range(8)]
+
+
+GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;"
+
+
+@pytest.mark.parametrize("sync", ["block.sync();", "cg::sync(block);", "cg::this_thread_block().sync();", ""])
+def test_the_barrier_of_a_group_is_a_barrier(sync):
+    body = f"auto block = cg::this_thread_block(); __shared__ float s[8]; s[i] = i; {sync} a[i] = s[7 - i];"
+    assert {f.kind for f in run(body, GROUPS).faults} == ({Kind.RACE} if not sync else set())
+
+
+def test_headers_beside_the_file_are_read(tmp_path):
+    (tmp_path / "scale.cuh").write_text("__device__ float scale(float v) { return 3 * v; }\n#define LAST 7\n")
+    kernel = tmp_path / "k.cu"
+    kernel.write_text('#include "scale.cuh"\n#include "not_there.h"\n'
+                      "__global__ void k(float* a) { a[LAST] = scale(a[8]); }\n")  # fmt: skip
+    report = check(kernel, args={"a": np.ones(8, np.float32)}, grid=(1,), block=(1,))
+    assert [(f.kind, f.line) for f in report.runs[0].faults] == [(Kind.OUT_OF_BOUNDS, 3)]
