@@ -190,12 +190,11 @@ def test_a_file_that_is_not_closed_is_written_at_exit(tmp_path):
 def test_a_report_that_cannot_be_sent_ends_the_process(tmp_path):
     """Its parent is gone: the process would have slept for ever."""
     reader, writer = os.pipe()
+    os.close(reader)  # before the fork: while either process has it open, the report can be sent
     child = os.fork()
     if child == 0:
-        os.close(reader)
         Report(writer)({"ended": "exit"})
         os._exit(0)
-    os.close(reader)
     os.close(writer)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
 
