@@ -229,9 +229,18 @@ def is_truth(node: Expression) -> bool:
     return isinstance(node, Apply) and node.op in TRUTHS
 
 
+HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
+BOTH = ((Variable("x"), Variable("y")), (Variable("y"), Variable("x")))
+
+
 def is_plain(tree: Expression, op: str) -> bool:
     """Whether a tree is one operation of x and y, in either order."""
-    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
+    return isinstance(tree, Apply) and tree.op == op and tree.args in BOTH
+
+
+def uses(tree: Expression, ops: tuple[str, ...]) -> bool:
+    """Whether any of the operations occurs in the tree."""
+    return isinstance(tree, Apply) and (tree.op in ops or any(uses(arg, ops) for arg in tree.args))
 
 
 def check_types(node: Expression, dtype: DType) -> None:

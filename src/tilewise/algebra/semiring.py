@@ -17,6 +17,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import (
+    HEAVY,
     Apply,
     Constant,
     Expression,
@@ -24,11 +25,14 @@ from tilewise.algebra.expression import (
     Number,
     check_types,
     constant_over,
+    is_plain,
     lift,
     trace,
+    uses,
 )
 from tilewise.algebra.to_numpy import Function, numpy_function
 from tilewise.errors import AlgebraError, DtypeError
+from tilewise.system.once import once
 
 Operation = Callable[[Any, Any], Any]
 BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the string
@@ -128,6 +132,16 @@ class Semiring:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _set_fingerprint(self)  # a copy may outlive its original; an unpickled one comes from another process
+
+    @once
+    def multiplies(self) -> bool:
+        """Whether a step is a multiply-and-add."""
+        return is_plain(self.add, "add") and is_plain(self.mul, "mul")
+
+    @once
+    def heavy(self) -> bool:
+        """Whether a step calls the C library, or is as long."""
+        return uses(self.add, HEAVY) or uses(self.mul, HEAVY)
 
     @property
     def selective(self) -> bool:

@@ -22,20 +22,25 @@ class NumpyLibrary(Library):
     name = "numpy"
 
     def operand(self, array: Any, role: str) -> Operand:
+        if array.__class__ is not np.ndarray:
+            self._check_class(array, role)
+        try:
+            host = np.asarray(array)
+        except ValueError as error:
+            raise UsageError(f"{role} cannot be read as an array: {error}") from None
+        # bfloat16 and float8 are void to NumPy
+        if host.dtype.kind in "OSUVMm" and not (host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8):
+            raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
+        check_extent(host, role)
+        return self.wrap(host, self)
+
+    def _check_class(self, array: Any, role: str) -> None:
+        """A UsageError for arrays whose mask, labels or sparsity a product would lose, and lazy ones."""
         masked = imported("numpy.ma")  # imported if such an array exists
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
         check_whole(array, role)
         check_plain(array, role)
-        try:
-            host = np.asarray(array)
-        except ValueError as error:
-            raise UsageError(f"{role} cannot be read as an array: {error}") from None
-        known = host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8  # void to NumPy
-        if host.dtype.kind in "OSUVMm" and not known:
-            raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
-        check_extent(host, role)
-        return self.wrap(host, self)
 
     def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:
         """A NumPy array as an Operand of the library it came from."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.expression import Apply, Expression, is_plain
+from tilewise.algebra.expression import HEAVY, Expression, is_plain, uses
 from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
 
@@ -22,7 +22,6 @@ SMALL_P = 256 * 256  # cells of such a P
 THIN_N = 192
 SHORT = 2**16  # steps up to which the call takes longer than the kernel
 DEPTH = 384  # KC: a larger one visits P less often, but leaves no room in the L1 cache
-HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,9 @@ def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
     return (8, 3) if sums and products and dtype.kind != "b" else (8, 2)  # max_times 1024³ 0.83 of the ports by 5 × 4
 
 
-def uses(tree: Expression, ops: tuple[str, ...]) -> bool:
-    """Whether any of the operations occurs in the tree."""
-    return isinstance(tree, Apply) and (tree.op in ops or any(uses(arg, ops) for arg in tree.args))
-
-
 def multiplies(problem: Problem) -> bool:
     """Whether a step is a multiply-and-add, one instruction for most dtypes."""
-    return is_plain(problem.semiring.add, "add") and is_plain(problem.semiring.mul, "mul")
+    return problem.semiring.multiplies
 
 
 def signals(problem: Problem) -> bool:
@@ -127,8 +121,8 @@ def has_kernel(problem: Problem) -> bool:
     partial, ring = problem.algebra.partial, problem.semiring
     if any(dtype.name not in KINDS for dtype in (partial, problem.dtype_m, problem.dtype_n)):
         return False
-    refused = ("abs", "div") if partial.kind == "c" else ()
-    return not (uses(ring.add, refused) or uses(ring.mul, refused))
+    refused = ("abs", "div")
+    return partial.kind != "c" or not (uses(ring.add, refused) or uses(ring.mul, refused))
 
 
 def even_strips(k: int, depth: int = DEPTH) -> int:

@@ -130,7 +130,8 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     from tilewise.backends.cpu.run import run as run_on_cpu  # lazily: products on a card do not load the CPU kernels
 
     M, N, P = hosts(call.M, call.N, target)
-    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
+    problem, lies = call.problem, target.layout(call.shape.stack)
+    problem = problem if lies == problem.layout_p else replace(problem, layout_p=lies)
     if call.scales is not None:  # sums stay float32 until they are scaled
         start = time.perf_counter()
         sums = np.empty(P.shape, np.float32)

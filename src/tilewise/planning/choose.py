@@ -59,7 +59,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     text = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
     notes = () if tile is None else (ignored,)
-    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)
+    return plan.but(floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)
 
 
 def _by_reference(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

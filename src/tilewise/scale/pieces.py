@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
+from tilewise.algebra.expression import uses
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
 
 PER_LANE = 2e9  # steps a second of one lane of a core
 SECONDS = 0.2  # of one core, per piece
+FEWEST = 2**20  # steps of a piece at least, whatever they are
 DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least
 SLOW = ("exp", "log", "log1p", "logaddexp", "sqrt")
 
@@ -35,13 +37,13 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
         rate /= 4
     if problem.semiring.name not in ("plus_times", "lor_land"):
         rate /= 2  # two instructions a step, and compares
-    if any(op in repr((problem.semiring.add, problem.semiring.mul)) for op in SLOW):
+    if uses(problem.semiring.add, SLOW) or uses(problem.semiring.mul, SLOW):
         rate /= 20
     return int(rate * SECONDS)
 
 
 def is_long(problem: Problem, machine: Machine) -> bool:
-    return problem.steps > 2 * piece_steps(problem, machine)
+    return problem.steps > FEWEST and problem.steps > 2 * piece_steps(problem, machine)
 
 
 def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
-from tilewise.core.blocking import Blocking, RegisterTile, is_heavy, multiplies
+from tilewise.core.blocking import Blocking, RegisterTile, multiplies
 from tilewise.core.problem import Problem
 
 PERIOD, ASSOCIATIVITY = 2**14, 4  # of NEON's first caches: bytes after which addresses share a set
@@ -95,11 +95,11 @@ def as_pairs(problem: Problem) -> bool:
 
 def light(problem: Problem) -> bool:
     """In place, by steps that are a few instructions."""
-    return in_place(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul)
+    return in_place(problem) and not problem.semiring.heavy
 
 
 def light_or_halves(problem: Problem) -> bool:
-    return light(problem) or (halves(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul))
+    return light(problem) or (halves(problem) and not problem.semiring.heavy)
 
 
 @dataclass(frozen=True)

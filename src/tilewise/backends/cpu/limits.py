@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from tilewise.backends.cpu.runtime.pool import num_threads
 from tilewise.core.machine import Machine
@@ -16,14 +17,13 @@ def host_machine(machine: Machine) -> Machine:
         target = host_target()
     except ImportError:
         return machine
-    known = replace(
-        machine,
-        units=num_threads(),
-        vector_bytes=target.vector_bytes,
-        registers=target.registers,
-        byte_dots=target.byte_dots,
-    )
+    known = _with_vectors(machine, num_threads(), target.vector_bytes, target.registers, target.byte_dots)
     return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
+
+
+@lru_cache(maxsize=16)
+def _with_vectors(machine: Machine, threads: int, vector_bytes: int, registers: int, byte_dots: bool) -> Machine:
+    return replace(machine, units=threads, vector_bytes=vector_bytes, registers=registers, byte_dots=byte_dots)
 
 
 def _by_its_ports(machine: Machine, cores: int) -> Machine:

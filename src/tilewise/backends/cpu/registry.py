@@ -7,8 +7,10 @@ in `kernels/` and a name here.
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu.family import CpuFamily, View, as_pairs, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
@@ -60,16 +62,23 @@ def choose(
 ) -> Blocking:
     """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
     ring, partial = problem.semiring, problem.algebra.partial
-    part = partial.itemsize // (2 if partial.kind == "c" else 1)
-    rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=problem.return_arg)
-    tile = RegisterTile(rows, vectors * (vector_bytes // part), vector_bytes, registers, byte_dots)
+    tile = _tile(ring, partial, vector_bytes, registers, byte_dots, problem.return_arg)
     family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
     return _blocking(problem, family, view, tile, why)
 
 
+@lru_cache(maxsize=1024)
+def _tile(
+    ring: Semiring, partial: DType, vector_bytes: int, registers: int, byte_dots: bool, tracks_arg: bool
+) -> RegisterTile:
+    rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=tracks_arg)
+    return RegisterTile(rows, vectors * (vector_bytes // part(partial).itemsize), vector_bytes, registers, byte_dots)
+
+
 def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
+    both = views(problem)
     for tier in TIERS:
-        for view in views(problem):
+        for view in both:
             for family in tier:
                 why = family.takes(problem, view, tile) and family.suits(problem, view, tile)
                 if why:

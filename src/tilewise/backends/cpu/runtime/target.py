@@ -16,6 +16,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import part
 from tilewise.errors import UsageError
 from tilewise.system.llvm_lock import LLVM
+from tilewise.system.once import once
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
 BYTE_DOTS = {64: "avx512vnni", 32: "avxvnni", 16: "dotprod"}  # vpdpbusd and sdot, by bytes of a vector
@@ -66,7 +67,7 @@ class Target:
         """A masked load takes no vector port (AVX-512), so that one kind of tile serves whole and broken vectors."""
         return self.masks and self.vector_bytes == 64
 
-    @property
+    @once
     def byte_dots(self) -> bool:
         """Multiplies bytes and adds them up by fours in one instruction: vpdpbusd, sdot."""
         return f"+{BYTE_DOTS[self.vector_bytes]}" in self.features.split(",")

@@ -19,7 +19,7 @@ __all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
 def deep(problem: Problem, tile: RegisterTile) -> int:
     """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction computes that."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
-    if not multiplies(problem) or problem.return_arg or partial.kind not in "iu" or partial.itemsize > 4:
+    if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not multiplies(problem):
         return 1
     if any(x.kind not in "iu" or x.itemsize > min(2, partial.itemsize) for x in sources):
         return 1

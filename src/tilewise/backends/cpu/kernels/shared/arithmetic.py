@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Apply, Expression, Number, Variable, is_plain
@@ -23,6 +23,7 @@ from tilewise.algebra.to_llvm import (
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.blocking import is_heavy, register_tile
 from tilewise.system.llvm_text import IRFunction
+from tilewise.system.once import once
 
 
 @dataclass(frozen=True)
@@ -42,68 +43,68 @@ class Arithmetic:
     deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
     pairs: bool = False  # complex numbers where they lie: dtypes are of one part, N and P have twice the columns
 
-    @cached_property
+    @once
     def columns(self) -> int:
         """Columns of P that a lane holds."""
         return 8 if self.bits else 1
 
-    @cached_property
+    @once
     def width(self) -> int:
         """Lanes of a panel of N."""
         return self.tile[1] * self.lanes
 
-    @cached_property
+    @once
     def lanes(self) -> int:
         return self.target.lanes(self.partial)
 
-    @cached_property
+    @once
     def parts(self) -> int:
         """Registers a value takes: two for complex numbers."""
         return 2 if self.partial.kind == "c" else 1
 
-    @cached_property
+    @once
     def kind(self) -> str:
         return scalar_kind(self.partial)
 
-    @cached_property
+    @once
     def vector(self) -> str:
         return vector(self.kind, self.lanes)
 
-    @cached_property
+    @once
     def bytes(self) -> int:
         """Bytes of one part in a packed panel."""
         return part(self.partial).itemsize
 
-    @cached_property
+    @once
     def heavy(self) -> bool:
         """Whether a step calls the C library."""
         return is_heavy(self.add, self.mul)
 
-    @cached_property
+    @once
     def tile(self) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
         machine = self.target.vector_bytes, self.target.registers
         return register_tile(*machine, self.partial, self.add, self.mul, tracks_arg=self.tracks_arg)
 
-    @cached_property
+    @once
     def MR(self) -> int:
         return self.tile[0]
 
-    @cached_property
+    @once
     def NR(self) -> int:
         return self.width * self.columns
 
-    @cached_property
+    @once
     def spread(self) -> int:
         """How often a packed element of M is repeated: narrow integers fill 32 bits, which broadcast for free."""
         return 4 // self.bytes if self.bytes < 4 else 1
 
-    @cached_property
+    @once
     def fused(self) -> bool:
         """Whether a step is one fused multiply-add."""
         return is_plain(self.add, "add") and is_plain(self.mul, "mul") and (self.partial.kind in "fc" or self.deep > 1)
 
-    @cached_property
+    @once
     def flips(self) -> bool:
         """Whether M is packed 128 higher: vpdpbusd takes one operand unsigned. Sums start that much of N lower."""
         both = self.source_m.kind == self.source_n.kind == "i"
@@ -123,47 +124,47 @@ class Arithmetic:
     def emit_rows_n(self, f: IRFunction, groups: str) -> str:
         return f.add(groups, 1) if self.flips else groups
 
-    @cached_property
+    @once
     def repeats(self) -> int:
         """How often an element is repeated in a packed M: once a lane, where a broadcast would take a vector port."""
         wide = self.target.by_lane and self.bytes >= 4 and not (self.fused or self.heavy or self.tracks_arg)
         return self.lanes if wide else 1
 
-    @cached_property
+    @once
     def resumes(self) -> bool:
         """Whether a packed tile's sums begin with what P holds, so that nothing but stores follows its last step."""
         return self.repeats > 1 and (is_plain(self.add, "min") or is_plain(self.add, "max"))
 
-    @cached_property
+    @once
     def packed_m_bytes(self) -> int:
         """Bytes of one part of one element in a packed panel of M."""
         return 4 if self.spread > 1 else self.bytes * self.repeats
 
-    @cached_property
+    @once
     def packed_m_kind(self) -> str:
         """The type of that size."""
         return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
 
-    @cached_property
+    @once
     def same_storage(self) -> bool:
         """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
         same = self.source_m == self.source_n == self.result == self.partial
         return same and self.partial.kind in "iuf" and self.partial.name in KINDS
 
-    @cached_property
+    @once
     def element_m(self) -> str:
         """The type of M's elements where they lie; and N's, and P's."""
         return scalar_kind(self.source_m)
 
-    @cached_property
+    @once
     def element_n(self) -> str:
         return scalar_kind(self.source_n)
 
-    @cached_property
+    @once
     def element_p(self) -> str:
         return scalar_kind(self.result)
 
-    @cached_property
+    @once
     def quiets(self) -> bool:
         """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
         has_one = self.target.min_number or self.target.ranges
@@ -178,7 +179,7 @@ class Arithmetic:
         """`quiet`: what it multiplies holds no signalling NaN."""
         return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
 
-    @cached_property
+    @once
     def in_order(self) -> bool:
         """Whether a round of a tile's loop makes several k of integers, kept in order. On AVX2 they are so short that a
         loop's own instructions would take their ports; elsewhere LLVM spills even so."""
@@ -208,6 +209,7 @@ class Arithmetic:
         return f.op(f"icmp {sign}{'lt' if less else 'gt'} {kind} {new}, {old}")
 
 
+@lru_cache(maxsize=1024)
 def arithmetic(
     algebra: Algebra,
     source_m: DType,

@@ -29,6 +29,7 @@ JOB_FIELDS = (
     "reduce", "reductions",  # what adds up sums that were left apart, after all tasks; and how often it runs
 )  # fmt: skip
 
+POSITIONS = {name: at for at, name in enumerate(JOB_FIELDS)}
 COUNTERS = -(-len(JOB_FIELDS) // 8) * 8 + 8  # behind the fields, on other cache lines: how far tasks are
 
 FEW_SUMS = 4096  # bytes of sums up to which the calling thread keeps them on its stack: `sums_at` is −1 then
@@ -41,7 +42,7 @@ def job_of(count: int = len(JOB_FIELDS), **values: int) -> Any:
     """A job in memory, filled by name; `count`: its size where counters follow."""
     job = (ctypes.c_int64 * count)()
     for name, value in values.items():
-        job[JOB_FIELDS.index(name)] = value
+        job[POSITIONS[name]] = value
     return job
 
 
@@ -52,7 +53,7 @@ class JobReader:
         self.f = f
 
     def field(self, name: str) -> str:
-        place = self.f.op(f"getelementptr i64, ptr %job, i64 {JOB_FIELDS.index(name)}")
+        place = self.f.op(f"getelementptr i64, ptr %job, i64 {POSITIONS[name]}")
         return self.f.load("i64", place, 8)
 
     def fields(self, *names: str) -> list[str]:
