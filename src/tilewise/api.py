@@ -19,7 +19,7 @@ from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, signature_for, tick
 from tilewise.dispatch.product import first_call
-from tilewise.dispatch.route import ROUTES, Matmul, Route
+from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured
 from tilewise.planning.choose import make_plan
 from tilewise.system.imported import imported
 
@@ -158,6 +158,9 @@ class FollowedByTorch:
     """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
+        if is_structured(o.semiring):
+            pairs = zip(M, N, strict=False) if isinstance(M, list | tuple) and isinstance(N, list | tuple) else ()
+            return any(torch_follows(x, y) for x, y in pairs)
         return o.scales is None and torch_follows(M, N, o.out, o.bias)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
@@ -179,4 +182,4 @@ class TracedByJax:
         return jitted_matmul(M, N, o)
 
 
-ALL_ROUTES: tuple[Route, ...] = (*ROUTES, FollowedByTorch(), TracedByJax())
+ALL_ROUTES: tuple[Route, ...] = (FollowedByTorch(), TracedByJax(), *ROUTES)

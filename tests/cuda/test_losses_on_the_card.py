@@ -51,7 +51,7 @@ def test_losses_under_accelerate_are_torchs(dtype, words, reduction):
 def test_linear_cross_entropy_in_bands(dtype, bands, monkeypatch):
     seeded()
     rows, width, words = 640, 136, 5001
-    monkeypatch.setattr("tilewise.torch.cross_entropy.BAND_BYTES", -(-rows // bands) * words * dtype.itemsize)
+    monkeypatch.setattr("tilewise.torch.loss_bands.BAND_BYTES", -(-rows // bands) * words * dtype.itemsize)
     x = torch.randn(rows, width, device="cuda").to(dtype).requires_grad_()
     w = (torch.randn(words, width, device="cuda") * 0.1).to(dtype).requires_grad_()
     target = torch.randint(words, (rows,), device="cuda")

@@ -174,7 +174,7 @@ def test_the_kernels_get_what_they_need(on_the_host, monkeypatch):
     x, w = torch.randn(9, 16, requires_grad=True), torch.randn(64, 16, requires_grad=True)  # rows on 16 bytes
     target = torch.randint(64, (9,))
     for bands in (1 << 28, 1024):
-        monkeypatch.setattr("tilewise.torch.cross_entropy.BAND_BYTES", bands)
+        monkeypatch.setattr("tilewise.torch.loss_bands.BAND_BYTES", bands)
         loss = tw.torch.linear_cross_entropy(x, w, target)
         made = torch.autograd.grad(loss * 3, (x, w))
         plain = functional.cross_entropy(x @ w.T, target)

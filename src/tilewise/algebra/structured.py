@@ -67,6 +67,7 @@ class Structured:
     mul: StraightLine = field(repr=False)
     zero: tuple[Expression, ...] = field(repr=False)
     fields: tuple[str, ...]
+    fingerprint: str = field(repr=False, compare=False)  # equal rings have equal ones
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class Structured:
         values: dict[str, object] = {"name": name, "zero": trees, "fields": names}
         for role, function in (("add", add), ("mul", mul)):
             values[role] = _traced(function, names, f"semiring {name!r}: {role}")
+        values["fingerprint"] = repr(values)
         for key, value in values.items():
             object.__setattr__(self, key, value)
         _check_laws(self, witnesses or _drawn)

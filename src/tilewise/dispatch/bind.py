@@ -46,7 +46,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     left, right = library.operand(M, "M"), library.operand(N, "N")
     wanted = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
     if o.dtype is not None:
-        wanted = _reachable(dtype_given(o.dtype), wanted or library.promote(left.dtype, right.dtype), library)
+        wanted = reachable(dtype_given(o.dtype), wanted or library.promote(left.dtype, right.dtype), library)
     if wanted is not None:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
     check_device(left, right, "N")
@@ -108,7 +108,7 @@ def as_matrices(call: Call, product: Operand) -> Operand:
     return _matrices(product, call.shape)
 
 
-def _reachable(wanted: DType, common: DType, library: Library) -> DType:
+def reachable(wanted: DType, common: DType, library: Library) -> DType:
     """NumPy's rule: a dtype of the same kind, or of one that holds it. And one that the library's arrays can have."""
     if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(wanted.numpy) != wanted.numpy:
         raise DtypeError(f"dtype={wanted.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")

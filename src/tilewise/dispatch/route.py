@@ -38,6 +38,12 @@ def is_structured(semiring: object) -> bool:
     return isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring))
 
 
+def check_fields(o: Options) -> None:
+    """Refuse the keywords that values with fields do not have."""
+    names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
+    o.refuse(f"does not go with {o.semiring}, whose values have fields", *names)
+
+
 class StructuredValues:
     """Structured semirings: tuples of arrays, or structured arrays."""
 
@@ -47,8 +53,7 @@ class StructuredValues:
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
         from tilewise.dispatch.structured.product import structured_matmul, structured_ring
 
-        names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
-        o.refuse(f"does not go with {o.semiring}, whose values have fields", *names)
+        check_fields(o)
         ring = structured_ring(cast(Any, o.semiring))
         if "dask" in sys.modules and (_on_dask(M) or _on_dask(N)):
             from tilewise.scale.dask_product import dask_fields

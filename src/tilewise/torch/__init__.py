@@ -12,17 +12,13 @@ or torch's, by a plan and by `vendor`, the cost model of torch's kernels), `rout
 `compiled` (the same inside torch.compile).
 """
 
-from typing import TYPE_CHECKING, Any
-
 import tilewise.torch.grouped  # noqa: F401  registers its operators
 from tilewise.torch.acceleration import Acceleration, accelerate
+from tilewise.torch.cross_entropy import linear_cross_entropy
 from tilewise.torch.differentiable_closure import closure
 from tilewise.torch.linear_layer import Linear, choices, linear
 from tilewise.torch.operator import matmul
 from tilewise.torch.patching import patch, unpatch
-
-if TYPE_CHECKING:
-    from tilewise.torch.cross_entropy import linear_cross_entropy
 
 __all__ = [
     "Acceleration",
@@ -36,17 +32,3 @@ __all__ = [
     "patch",
     "unpatch",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """`linear_cross_entropy` on its first use: torch.compiler.disable, which decorates it, imports the compiler."""
-    if name != "linear_cross_entropy":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tilewise.torch.cross_entropy import linear_cross_entropy
-
-    globals()[name] = linear_cross_entropy
-    return linear_cross_entropy
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tilewise.arrays.torch_graph import constant_in_traces
 from tilewise.system.version import __version__
 from tilewise.torch import lowering
 from tilewise.torch.buffers import is_view, lay_out, without_views
 from tilewise.torch.choice import ACCOUNTS, Account, GraphContext
-from tilewise.torch.constants import constant_in_traces
 from tilewise.torch.routed_loss import count_loss
 
 if TYPE_CHECKING:

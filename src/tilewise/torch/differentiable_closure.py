@@ -1,8 +1,4 @@
-"""`closure` with gradients: the weight of a best path depends on the edges along it.
-
-D[i, j] = mul(D[i, p], W[p, j]), p being the predecessor of j on the path from i. So a gradient propagates along every
-path backwards from its end, and a tangent forwards from its start, all paths at once, one edge a round.
-"""
+"""`closure` with gradients: the weight of a best path depends on the edges along it (`algebra.tangents.Paths`)."""
 
 from __future__ import annotations
 
@@ -13,13 +9,14 @@ from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.tangents import Paths
 from tilewise.arrays.torch_library import DIRECT, dtype_name, observed
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.laws import nodes_of
 from tilewise.errors import DtypeError, ShapeError
 from tilewise.torch.function import records_operators
+from tilewise.torch.gradients import OPERATORS
 from tilewise.torch.operator import needs_derivative
-from tilewise.torch.partials import partials
 from tilewise.torch.semiring_names import name_of, semiring_of
 
 
@@ -64,18 +61,6 @@ def _(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[T
     return D, D.new_empty(D.shape if tracks else (0,), dtype=torch.int64)
 
 
-@torch.library.custom_op("tilewise::closure_gradient", mutates_args=())
-def closed_gradient(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
-    """The backward pass of a compiled closure: an operator, because it takes as many rounds as the longest path has
-    edges, which a trace does not know."""
-    return Paths(semiring, W, D, before).backwards(dD)
-
-
-@closed_gradient.register_fake
-def _(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
-    return torch.empty_like(W, memory_format=torch.contiguous_format)
-
-
 def _run_kernels(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> Any:
     """The closure itself, without torch's dispatcher."""
     with DIRECT, torch.no_grad():
@@ -91,7 +76,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
     W, D, before = ctx.saved_tensors
-    return torch.ops.tilewise.closure_gradient(dD, W, D, before, ctx.semiring), None, None, None
+    return _gradient(dD, ctx.semiring, W, D, before), None, None, None
 
 
 closed.register_autograd(_backward, setup_context=_save)
@@ -114,12 +99,12 @@ class Closure(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
         W, D, before = ctx.saved_tensors
-        return Paths(ctx.semiring, W, D, before).backwards(dD), None, None
+        return _gradient(dD, ctx.semiring, W, D, before), None, None
 
     @staticmethod
     def jvp(ctx: Any, tW: Tensor, *_: Any) -> Any:
         W, D, before = ctx.saved_tensors
-        return Paths(ctx.semiring, W, D, before).forwards(tW), None
+        return _paths(ctx.semiring, W, D, before).tangent(tW), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, semiring: str, sources: Tensor | None) -> Any:
@@ -127,46 +112,15 @@ class Closure(torch.autograd.Function):
         return Closure.apply(W.movedim(in_dims[0], 0), semiring, sources), (0, 0)
 
 
-class Paths:
-    """Every path of a closure: the predecessor of each target, and the number of edges up to it."""
+def _gradient(dD: Tensor, semiring: str, W: Tensor, D: Tensor, before: Tensor) -> Tensor:
+    """dW of dD: the tangent transposed, its steps in reverse."""
+    paths = _paths(semiring, W, D, before)
+    flow = torch.where(paths.reached, dD, torch.zeros_like(dD))
+    for factor, jump in reversed(paths.steps):
+        flow = flow + torch.zeros_like(flow).scatter_add(-1, jump, factor * flow)
+    made = torch.zeros(paths.shape, dtype=flow.dtype, device=flow.device)
+    return made.scatter_add(-2, paths.p, flow * paths.edge)
 
-    def __init__(self, semiring: str, W: Tensor, D: Tensor, before: Tensor) -> None:
-        n = W.shape[-1]
-        W = self.W = W.expand(*D.shape[:-2], n, n)
-        self.nodes = torch.arange(n, device=W.device)
-        self.reached = before >= 0
-        self.p = before.clamp_min(0)
-        edge = W.gather(-2, self.p)  # W[p, j]
-        self.partials = partials(semiring_of(semiring).mul, D.gather(-1, self.p), edge)
-        self.hops = self._hops(before)
-        self.rounds = n - 1  # at most; under vmap the maximum cannot be read
-        if self.hops.numel() and not torch._C._are_functorch_transforms_active():
-            self.rounds = int(self.hops.max())
 
-    def _hops(self, before: Tensor) -> Tensor:
-        """Edges on the path to each target, by pointer jumping."""
-        jump = torch.where(self.reached, before, self.nodes)
-        count = self.reached.to(torch.int64)
-        for _ in range(max(1, before.shape[-1] - 1).bit_length()):
-            count = count + count.gather(-1, jump)
-            jump = jump.gather(-1, jump)
-        return count
-
-    def backwards(self, dD: Tensor) -> Tensor:
-        """dW of dD: the farthest targets first, each adding to its predecessor."""
-        flow = torch.where(self.reached, dD, torch.zeros((), dtype=dD.dtype, device=dD.device))
-        zero = torch.zeros((), dtype=dD.dtype, device=dD.device)
-        for hop in range(self.rounds, 0, -1):
-            here = torch.where(self.hops == hop, flow, zero)
-            flow = flow.scatter_add(-1, self.p, torch.where(self.hops > 1, here * self.partials.dx, zero))
-        made = torch.zeros(self.W.shape, dtype=flow.dtype, device=flow.device)
-        return made.scatter_add(-2, self.p, torch.where(self.reached, flow * self.partials.dy, zero))
-
-    def forwards(self, tW: Tensor) -> Tensor:
-        """tD of tW: the nearest targets first."""
-        zero = torch.zeros((), dtype=tW.dtype, device=tW.device)
-        edge = tW.expand(self.W.shape).gather(-2, self.p) * self.partials.dy
-        made = torch.where(self.reached, edge, zero)
-        for hop in range(2, self.rounds + 1):
-            made = torch.where(self.hops == hop, edge + made.gather(-1, self.p) * self.partials.dx, made)
-        return made
+def _paths(semiring: str, W: Tensor, D: Tensor, before: Tensor) -> Paths:
+    return Paths(OPERATORS, semiring_of(semiring).mul, W, D, before)

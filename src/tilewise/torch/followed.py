@@ -9,13 +9,21 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.dtypes import DTYPES
-from tilewise.arrays.torch_library import dtype_name
+from tilewise.algebra.dtypes import DTYPES, DType, dtype_given
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.torch_graph import constant_in_traces
+from tilewise.arrays.torch_library import TORCH, dtype_name, wants_gradient
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
-from tilewise.errors import DeviceError, UsageError
-from tilewise.torch.operator import matmul
+from tilewise.dispatch.bind import reachable
+from tilewise.dispatch.route import check_fields, is_structured
+from tilewise.dispatch.structured.product import structured_matmul
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.torch.function import as_matrices
+from tilewise.torch.gradients import OPERATORS
+from tilewise.torch.operator import kernel_only, matmul, needs_derivative, product_shape
 from tilewise.torch.prepared_gradients import keep_differentiable
+from tilewise.torch.semiring_names import name_of, semiring_of
 
 ACTIVATIONS = {
     "relu": torch.nn.functional.relu,
@@ -25,32 +33,101 @@ ACTIVATIONS = {
 }
 
 
-def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:
+def followed_matmul(M: Any, N: Any, o: Options) -> Any:
     """The product by the operator, then its epilogue in torch's own functions."""
-    if o.dtype is not None:
-        raise UsageError("dtype= takes no part in gradients, torch.compile or autocast: convert M and N first")
-    if o.out is not None or o.accumulate:
+    if is_structured(o.semiring):
+        return _product_of_fields(M, N, o)
+    o.refuse("pin a launch or its memory, which torch cannot follow: pass detached tensors", "kernel", "tile", "memory")
+    _check_device(M, o)
+    if o.out is not None and any(map(wants_gradient, (M, N, o.out, o.bias))):
         raise UsageError("out= has no gradient, and M or N requires one: leave it out, or pass detached tensors")
-    if o.kernel is not None or o.tile is not None:
-        raise UsageError("kernel= and tile= pin one launch, which torch cannot follow: pass detached tensors")
-    if o.device not in ("auto", M.device.type, str(M.device)):
-        raise DeviceError(f"M is on {M.device} and device={o.device!r} was requested: bring M and N there first")
-    if o.has_epilogue and o.return_arg:
-        raise UsageError("alpha=, bias= and activation= need plus_times, and return_arg=True a min or max semiring")
+    if (o.has_epilogue or o.accumulate) and o.return_arg:
+        raise UsageError("return_arg=True goes with min and max; alpha=, bias=, activation= and accumulate= exclude it")
+    if o.dtype is not None:
+        kind = _requested(o.dtype, M.dtype, N.dtype)
+        M, N = M.to(kind), N.to(kind)
     P = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
-    if o.has_epilogue:
-        return _with_epilogue(P, o)
-    if o.precision == "high" and not o.return_arg and not o.nonnegative:
+    if o.has_epilogue or o.out is not None:
+        P, *arg = P if o.return_arg else (P,)
+        P = _with_epilogue(P, o)
+        P = P if o.out is None else stored(P, o.out)
+        return (P, *arg) if o.return_arg else P
+    if o.precision == "high" and not o.return_arg and not o.nonnegative and o.dtype is None:
         keep_differentiable(M, N, o.semiring, find_semiring(o.semiring))
     return P
 
 
+def _check_device(x: Tensor, o: Options) -> None:
+    if o.device not in ("auto", x.device.type, str(x.device)):
+        raise DeviceError(f"M is on {x.device} and device={o.device!r} was requested: bring M and N there first")
+
+
+@constant_in_traces
+def _requested(dtype: Any, m: torch.dtype, n: torch.dtype) -> torch.dtype:
+    """The dtype= of a call, where a product of such operands can have it."""
+    common = TORCH.promote(DTYPES[dtype_name(m)], DTYPES[dtype_name(n)])
+    found: torch.dtype = getattr(torch, reachable(dtype_given(dtype), common, TORCH).name)
+    return found
+
+
+def _common(x: Tensor, y: Tensor) -> DType:
+    return TORCH.promote(DTYPES[dtype_name(x.dtype)], DTYPES[dtype_name(y.dtype)])
+
+
 def _with_epilogue(P: Tensor, o: Options) -> Any:
-    """activation(alpha · P + bias)."""
+    """activation(alpha · P + bias), what `out` holds added before the activation."""
     ring, bias = find_semiring(o.semiring), o.bias
     kind = None if bias is None else DTYPES.get(dtype_name(bias.dtype))
     epilogue = epilogue_of(o.alpha, kind, o.activation)
     check_fits(epilogue, ring, is_plus_times(ring), DTYPES[dtype_name(P.dtype)])
     P = P if o.alpha == 1 else P * o.alpha
     P = P if bias is None else P + bias.to(P.dtype)
+    P = OPERATORS.value(ring.add, o.out, P).to(P.dtype) if o.accumulate else P
     return ACTIVATIONS[o.activation](P) if o.activation else P
+
+
+def stored(P: Tensor, out: Tensor) -> Tensor:
+    if not isinstance(out, Tensor):
+        raise UsageError(f"M is of torch and out is of {type(out).__module__}: pass a tensor")
+    if out.dtype != P.dtype:
+        raise DtypeError(f"out has dtype {out.dtype}, but the product has {P.dtype}: pass an out of dtype {P.dtype}")
+    if out.shape != P.shape:
+        raise ShapeError(f"out is {tuple(out.shape)}, but the product is {tuple(P.shape)}")
+    return out.copy_(P)
+
+
+def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:
+    """mul(x, y), cell by cell, of tensors that broadcast."""
+    if semiring.boolean:
+        x, y = x != 0, y != 0
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    shape = torch.broadcast_shapes(x.shape, y.shape)
+    made: Tensor = OPERATORS.value(semiring.mul, x.to(dtype), y.to(dtype)).to(dtype)
+    return made.expand(shape)
+
+
+def _product_of_fields(M: Any, N: Any, o: Options) -> Any:
+    """Values with fields: by their kernel, or with gradients by torch's own operations on all m×k×n terms."""
+    check_fields(o)
+    _check_device(M[0], o)
+    name, pairs = name_of(o.semiring), list(zip(M, N, strict=True))
+    if not any(needs_derivative(x, y) for x, y in pairs):
+        return tuple(torch.ops.tilewise.matmul_fields(list(M), list(N), name))
+    sides = [as_matrices(x, y)[:2] for x, y in pairs]
+    algebra = semiring_of(name).over([_common(x, y) for x, y in pairs])
+    made = OPERATORS.product_of_fields(algebra, [x for x, _ in sides], [y for _, y in sides])
+    return tuple(x.reshape(product_shape(M[0].shape, N[0].shape)) for x in made)
+
+
+@torch.library.custom_op("tilewise::matmul_fields", mutates_args=())
+def fields(M: list[Tensor], N: list[Tensor], semiring: str) -> list[Tensor]:
+    with kernel_only(M[0]):
+        left, right = (tuple(x.detach() for x in side) for side in (M, N))
+        return list(structured_matmul(left, right, semiring_of(semiring)))
+
+
+@fields.register_fake
+def _(M: list[Tensor], N: list[Tensor], semiring: str) -> list[Tensor]:
+    algebra = semiring_of(semiring).over([_common(x, y) for x, y in zip(M, N, strict=True)])
+    shape = product_shape(M[0].shape, N[0].shape)
+    return [M[0].new_empty(shape, dtype=getattr(torch, kind.name)) for kind in algebra.dtypes]

@@ -7,16 +7,18 @@ Function: there the operator itself is called, with the same formulas behind it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
+from tilewise.algebra.tangents import is_plain as is_plain_semiring
+from tilewise.algebra.tangents import tangent
 from tilewise.arrays.torch_library import DIRECT, observed
 from tilewise.dispatch import product as dispatch
-from tilewise.torch.gradients import gradients, tangent
-from tilewise.torch.gradients import is_plain as is_plain_semiring
+from tilewise.torch.gradients import OPERATORS, check_differentiable, gradients
 from tilewise.torch.semiring_names import is_selective, semiring_of
 
 
@@ -109,7 +111,10 @@ class DifferentiableProduct(torch.autograd.Function):
         rows, cols, lifted = as_matrices(M, N)
         tM, tN = (None if t is None else t.reshape(like.shape) for t, like in ((tM, rows), (tN, cols)))
         P, won = (None if x is None else lifted(x) for x in (P, arg))
-        made = tangent(semiring_of(ctx.semiring), ctx.precision, product, rows, cols, P, tM, tN, won)
+        ring = semiring_of(ctx.semiring)
+        check_differentiable(ring, "pass tensors without tangents")
+        multiply = partial(product, semiring="plus_times", precision=ctx.precision)
+        made = tangent(OPERATORS, ring, multiply, rows, cols, P, won, tM, tN)
         made = _without_axes(made, M.dim() == 1, N.dim() == 1)
         return made if arg is None else (made, None)
 

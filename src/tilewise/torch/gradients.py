@@ -1,6 +1,6 @@
-"""The derivatives of a product over a semiring, backwards (gradients) and forwards (tangents), by the semiring's add.
+"""The gradients of a product over a semiring, by the semiring's add (`algebra/tangents.py` has its tangents).
 
-    +          dM = dP · Nᵀ, dN = Mᵀ · dP; tP = tM · N + M · tN: two more products
+    +          dM = dP · Nᵀ and dN = Mᵀ · dP: two more products
     min, max   only the k that won each cell counts, through mul's partial derivatives there
     logaddexp  every k counts by its soft weight exp(M + N − P)
 
@@ -17,18 +17,14 @@ from torch import Tensor
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.tangents import is_plain, is_soft, soft_weight, why_no_tangent
+from tilewise.algebra.to_operators import Operators
 from tilewise.errors import UsageError
-from tilewise.torch.partials import Dual, partials
 
 Pair = tuple[Tensor | None, Tensor | None]
 
 BAND_CELLS = 1 << 24  # of the m×k×n terms, at a time
-
-
-def is_plain(ring: Semiring) -> bool:
-    """Whether it multiplies and adds numbers."""
-    plain = SEMIRINGS["plus_times"]
-    return (ring.add, ring.mul) == (plain.add, plain.mul)
+OPERATORS = Operators(torch)
 
 
 def gradients(
@@ -75,7 +71,7 @@ def of_winners(ring: Semiring, M: Tensor, N: Tensor, dP: Tensor, arg: Tensor, wa
         return _zeros(M, N, wanted)
     won, stack = arg.clamp_min(0), dP.shape[:-2]
     M, N = M.expand(*stack, *M.shape[-2:]), N.expand(*stack, *N.shape[-2:])
-    picked = partials(ring.mul, torch.gather(M, -1, won), torch.gather(N, -2, won))
+    picked = OPERATORS.partials(ring.mul, torch.gather(M, -1, won), torch.gather(N, -2, won))
     flow = torch.where(arg >= 0, dP, _zero(dP))
     dM = torch.zeros_like(M).scatter_add(-1, won, flow * picked.dx) if wanted[0] else None
     dN = torch.zeros_like(N).scatter_add(-2, won, flow * picked.dy) if wanted[1] else None
@@ -108,16 +104,16 @@ def _of_soft_weights(precision: str, M: Tensor, N: Tensor, P: Tensor, dP: Tensor
 
 def _of_terms(ring: Semiring, M: Tensor, N: Tensor, P: Tensor, dP: Tensor, wanted: list[bool]) -> Pair:
     """Any mul under + or logaddexp: the m×k×n terms themselves, a band of k at a time."""
-    soft = _is_soft(ring, "gradient", "that require none")
+    check_differentiable(ring, "pass tensors that require none")
     k, cells = M.shape[-1], max(1, P.numel())
     band = k if torch.is_grad_enabled() else max(1, min(k, BAND_CELLS // cells))
     left, right = [], []
     for start in range(0, k, max(band, 1)):
         x, y = M[..., :, start : start + band, None], N[..., None, start : start + band, :]
-        term = partials(ring.mul, x, y)
+        term = OPERATORS.partials(ring.mul, x, y)
         flow = dP[..., :, None, :]
-        if soft:
-            flow = flow * _soft_weight(term, P)
+        if is_soft(ring):
+            flow = flow * soft_weight(OPERATORS, term.value, P)
         if wanted[0]:
             left.append((flow * term.dx).expand(*P.shape[:-1], x.shape[-2], P.shape[-1]).sum(-1))
         if wanted[1]:
@@ -127,70 +123,7 @@ def _of_terms(ring: Semiring, M: Tensor, N: Tensor, P: Tensor, dP: Tensor, wante
     return (torch.cat(left, -1) if wanted[0] else None, torch.cat(right, -2) if wanted[1] else None)
 
 
-def _is_soft(ring: Semiring, what: str, instead: str) -> bool:
-    """Whether add is logaddexp; a UsageError where it is not + either."""
-    soft = ring.add == SEMIRINGS["logaddexp_plus"].add
-    if not soft and ring.add != SEMIRINGS["plus_times"].add:
-        raise UsageError(f"{ring} has no {what}: its add is neither +, min, max nor logaddexp; pass tensors {instead}")
-    return soft
-
-
-def _soft_weight(term: Dual, P: Tensor) -> Tensor:
-    """The share of each term in P."""
-    P = P[..., :, None, :]
-    return torch.where(float("-inf") == P, 0.0, torch.exp(term.value - P))
-
-
-def tangent(
-    ring: Semiring,
-    precision: str,
-    product: Any,
-    M: Tensor,
-    N: Tensor,
-    P: Tensor | None,
-    tM: Tensor | None,
-    tN: Tensor | None,
-    arg: Tensor | None,
-) -> Tensor:
-    """The tangent of P for those of M and N, None being 0."""
-    if is_plain(ring):
-        parts = [] if tM is None else [product(tM, N, "plus_times", precision)]
-        parts += [] if tN is None else [product(M, tN, "plus_times", precision)]
-        return parts[0] + parts[1] if len(parts) == 2 else parts[0]
-    if arg is not None:
-        return _tangent_of_winners(ring, M, N, tM, tN, arg)
-    assert P is not None
-    return _tangent_of_terms(ring, M, N, P, tM, tN)
-
-
-def _tangent_of_winners(
-    ring: Semiring, M: Tensor, N: Tensor, tM: Tensor | None, tN: Tensor | None, arg: Tensor
-) -> Tensor:
-    if M.shape[-1] == 0:
-        return torch.zeros(arg.shape, dtype=M.dtype, device=M.device)
-    won, stack = arg.clamp_min(0), arg.shape[:-2]
-
-    def at(x: Tensor | None, axis: int) -> Tensor | None:
-        return None if x is None else torch.gather(x.expand(*stack, *x.shape[-2:]), axis, won)
-
-    moved = _moved(partials(ring.mul, at(M, -1), at(N, -2)), at(tM, -1), at(tN, -2), M)
-    return torch.where(arg >= 0, moved, _zero(moved))
-
-
-def _moved(term: Dual, tx: Tensor | None, ty: Tensor | None, like: Tensor) -> Tensor:
-    """The tangent of mul(x, y)."""
-    moved = _zero(like) if tx is None else term.dx * tx
-    return moved if ty is None else moved + term.dy * ty
-
-
-def _tangent_of_terms(ring: Semiring, M: Tensor, N: Tensor, P: Tensor, tM: Tensor | None, tN: Tensor | None) -> Tensor:
-    """Any mul under + or logaddexp: the m×k×n terms themselves."""
-    soft = _is_soft(ring, "forward mode", "without tangents")
-    if M.shape[-1] == 0:
-        return torch.zeros_like(P)
-    term = partials(ring.mul, M[..., :, :, None], N[..., None, :, :])
-    tx, ty = None if tM is None else tM[..., :, :, None], None if tN is None else tN[..., None, :, :]
-    moved = _moved(term, tx, ty, M)
-    if soft:
-        moved = moved * _soft_weight(term, P)
-    return moved.expand(*P.shape[:-1], M.shape[-1], P.shape[-1]).sum(-2)
+def check_differentiable(ring: Semiring, instead: str) -> None:
+    why = why_no_tangent(OPERATORS, ring)
+    if why:
+        raise UsageError(f"{why}; {instead}")

@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.torch_library import observed
+from tilewise.arrays.torch_library import observed, wants_gradient
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.errors import UsageError
+from tilewise.torch.followed import stored
 from tilewise.torch.function import is_plain
 from tilewise.torch.operator import kernel_only, result_dtype
 from tilewise.torch.semiring_names import name_of, semiring_of
@@ -41,11 +42,12 @@ def grouped_matmul(
     kernel: str | None = None,
 ) -> Tensor:
     """`tw.grouped_matmul` of tensors with gradients, or traced."""
-    if out is not None or kernel is not None:
-        raise UsageError("out= and kernel= are not followed by torch, and x or w requires a gradient: leave them out")
+    if kernel is not None or (out is not None and any(map(wants_gradient, (x, w, out)))):
+        raise UsageError("kernel= pins a launch and out= has no gradient, which torch follows here: leave them out")
     calls = EAGER if _is_eager(x, w) else TRACED
     x = x if rows is None else calls.take_rows(x, rows)
-    return calls.multiply(x, w, offsets, along, semiring if calls is EAGER else name_of(semiring), precision)
+    P = calls.multiply(x, w, offsets, along, semiring if calls is EAGER else name_of(semiring), precision)
+    return P if out is None else stored(P, out)
 
 
 def scatter_rows(y: Tensor, rows: Tensor, count: int, weights: Tensor | None = None) -> Tensor:

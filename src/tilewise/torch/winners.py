@@ -8,7 +8,7 @@ from torch import Tensor
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import dtype_name
-from tilewise.torch.partials import partials
+from tilewise.torch.gradients import OPERATORS
 
 BAND_CELLS = 1 << 26
 
@@ -26,7 +26,7 @@ def winners(ring: Semiring, M: Tensor, N: Tensor, P: Tensor) -> Tensor:
     for start in range(0, k, band):
         x = rows[..., :, start : start + band, None].to(wide)
         y = cols[..., None, start : start + band, :].to(wide)
-        made = partials(ring.mul, x, y).value.to(P.dtype)
+        made = OPERATORS.value(ring.mul, x, y).to(P.dtype)
         same = (made == held[..., :, None, :]).expand(*held.shape[:-1], x.shape[-2], held.shape[-1])
         first = torch.where(same.any(-2), same.to(torch.int8).argmax(-2) + start, -1)
         arg = torch.where(arg < 0, first, arg)

@@ -12,8 +12,10 @@ from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
+from tilewise.arrays.torch_graph import in_graph, whole_in_graph
 from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over
+from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
 from tilewise.functions.contraction.views import array_of, brought, dtype_of_array
 
 T = TypeVar("T")  # an array of any library: the same kind out
@@ -32,10 +34,20 @@ def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "pl
     >>> tw.chain([tall, tall.T, tall]).shape     # tall · (tallᵀ · tall): 8,000 steps instead of 4,000,000
     (1000, 2)
     """
+    if is_compiled(operands):
+        return in_graph("traced_chain", name_in_graph(semiring), *operands)
+    return _chain(operands, find_semiring(semiring))
+
+
+@whole_in_graph
+def traced_chain(name: str, *operands: Any) -> Any:
+    return _chain(operands, semiring_in_graph(name))
+
+
+def _chain(operands: Sequence[Any], ring: Semiring) -> Any:
     matrices = [array_of(x, f"operand {number} of the chain") for number, x in enumerate(operands, 1)]
     if not matrices:
         raise UsageError("chain takes at least one matrix, and was given none")
-    ring = find_semiring(semiring)
     for number, x in enumerate(matrices, 1):
         if x.ndim < 1 or (x.ndim == 1 and number not in (1, len(matrices))):
             raise ShapeError(
@@ -91,12 +103,21 @@ def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times"
     >>> tw.power(hops, 2, semiring="min_plus")[0, 2]
     np.float64(2.0)
     """
-    A = array_of(A, "A")
+    if is_compiled([A]):
+        return in_graph("traced_power", name_in_graph(semiring), A, n)
+    return _power(array_of(A, "A"), n, find_semiring(semiring))
+
+
+@whole_in_graph
+def traced_power(name: str, A: Any, n: int) -> Any:
+    return _power(A, n, semiring_in_graph(name))
+
+
+def _power(A: Any, n: int, ring: Semiring) -> Any:
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"power takes square matrices, and A is {tuple(A.shape)}")
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(f"n={n!r} must be a whole number of 0 or more: a semiring has no inverses")
-    ring = find_semiring(semiring)
     if n == 0:
         return _identity(A, ring, tuple(map(int, A.shape)))
     if n == 1:

@@ -20,12 +20,15 @@ from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray, find_library
+from tilewise.arrays.torch_graph import in_graph, whole_in_graph
+from tilewise.dispatch.forms import single_out
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
-from tilewise.functions.contraction.forms import EinsumKeywords, formed, from_lists
+from tilewise.functions.contraction.forms import EinsumKeywords, formed, from_lists, stored
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over, result_over
 from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
+from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
 from tilewise.functions.contraction.views import (
     array_of,
     diagonal,
@@ -80,6 +83,10 @@ def einsum(
         subscripts, operands = from_lists((subscripts, *operands))
     if not operands:
         raise UsageError(f"einsum of {subscripts!r} was given no operands")
+    if operands[0].__class__ is not np.ndarray and is_compiled(operands):
+        name = name_in_graph(semiring)
+        made = in_graph("traced_einsum", name, subscripts, optimize, dtype, order, casting, *operands)
+        return made if out is None else stored(made, single_out(out), casting)
     if out is not None or dtype is not None or order != "K" or casting != "safe":
         plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize)
         return formed(plain, operands, out, dtype, order, casting)
@@ -87,7 +94,19 @@ def einsum(
     again = REPLAYS.get(key) if key is not None else None
     if again is not None:
         return again(operands)
-    ring = find_semiring(semiring)
+    return _einsum(find_semiring(semiring), subscripts, optimize, operands, key)
+
+
+@whole_in_graph
+def traced_einsum(
+    name: str, subscripts: str, optimize: Any, dtype: Any, order: str, casting: str, *operands: Any
+) -> Any:
+    ring = semiring_in_graph(name)
+    return formed(lambda *x: _einsum(ring, subscripts, optimize, x, None), operands, None, dtype, order, casting)
+
+
+def _einsum(ring: Semiring, subscripts: str, optimize: Any, operands: Sequence[Any], key: Any) -> Any:
+    """The contraction; recorded under `key`, where there is one."""
     arrays = [array_of(x, f"operand {number}", sparse=False) for number, x in enumerate(operands, 1)]
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))

@@ -20,7 +20,7 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
         return x * y
     torch = imported("torch")
     if torch is not None and isinstance(x, torch.Tensor):
-        from tilewise.torch.elementwise import elementwise
+        from tilewise.torch.followed import elementwise
 
         return elementwise(algebra.semiring, x, y)
     dask = imported("dask.array")

@@ -72,7 +72,7 @@ def formed(einsum: Callable[..., Any], operands: Sequence[Any], out: Any, dtype:
     made = einsum(*(arrays if dtype is None else [_converted(x, wanted) for x in arrays]))
     if out is None:
         return in_order(made, order, arrays)
-    return _stored(made, out, casting)
+    return stored(made, out, casting)
 
 
 def _converted(x: Any, dtype: DType) -> Any:
@@ -86,7 +86,7 @@ def _converted(x: Any, dtype: DType) -> Any:
         return x.astype(dtype.numpy)
 
 
-def _stored(made: Any, out: Any, casting: str) -> Any:
+def stored(made: Any, out: Any, casting: str) -> Any:
     """`out`, holding what was made."""
     shape = tuple(getattr(made, "shape", ()))
     if tuple(getattr(out, "shape", ())) != shape:

@@ -1,0 +1,27 @@
+"""Products of several operands inside torch.compile: one call of the graph, whose semiring is named by a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise.algebra.semiring import Semiring
+from tilewise.api import torch_follows
+from tilewise.arrays import torch_library
+
+
+def is_compiled(operands: Sequence[Any]) -> bool:
+    """Whether torch.compile traces this call."""
+    return bool(operands) and torch_library.compiling() and torch_follows(operands[0], operands[0])
+
+
+def name_in_graph(semiring: str | Semiring) -> str:
+    from tilewise.torch.semiring_names import name_of
+
+    return name_of(semiring)
+
+
+def semiring_in_graph(name: str) -> Semiring:
+    from tilewise.torch.semiring_names import semiring_of
+
+    return semiring_of(name)  # type: ignore[no-any-return]
