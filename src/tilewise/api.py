@@ -154,6 +154,12 @@ def torch_follows(x: Any, other: Any, out: Any = None, bias: Any = None) -> bool
     return torch is not None and isinstance(x, torch.Tensor) and torch_library.followed(x, other, out, bias)
 
 
+def jax_traces(*arrays: Any) -> bool:
+    """Whether one of these is a value that jit, grad or vmap traces."""
+    jax = imported("jax")
+    return jax is not None and any(isinstance(x, jax.core.Tracer) for x in arrays)
+
+
 class FollowedByTorch:
     """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
 
@@ -173,13 +179,14 @@ class TracedByJax:
     """Tracers of jit, grad and vmap."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
-        jax = imported("jax")
-        return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
+        if is_structured(o.semiring) and isinstance(M, list | tuple) and isinstance(N, list | tuple):
+            return jax_traces(*M, *N)
+        return jax_traces(M, N, o.bias)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.jax.operator import jitted_matmul
+        from tilewise.jax.traced import traced_matmul
 
-        return jitted_matmul(M, N, o)
+        return traced_matmul(M, N, o)
 
 
 ALL_ROUTES: tuple[Route, ...] = (FollowedByTorch(), TracedByJax(), *ROUTES)

@@ -223,3 +223,78 @@ def test_what_is_no_model_is_refused():
         tw.torch.patch({})
     with pytest.raises(tw.UsageError, match="when='often'"):
         tw.torch.patch(torch.nn.Linear(2, 2), "often")
+
+
+class Conv1D(torch.nn.Module):
+    """As transformers defines GPT-2's linear layers."""
+
+    def __init__(self, nf, nx):
+        super().__init__()
+        self.nf, self.nx = nf, nx
+        self.weight, self.bias = torch.nn.Parameter(torch.randn(nx, nf)), torch.nn.Parameter(torch.randn(nf))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(x.size()[:-1] + (self.nf,))
+
+
+class Block(torch.nn.Module):
+    """GPT-2's: an embedding, layers with transposed weights, a head."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.mix = torch.nn.Embedding(9, 7), torch.nn.Bilinear(1, 1, 2)
+        self.up, self.down, self.head = Conv1D(33, 7), Conv1D(8, 33), torch.nn.Linear(8, 16)
+
+    def forward(self, x):
+        return self.head(self.down(torch.nn.functional.gelu(self.up(x))))
+
+
+@pytest.mark.parametrize("when", ["plan", "always"])
+def test_transposed_layers_are_taken_and_come_back(when):
+    model, x = Block(), torch.randn(2, 3, 7)
+    before = [model(x)]
+    assert tw.torch.patch(model, when=when) is model
+    assert isinstance(model.up, Conv1D)
+    assert type(model.up) is not Conv1D
+    close([model(x)], before, rtol=1e-4, atol=1e-5)
+    model(x).sum().backward()
+    assert all(p.grad is not None for p in (model.up.weight, model.up.bias, model.down.weight))
+    tw.torch.unpatch(model)
+    assert type(model.up) is type(model.down) is Conv1D
+    assert not {"when", "kept", "__module__"} & set(model.up.__dict__)
+    close([model(x)], before)
+
+
+def test_the_report_says_what_was_taken_and_why_not():
+    report = tw.torch.patch(Block(), report=True)
+    assert report.taken == ["up", "down"]
+    assert report.left == ["table", "mix", "head"]
+    why = {layer.name: layer.why for layer in report.layers}
+    assert "multiples of 8" in why["head"]
+    assert why["table"] == "a table of rows, no product"
+    assert why["mix"] == "no linear layer"
+    assert str(report).startswith("2 layers taken, 3 left\ntable (Embedding): left")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    "record",
+    [torch.fx.symbolic_trace, torch.jit.script, lambda model: torch.jit.trace(model, (torch.zeros(2, 3, 7),))],
+    ids=["fx", "script", "trace"],
+)
+def test_a_patched_model_is_recorded(record):
+    model, x = Block(), torch.randn(2, 3, 7)
+    want = model(x)
+    close([record(tw.torch.patch(model, when="always"))(x)], [want], rtol=1e-4, atol=1e-5)
+    if record is torch.fx.symbolic_trace:
+        assert sum(node.op == "call_module" for node in record(model).graph.nodes) == 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_a_patched_model_is_not_left_unquantised_without_a_word():
+    model = tw.torch.patch(Block())
+    with pytest.raises(tw.UsageError, match=r"quantise tw\.torch\.unpatch\(model\)"):
+        torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
+    made = torch.ao.quantization.quantize_dynamic(tw.torch.unpatch(model), {torch.nn.Linear})
+    assert "quantized" in type(made.head).__module__

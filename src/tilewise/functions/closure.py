@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
-from tilewise.api import torch_follows
+from tilewise.api import jax_traces, torch_follows
 from tilewise.arrays import HostArray
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.keywords import ClosureKeywords, Progress
@@ -66,6 +66,12 @@ def closure(
            [4., 0., 2.],
            [6., 2., 0.]])
     """
+    if jax_traces(W, sources):
+        from tilewise.jax.traced import closure as traced_closure
+
+        if device not in ("auto", "cpu") or progress is not None:
+            raise UsageError("device= and progress= have no meaning inside jax.jit and kin: leave them out")
+        return traced_closure(W, semiring, return_predecessors, sources)
     if not torch_follows(W, W):
         return graph.closure(
             W, semiring=semiring, return_predecessors=return_predecessors, progress=progress, device=device,

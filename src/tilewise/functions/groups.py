@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.api import torch_follows
+from tilewise.api import jax_traces, torch_follows
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.compose.groups.host import plain_groups
@@ -52,6 +52,10 @@ def grouped_matmul(
         from tilewise.torch.grouped import grouped_matmul as followed
 
         return followed(x, w, offsets, *o)
+    if jax_traces(x, w, offsets, rows):
+        from tilewise.jax.traced import grouped_matmul as traced
+
+        return traced(x, w, offsets, o)
     return groups.first_product(x, w, offsets, o)
 
 
@@ -72,4 +76,8 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
         from tilewise.torch.grouped import scatter_rows as followed
 
         return followed(y, rows, count, weights)
+    if jax_traces(y, rows, weights):
+        from tilewise.jax.traced import scatter_rows as traced
+
+        return traced(y, rows, count, weights)
     return by_index.first_rows(y, rows, count, weights)

@@ -14,17 +14,28 @@ import jax
 import jax.custom_batching
 import numpy as np
 
-from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import FLOAT8, dtype_of, promote
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import FLOAT8, dtype_given, dtype_of, promote
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.tangents import tangent, why_no_tangent
+from tilewise.algebra.to_operators import Operators
 from tilewise.arrays.jax_library import JAX
+from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
 from tilewise.dispatch import product as dispatch
-from tilewise.errors import UsageError
+from tilewise.dispatch.bind import reachable
+from tilewise.errors import ShapeError, UsageError
 from tilewise.jax.native import product as native_product
 from tilewise.jax.native import record_of
-from tilewise.jax.tangents import has_gradient, tangent
+
+OPERATORS = Operators(jax.numpy)
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": jax.nn.gelu,
+    "silu": jax.nn.silu,
+}
 
 
 def matmul(
@@ -37,14 +48,19 @@ def matmul(
     nonnegative: bool = False,
 ) -> Any:
     """`tw.matmul` of values that JAX traces; on the CPU `nonnegative` changes nothing."""
+    check_place()
+    ring = find_semiring(semiring)
+    return _differentiable(ring, precision, return_arg)(M, N)
+
+
+def check_place() -> None:
+    """Refuse a trace for another platform than the CPU."""
     platform = _platform()
     if platform != "cpu":
         raise UsageError(
             f"M is being traced by jax.jit or kin for {platform}, where a callback would carry it through the host: "
             "call tilewise outside of jit, or jit with jax.default_device(jax.devices('cpu')[0])"
         )
-    ring = find_semiring(semiring)
-    return _differentiable(ring, precision, return_arg)(M, N)
 
 
 def _platform() -> str:
@@ -69,7 +85,7 @@ def _differentiable(ring: Semiring, precision: str, return_arg: bool) -> Any:
         if return_arg:
             P, arg = product(*primals)
             return (P, arg), (_moved(ring, primals, P, arg, tangents), np.zeros(arg.shape, jax.dtypes.float0))
-        if ring.selective and has_gradient(ring) is None:
+        if ring.selective and why_no_tangent(OPERATORS, ring) is None:
             values, moved = jax.jvp(_differentiable(ring, precision, True), primals, tangents)
             return values[0], moved[0]
         P = product(*primals)
@@ -89,8 +105,13 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
         x = x[..., None] if N.ndim == 1 else x
         return x[..., None, :] if M.ndim == 1 else x
 
+    refused = why_no_tangent(OPERATORS, ring)
+    if refused:
+        raise UsageError(f"{refused}: keep it outside of jax.grad and jax.jvp, or jax.lax.stop_gradient its operands")
     held = None if arg is None else whole(arg)
-    return tangent(ring, *sides(M, N), whole(P), held, *sides(*tangents)).reshape(P.shape)
+    multiply = partial(jax.numpy.matmul, precision=jax.lax.Precision.HIGHEST)
+    moved = tangent(OPERATORS, ring, multiply, *sides(M, N), whole(P), held, *sides(*tangents))
+    return moved.astype(P.dtype).reshape(P.shape)
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
@@ -146,12 +167,33 @@ def alike(*arrays: Any) -> list[Any]:
     return [x if x.dtype.name in FLOAT8 else x.astype(common) for x in held]
 
 
+def check_device(device: str) -> None:
+    if device not in ("auto", "cpu"):
+        raise UsageError(f"device={device!r} was requested inside jax.jit, where a product stays where JAX puts it")
+
+
 def jitted_matmul(M: Any, N: Any, o: Options) -> Any:
     """`tw.matmul` inside jit, grad and vmap: every keyword is applied or refused."""
-    o.refuse("are not known inside jax.jit: apply them to the product", "alpha", "bias", "activation")
     why = "have no meaning inside jax.jit and kin: leave them out"
-    o.refuse(why, "out", "accumulate", "kernel", "tile", "dtype", "scales")
-    if o.device not in ("auto", "cpu"):
-        raise UsageError(f"device={o.device!r} was requested inside jax.jit, where a product stays where JAX puts it")
+    o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
+    check_device(o.device)
     M, N = alike(M, N)
-    return matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
+    if o.dtype is not None:
+        wanted = reachable(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
+        M, N = M.astype(wanted), N.astype(wanted)
+    if o.has_epilogue and o.return_arg:
+        raise UsageError("return_arg=True goes with min and max; alpha=, bias= and activation= exclude it")
+    P = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
+    return _with_epilogue(P, o) if o.has_epilogue else P
+
+
+def _with_epilogue(P: Any, o: Options) -> Any:
+    """activation(alpha · P + bias), in the dtype of P."""
+    ring, bias = find_semiring(o.semiring), None if o.bias is None else jax.numpy.asarray(o.bias)
+    epilogue = epilogue_of(o.alpha, None if bias is None else dtype_of(bias.dtype), o.activation)
+    check_fits(epilogue, ring, is_plus_times(ring), dtype_of(P.dtype))
+    if bias is not None and bias.shape != P.shape[-1:]:
+        raise ShapeError(f"bias is {bias.shape}, and P has {P.shape[-1]} columns: pass one number for each of them")
+    made = P * jax.numpy.asarray(o.alpha, P.dtype)
+    made = made if bias is None else made + bias.astype(P.dtype)
+    return ACTIVATIONS[o.activation](made) if o.activation else made

@@ -1,26 +1,42 @@
-"""`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` reverts it.
+"""`patch(model)`: linear layers of a model (`torch.nn.Linear`, and `Conv1D` as transformers' GPT-2 has it) become ours
+in place, and `unpatch(model)` reverts it.
 
 Only the class of a layer changes. A layer whose products torch keeps for every input (`vendor.keeps_layers`) has
 torch's own forward, so a model with such widths alone costs what it did. Parameters, buffers, hooks, names and shared
-weights stay the same objects, so a state_dict, an optimiser or DDP around the model do not change.
+weights stay the same objects, so a state_dict, an optimiser or DDP around the model do not change. torch.fx takes a
+patched layer as a leaf, torch.jit.script as torch's own.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, overload
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 
 from tilewise.errors import UsageError
 from tilewise.torch.ahead import prepare
+from tilewise.torch.choice import ACCOUNTS
 from tilewise.torch.linear_layer import Linear, account_of
+from tilewise.torch.routed import routed_linear
 from tilewise.torch.vendor import keeps_layers
 
 Model = TypeVar("Model", bound=Module)
 
 
-class PatchedLinear(Linear):
+class Reversible(Module):
+    """A layer whose class will be reverted."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "qconfig":  # torch.ao.quantization finds layers by their class, and would leave this one as it is
+            raise UsageError("a patched layer is not quantised: quantise tw.torch.unpatch(model)")
+        super().__setattr__(name, value)
+
+
+class PatchedLinear(Reversible, Linear):
     """A layer that was `torch.nn.Linear` and will be again."""
 
 
@@ -30,31 +46,124 @@ class KeptLinear(PatchedLinear):
     forward = torch.nn.Linear.forward
 
 
-LAYERS = (torch.nn.Linear, PatchedLinear, KeptLinear)
+class PatchedConv1D(Reversible):
+    """input · weight + bias: a linear layer whose weight is stored transposed, inputs × outputs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.jit.is_scripting():
+            return torch.nn.functional.linear(x, self.weight.t(), self.bias)
+        return routed_linear(ACCOUNTS[self.when], x, self.weight.mT, self.bias)
 
 
-def patch(model: Model, when: str = "plan") -> Model:
+@cache
+def _patched_conv1d(theirs: type[Module]) -> type[Module]:
+    """The class of patched layers that were of this one."""
+    return type(theirs.__name__, (PatchedConv1D, theirs), {"__module__": theirs.__module__})
+
+
+@dataclass(frozen=True)
+class PatchedLayer:
+    """What became of a layer: `taken` where its products may be ours, and why, or why not."""
+
+    name: str
+    kind: str
+    taken: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class PatchReport:
+    """Every layer of a model with a matrix of weights."""
+
+    layers: tuple[PatchedLayer, ...]
+
+    @property
+    def taken(self) -> list[str]:
+        return [layer.name for layer in self.layers if layer.taken]
+
+    @property
+    def left(self) -> list[str]:
+        return [layer.name for layer in self.layers if not layer.taken]
+
+    def __str__(self) -> str:
+        rows = [f"{x.name or '(the model)'} ({x.kind}): {'ours' if x.taken else 'left'}, {x.why}" for x in self.layers]
+        return "\n".join([f"{len(self.taken)} layers taken, {len(self.left)} left", *rows])
+
+
+@overload
+def patch(model: Model, when: str = "plan", *, report: Literal[False] = False) -> Model: ...
+@overload
+def patch(model: Module, when: str = "plan", *, report: Literal[True]) -> PatchReport: ...
+def patch(model: Any, when: str = "plan", *, report: bool = False) -> Any:
     """Let the linear layers of a model use our products where they are faster; returns the model itself.
 
     when: as for `Linear`. `print(tw.torch.choices())` shows afterwards which products were ours, which not, and why; a
     layer that torch keeps for every input counts once, here.
+    report: returns what was taken, what not and why, instead of the model.
 
     >>> import torch
-    >>> model = tw.torch.patch(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU()))
-    >>> model(torch.ones(2, 5)).shape, type(tw.torch.unpatch(model)[0]) is torch.nn.Linear
-    (torch.Size([2, 7]), True)
+    >>> model = tw.torch.patch(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Conv2d(1, 1, 3)))
+    >>> print(tw.torch.patch(model, report=True))
+    1 layers taken, 1 left
+    0 (Linear): ours, where the plan expects it to be faster
+    1 (Conv2d): left, no linear layer
     """
     _check(model)
     account = account_of(when)
     prepare()
-    for layer in model.modules():
-        if type(layer) in LAYERS:
-            kept = when == "plan" and keeps_layers(layer.in_features, layer.out_features)
-            if kept and type(layer) is not KeptLinear:
-                account.kept_layer(torch.Size((layer.out_features, layer.in_features)), layer.weight.dtype).calls += 1
-            layer.__class__ = KeptLinear if kept else PatchedLinear
-            layer.__dict__.update(on_lines=False, when=when)
-    return model
+    found = []
+    for name, layer in model.named_modules():
+        kind = type(layer)
+        weight = getattr(layer, "weight", None)
+        if kind in (torch.nn.Linear, PatchedLinear, KeptLinear):
+            sizes = layer.out_features, layer.in_features
+        elif _is_conv1d(layer):
+            sizes = tuple(reversed(layer.weight.shape))
+        else:
+            if isinstance(weight, Tensor) and weight.dim() > 1:
+                found.append(PatchedLayer(name, kind.__name__, False, _why_not(layer)))
+            continue
+        kept = when == "plan" and keeps_layers(*sizes)
+        if kept and not layer.__dict__.get("kept"):
+            account.kept_layer(torch.Size(sizes), layer.weight.dtype).calls += 1
+        shown = "Linear" if isinstance(layer, torch.nn.Linear) else kind.__name__
+        why = "torch's kernels keep its products: both widths are multiples of 8" if kept else _WHY[when]
+        found.append(PatchedLayer(name, shown, not kept and when != "never", why))
+        _replace(layer, kept, when)
+    return PatchReport(tuple(found)) if report else model
+
+
+_WHY = {
+    "plan": "where the plan expects it to be faster",
+    "always": "when='always'",
+    "never": "when='never' only counts",
+}
+_OWN = ("on_lines", "when", "kept", "__module__")  # attributes of a patched layer
+
+
+def _replace(layer: Module, kept: bool, when: str) -> None:
+    if isinstance(layer, torch.nn.Linear):
+        layer.__class__ = KeptLinear if kept else PatchedLinear
+    elif not kept and not isinstance(layer, PatchedConv1D):
+        layer.__class__ = _patched_conv1d(type(layer))
+    elif kept and isinstance(layer, PatchedConv1D):
+        layer.__class__ = type(layer).__bases__[1]
+    # torch.fx traces into a layer unless its module is one of torch.nn
+    layer.__dict__.update(on_lines=False, when=when, kept=kept, __module__="torch.nn.modules.linear")
+
+
+def _is_conv1d(layer: Module) -> bool:
+    """Whether it is GPT-2's linear layer: by name and structure, because transformers need not be installed."""
+    weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
+    if type(layer).__name__ != "Conv1D" or not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
+        return False
+    return weight.dim() == 2 and tuple(bias.shape) == (getattr(layer, "nf", None),) == tuple(weight.shape[1:])
+
+
+def _why_not(layer: Module) -> str:
+    if isinstance(layer, torch.nn.Linear):
+        return f"{type(layer).__name__} is a class of its own, whose forward may be another"
+    return "a table of rows, no product" if isinstance(layer, torch.nn.Embedding) else "no linear layer"
 
 
 def unpatch(model: Model) -> Model:
@@ -63,8 +172,12 @@ def unpatch(model: Model) -> Model:
     for layer in model.modules():
         if type(layer) in (PatchedLinear, KeptLinear):
             layer.__class__ = torch.nn.Linear
-            for name in ("on_lines", "when"):
-                layer.__dict__.pop(name, None)
+        elif isinstance(layer, PatchedConv1D):
+            layer.__class__ = type(layer).__bases__[1]
+        elif "kept" not in layer.__dict__:
+            continue
+        for name in _OWN:
+            layer.__dict__.pop(name, None)
     return model
 
 

@@ -13,6 +13,7 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.modular import Modular
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_numpy import numpy_function
+from tilewise.api import jax_traces
 from tilewise.compose.graph.laws import neutral
 from tilewise.errors import DtypeError, UsageError
 from tilewise.system.imported import imported
@@ -46,6 +47,9 @@ def check_signs(semiring: Semiring, arrays: Sequence[Any], instead: str) -> None
     if lazy is not None and any(isinstance(x, lazy.Array) for x in arrays):
         raise UsageError(f"{semiring} regroups values that are not below 0 only, and a Dask array would have to be "
                          f"computed to look: {instead}")  # fmt: skip
+    if jax_traces(*arrays):
+        raise UsageError(f"{semiring} regroups values that are not below 0 only, and values that JAX traces cannot be "
+                         f"looked at: {instead}")  # fmt: skip
     if any(bool(((x.data if hasattr(x, "tocsr") else x) < 0).any()) for x in arrays):
         raise UsageError(
             f"{semiring} regroups values that are not below 0 only, and an operand holds one that is: {instead}"
