@@ -234,7 +234,7 @@ class Conv1D(torch.nn.Module):
         self.weight, self.bias = torch.nn.Parameter(torch.randn(nx, nf)), torch.nn.Parameter(torch.randn(nf))
 
     def forward(self, x):
-        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(x.size()[:-1] + (self.nf,))
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.size()[:-1], self.nf)
 
 
 class Block(torch.nn.Module):

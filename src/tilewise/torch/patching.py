@@ -56,7 +56,7 @@ class PatchedConv1D(Reversible):
 
 
 @cache
-def _patched_conv1d(theirs: type[Module]) -> type[Module]:
+def _patched_conv1d(theirs: Any) -> type[Module]:
     """The class of patched layers that were of this one."""
     return type(theirs.__name__, (PatchedConv1D, theirs), {"__module__": theirs.__module__})
 
@@ -141,11 +141,12 @@ _WHY = {
 _OWN = ("on_lines", "when", "kept", "__module__")  # attributes of a patched layer
 
 
-def _replace(layer: Module, kept: bool, when: str) -> None:
+def _replace(layer: Any, kept: bool, when: str) -> None:
     if isinstance(layer, torch.nn.Linear):
         layer.__class__ = KeptLinear if kept else PatchedLinear
     elif not kept and not isinstance(layer, PatchedConv1D):
-        layer.__class__ = _patched_conv1d(type(layer))
+        theirs: Any = type(layer)
+        layer.__class__ = _patched_conv1d(theirs)
     elif kept and isinstance(layer, PatchedConv1D):
         layer.__class__ = type(layer).__bases__[1]
     # torch.fx traces into a layer unless its module is one of torch.nn
