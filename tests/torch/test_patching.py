@@ -266,7 +266,7 @@ def test_transposed_layers_are_taken_and_come_back(when):
     close([model(x)], before)
 
 
-def test_the_report_says_what_was_taken_and_why_not():
+def test_the_report_names_every_layer_and_its_reason():
     report = tw.torch.patch(Block(), report=True)
     assert report.taken == ["up", "down"]
     assert report.left == ["table", "mix", "head"]
@@ -292,7 +292,7 @@ def test_a_patched_model_is_recorded(record):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
-def test_a_patched_model_is_not_left_unquantised_without_a_word():
+def test_quantising_a_patched_model_is_refused():
     model = tw.torch.patch(Block())
     with pytest.raises(tw.UsageError, match=r"quantise tw\.torch\.unpatch\(model\)"):
         torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
