@@ -74,7 +74,9 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         integers on a card, three at a time, which is faster; a broken promise gives wrong products. Without it, large
         products on a card check their operands first.
     memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
-        Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
+        Zarr arrays, `out` too. It counts tiles, panels, their copies and pages of mapped files, but no array of the
+        caller's in memory, no P that is returned, and no code. Dask arrays give a Dask array, tile by tile on whichever
+        scheduler computes it.
     dtype: of P, as NumPy has it: both operands are converted to it first. With "int32" the product of 8-bit integers
         does not wrap, and stays on the tensor cores of a card that has them.
     scales: for 8-bit floats: a pair (a, b), and P = a · (M·N) · b before it is rounded. Each is a number, an array of

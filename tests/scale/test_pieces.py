@@ -127,6 +127,7 @@ def ctrl_c(count):
     works = {
         "product": lambda: tw.matmul(big, big),
         "min_plus": lambda: tw.matmul(big, big, semiring="min_plus"),
+        "pinned": lambda: tw.matmul(big, big, kernel="packed"),
         "closure": lambda: tw.closure(W),
         "compile": compiled,
     }

@@ -183,16 +183,18 @@ def closure(c: Case) -> tuple[Whole, Whole]:
     if c.library == "dask" or c.rng.random() < 0.5:
         return [tw.closure(given_w, semiring=c.ring, **how)], [D.astype(c.result)]
     made, before = tw.closure(given_w, semiring=c.ring, return_predecessors=True, **how)
-    _check_paths(c, W, zero, back(made, c.ring), back(before), how.get("sources", range(n)))
+    _check_paths(c, W, zero, back(made, c.ring), back(before), how.get("sources"))
     return [made], [D.astype(c.result)]
 
 
-def _check_paths(c: Case, W: np.ndarray, zero: object, D: np.ndarray, before: np.ndarray, sources: object) -> None:
+def _check_paths(
+    c: Case, W: np.ndarray, zero: object, D: np.ndarray, before: np.ndarray, sources: list[int] | None
+) -> None:
     """Every path is made of edges, and is worth what D says."""
     mul = {"plus": np.add, "min": np.minimum, "max": np.maximum, "land": np.logical_and}[c.ring.partition("_")[2]]
-    for row, source in enumerate(sources):
+    for row, source in enumerate(range(len(W)) if sources is None else sources):
         for target in range(W.shape[0]):
-            nodes = tw.path(before, source, target, sources=None if len(before) == W.shape[0] else list(sources))
+            nodes = tw.path(before, source, target, sources=sources)
             if source == target:
                 assert nodes == [source]
                 continue

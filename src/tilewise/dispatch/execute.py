@@ -148,9 +148,9 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     start, ready = time.perf_counter(), None
     if made.engine == "reference":
         reference.run(made, M, N, P)
-    elif kernel is None and is_long(problem, made.machine):
+    elif is_long(problem, made.machine):
         where = None if arg is None else hosts(arg)[0].reshape(P.shape)
-        run_in_pieces(problem, made.machine, M, N, P, where)
+        run_in_pieces(problem, made.machine, M, N, P, where, kernel, tile)
     else:
         ready = run_on_cpu(made, M, N, P, None if arg is None else hosts(arg)[0].reshape(P.shape))
         if ready is not None:

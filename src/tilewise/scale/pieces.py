@@ -46,10 +46,13 @@ def is_long(problem: Problem, machine: Machine) -> bool:
     return problem.steps > FEWEST and problem.steps > 2 * piece_steps(problem, machine)
 
 
-def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
-    """The product of a long problem, in pieces; Python handles signals between two of them."""
+def run_in_pieces(
+    problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None, *pinned: Any
+) -> None:
+    """The product of a long problem, in pieces; Python handles signals between two of them. `pinned`: the kernel and
+    the tile that the caller chose."""
     if problem.stack:
-        _members(problem, machine, M, N, P, arg)
+        _members(problem, machine, M, N, P, arg, *pinned)
         return
     from tilewise.backends.cpu.run import run as run_on_cpu  # lazy: its kernels take 40 ms to import
 
@@ -67,13 +70,13 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
             for at in _slices(k, depth):
                 where = None if arg is None else arg[i, j]
                 part = of_panels(wide, M[i, at], N[at, j], sums, problem.accumulate or at.start > 0)
-                run_on_cpu(make_plan(part, machine), M[i, at], N[at, j], sums, where)
+                run_on_cpu(make_plan(part, machine, *pinned), M[i, at], N[at, j], sums, where)
             if wide is not problem:
                 with np.errstate(all="ignore"):
                     P[i, j] = sums.astype(P.dtype)
 
 
-def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
+def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, *pinned: Any) -> None:
     """A stack: some members of its first axis at a time."""
     from tilewise.backends.cpu.run import run as run_on_cpu  # lazy: its kernels take 40 ms to import
 
@@ -87,9 +90,9 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
         parts: list[Any] = [None if x is None else x[at.start] if one else x[at] for x in (M, N, P, arg)]
         part = _placed(replace(problem, stack=stack), *parts[:3])
         if one and is_long(part, machine):
-            run_in_pieces(part, machine, *parts)
+            run_in_pieces(part, machine, *parts, *pinned)
         else:
-            run_on_cpu(make_plan(part, machine), *parts)
+            run_on_cpu(make_plan(part, machine, *pinned), *parts)
 
 
 def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:

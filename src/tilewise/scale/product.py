@@ -17,7 +17,7 @@ from tilewise.core.shapes import written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale import host
 from tilewise.scale.budget import budget
-from tilewise.scale.files import problem_of
+from tilewise.scale.files import SPARE, problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource, MatrixSource, ZarrSource, is_dask, is_zarr
 from tilewise.scale.targets import ArrayTarget, MatrixTarget, ZarrArrayTarget
@@ -119,10 +119,12 @@ def streamed(
     problem = problem_of(M, N, semiring, precision)
     grain = grain or (64, 64)
     if device == "cpu":
-        decoded = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
-        level = host.host_level(problem, files=decoded > 0)
         room = memory if memory is not None else usual_budget()
-        return Streamed(host.host_schedule(problem, level, room, spare=decoded, grain=grain), device, M, N)
+        spare = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
+        level = host.host_level(problem, files=spare > 0)
+        if room > SPARE and any(isinstance(x, ArraySource) and x.mapped for x in (M, N)):
+            spare += min(SPARE, room // 3)  # pages of mapped files, and packed panels
+        return Streamed(host.host_schedule(problem, level, room, spare=spare, grain=grain), device, M, N)
     if not device.startswith("cuda"):
         raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
     from tilewise.arrays.card import memory as card_memory

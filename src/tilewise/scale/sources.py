@@ -9,12 +9,14 @@ from __future__ import annotations
 import io
 import os
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tilewise.algebra.dtypes import Array, DType, dtype_of
 from tilewise.arrays.extent import check_extent
@@ -24,6 +26,7 @@ from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
 from tilewise.scale.samples import checksums
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
+from tilewise.system.memory import give_back_mapped
 
 HEADER = 64 * 1024  # bytes of the header of a .npy file at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
@@ -47,6 +50,30 @@ class MatrixSource(Protocol):
         """Close its file, if it has one."""
 
 
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a file mapped and shared, whose pages count for this process once they are touched."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return bool(array.mode != "c")
+        array = getattr(array, "base", None)
+    return False
+
+
+def bands(other: Array, part: Array, mapped: bool) -> Iterator[tuple[Array, Array]]:
+    """Bands of two matrices of one shape, in the order in which `part` lies. Where that is a mapped file, a band spans
+    at most BAND bytes of it, whose pages are given back before the next."""
+    if not mapped or not part.size:
+        yield other, part
+        return
+    if abs(part.strides[0]) < abs(part.strides[1]):
+        other, part = other.T, part.T
+    step = max(1, BAND // max(1, abs(part.strides[0])))
+    for top in range(0, len(part), step):
+        band = part[top : top + step]
+        yield other[top : top + step], band
+        give_back_mapped(*byte_bounds(band))
+
+
 class ArraySource:
     """A NumPy array or memmap of the caller."""
 
@@ -59,12 +86,14 @@ class ArraySource:
         self.shape = (operand.shape[0], operand.shape[1])
         row, col = operand.strides
         self.transposed = abs(row) < abs(col) and self.shape[0] > 1
+        self.mapped = is_mapped(self.array)
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         part = self.array[rows, cols]
         check_extent(part, self.name)  # each time: a mapped file may be truncated
         bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
-        np.copyto(out.view(bits), part.view(bits))  # as bits: a copy of a foreign dtype would hold the GIL
+        for place, band in bands(out, part, self.mapped):
+            np.copyto(place.view(bits), band.view(bits))  # as bits: a copy of a foreign dtype would hold the GIL
 
     def identity(self, rings: int = 0) -> dict[str, Any]:
         return {"array": self.name, "shape": list(self.shape), "dtype": self.dtype.name}

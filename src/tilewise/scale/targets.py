@@ -20,7 +20,7 @@ import numpy as np
 from tilewise.algebra.dtypes import Array, DType
 from tilewise.core.shapes import written
 from tilewise.errors import FileError, ShapeError
-from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
+from tilewise.scale.sources import BAND, NpyFile, ZarrSource, bands, is_mapped, open_zarr
 from tilewise.system.files import here, put
 from tilewise.system.quantities import size
 
@@ -43,15 +43,16 @@ class ArrayTarget:
     grain: tuple[int, int] | None = None
 
     def __init__(self, array: Array) -> None:
-        self.array = array
+        self.array, self.mapped = array, is_mapped(array)
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
-        place = self.array[rows, cols]
-        if place.dtype == part.dtype and place.itemsize in (1, 2, 4, 8):
-            np.copyto(place.view(f"u{place.itemsize}"), part.view(f"u{part.itemsize}"))
-        else:
-            with np.errstate(all="ignore"):
-                np.copyto(place, part, casting="same_kind")
+        bits = self.array.dtype == part.dtype and part.itemsize in (1, 2, 4, 8)
+        for source, place in bands(part, self.array[rows, cols], self.mapped):
+            if bits:
+                np.copyto(place.view(f"u{place.itemsize}"), source.view(f"u{part.itemsize}"))
+            else:
+                with np.errstate(all="ignore"):
+                    np.copyto(place, source, casting="same_kind")
 
     def sync(self) -> None:
         if isinstance(self.array, np.memmap):

@@ -203,6 +203,14 @@ def give_back_code() -> bool:
     return True
 
 
+def give_back_mapped(low: int, high: int) -> None:
+    """Pages of a file mapped and shared leave this process's memory; the system reads them again where needed, and what
+    was written into them is the file's."""
+    libc, start = _libc(), low // PAGE * PAGE
+    if libc is not None:
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(-(-high // PAGE) * PAGE - start), MADV_DONTNEED)
+
+
 def make_pages(low: int, high: int) -> bool:
     """Make the pages of fresh memory, so that the first write there does not; False where the system cannot."""
     libc = _libc()
