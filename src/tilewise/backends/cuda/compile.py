@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import finalize
 
-from tilewise.arrays.card import cuda_core, make_current
+from tilewise.arrays.card import cuda_core
 from tilewise.backends.cuda.bundles import in_a_bundle, machine_code
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.errors import EngineError, UsageError
@@ -118,10 +118,9 @@ class Kernel:
 
 
 def load_kernel(code: bytes, name: str, device: str) -> Kernel:
-    """A kernel of some machine code, ready to launch on a card."""
+    """A kernel of some machine code, ready to launch on a card, whose context is the thread's current one."""
     from cuda.bindings import driver
 
-    make_current(device)
     status, library = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
     if not int(status):
         status, handle = driver.cuLibraryGetKernel(library, name.encode())
