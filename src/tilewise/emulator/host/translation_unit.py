@@ -24,6 +24,7 @@ from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import FileError
 
 DEPTH = 40
+ARCH = "__CUDA_ARCH__"
 USING = re.compile(r"\busing\s+namespace\s+std\b")
 QUALIFIED = re.compile(r"\bstd\s*::\s*(\w+)")
 BARE = re.compile(r"\b(cout|cerr|cin|endl|vector|string|mt19937|unique_ptr)\b")
@@ -63,8 +64,9 @@ class UnitReader(Preprocessor):
     ) -> None:
         self.sources = Sources(source)
         super().__init__(self.sources, defines, limits)
+        self.architecture = self.macros[ARCH]
         if not lenient:
-            self.macros.pop("__CUDA_ARCH__", None)
+            del self.macros[ARCH]
         self.folders = [folder.resolve() for folder in folders]
         self.above = above  # the folders of its project, above its own
         self.usual = usual_folders(self.folders[0], above) if folders else []
@@ -187,6 +189,33 @@ class UnitReader(Preprocessor):
             return []
         self.local.append(str(path))
         return tokens
+
+    def _condition(self, name: str, rest: list[Token], hash_: Token) -> bool:
+        """`#if __CUDA_ARCH__ >= 700` holds inside a kernel or a function of the device alone."""
+        on_device = not self.lenient and any(t.text == ARCH for t in rest) and self._on_device()
+        if on_device:
+            self.macros[ARCH] = self.architecture
+        try:
+            return super()._condition(name, rest, hash_)
+        finally:
+            if on_device:
+                del self.macros[ARCH]
+
+    def _on_device(self) -> bool:
+        """Whether the tokens so far end inside the body of a function that runs on the card only."""
+        depth = 0
+        head: set[str] | None = None  # the words before an open brace, as far as they were passed
+        for token in [*reversed(self.done), Token("punct", ";", 0, 0)]:
+            if token.text in ("{", "}", ";"):
+                if head and head & {"__global__", "__device__"}:
+                    return "__host__" not in head
+                head = None
+                depth += {"{": 1, "}": -1, ";": 0}[token.text]
+                if depth > 0:
+                    depth, head = 0, set()
+            elif head is not None:
+                head.add(token.text)
+        return False
 
     def _placed(self, source: Source, folder: Path) -> list[Token]:
         tokens = placed_tokens(self.sources, source)

@@ -45,6 +45,7 @@ class Preprocessor:
         self.overridden: dict[str, str] = {}
         self.includes: list[str] = []
         self.count = 0
+        self.done: list[Token] = []  # of the file that is processed, expanded so far
 
     def run(self) -> Preprocessed:
         """Expand the whole file. Directives are obeyed in order; an inactive branch is not even looked at."""
@@ -56,6 +57,7 @@ class Preprocessor:
     def process(self, tokens: list[Token]) -> list[Token]:
         """The tokens of one file (up to its end), its directives obeyed."""
         out: list[Token] = []
+        self.done = out
         text: list[Token] = []
         stack: list[list[bool]] = []  # [this branch is taken, one was taken already, the outside is taken]
         i = 0
@@ -74,6 +76,7 @@ class Preprocessor:
                 text = []
                 pragma = self._directive(tokens[i + 1 : j], token, stack)
                 out.extend(pragma)
+                self.done = out
                 i = j
                 continue
             fresh = False
