@@ -107,23 +107,15 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
 
 
 def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
-    """The part that shape, strides and what comes with a product decide."""
-    if p.return_arg and not can.tracks_arg:
-        return "does not report which k won: leave kernel= out, or return_arg=True"
-    if p.scaled and not can.scales:
-        return "does not scale rows and columns: leave kernel= out, or scales="
-    if p.groups is not None and p.groups.along not in can.groups:
-        return "takes no groups along {p.groups.along}: leave kernel= out"
-    if p.groups is None and can.only_groups:
-        return "multiplies groups of rows, and there are none: use tw.grouped_matmul"
-    if p.accumulate and not can.accumulates:
-        return "stores P, and cannot add onto it"
-    if p.epilogue and not can.fuses:
+    """The part that shape, strides and what comes with a product decide; evaluated for every kernel and new shape."""
+    if p.return_arg or p.scaled or p.accumulate or p.unrounded or p.groups is not None or can.only_groups:
+        why = _why_not_with_it(can, p)
+        if why is not None:
+            return why
+    if not can.fuses and p.epilogue:
         return "stores products as they are: no epilogue"
     if can.same_result and p.result != p.dtype:
         return "multiplies {p.dtype} to {p.dtype}, not to {p.result}"
-    if p.unrounded and not can.unrounded:
-        return "rounds its sums to {p.dtype}"
     if not can.stacks and p.members > 1:
         return "makes one product, and this is a stack of {p.members:,}"
     if not can.least_k <= p.k <= can.most_k:
@@ -139,6 +131,23 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
     for condition in can.problem:
         if not condition.holds(p):
             return condition.takes + ", and this is {p.shape}"
+    return None
+
+
+def _why_not_with_it(can: Capabilities, p: Problem) -> str | None:
+    """What comes with a product."""
+    if p.return_arg and not can.tracks_arg:
+        return "does not report which k won: leave kernel= out, or return_arg=True"
+    if p.scaled and not can.scales:
+        return "does not scale rows and columns: leave kernel= out, or scales="
+    if p.groups is not None and p.groups.along not in can.groups:
+        return "takes no groups along {p.groups.along}: leave kernel= out"
+    if p.groups is None and can.only_groups:
+        return "multiplies groups of rows, and there are none: use tw.grouped_matmul"
+    if p.accumulate and not can.accumulates:
+        return "stores P, and cannot add onto it"
+    if p.unrounded and not can.unrounded:
+        return "rounds its sums to {p.dtype}"
     return None
 
 
