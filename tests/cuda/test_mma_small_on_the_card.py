@@ -15,7 +15,7 @@ from tilewise.core.options import Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.family import MmaSmall
+from tilewise.kernels.mma_gemm.family import FmaSmall, MmaSmall
 from tilewise.planning.launchers import launcher_of
 
 torch = pytest.importorskip("torch")
@@ -50,7 +50,8 @@ def extents(rng, count, largest, least=1):
 @pytest.mark.parametrize("kind", ["float64", "tf32", "float32"])
 def test_random_products_by_random_tiles_and_clusters(kind):
     seed = next_seed() % 2**32
-    rng, machine, family = random.Random(seed), machine_of("cuda:0"), MmaSmall()
+    rng, machine = random.Random(seed), machine_of("cuda:0")
+    family = FmaSmall() if kind == "float32" else MmaSmall()
     torch.manual_seed(seed)
     end, clusters = time.monotonic() + SECONDS, {0}
     while time.monotonic() < end + (60 if max(clusters) < 8 else 0):  # a busy card may draw few in SECONDS

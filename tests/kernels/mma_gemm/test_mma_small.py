@@ -15,7 +15,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.family import MmaSmall
+from tilewise.kernels.mma_gemm.family import FmaSmall, MmaSmall
 from tilewise.kernels.mma_gemm.mma_small.model import (
     ACROSS,
     ALONG,
@@ -58,7 +58,7 @@ def lying(rng, shape, dtype):
 def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    tiles = PLAIN_TILES if precision == "ieee" else TILES
+    family, tiles = (FmaSmall(), PLAIN_TILES) if precision == "ieee" else (MmaSmall(), TILES)
     config = SmallConfig(tiles[rng.integers(len(tiles))], 1)
     for _ in range(5):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
@@ -81,7 +81,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
             precision,
         )
         run_recipe(
-            recipe_of(MmaSmall().pinned(problem, A100, config)),
+            recipe_of(family.pinned(problem, A100, config)),
             folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data,
         )  # fmt: skip
         expected = M @ N + (before if onto else 0)
