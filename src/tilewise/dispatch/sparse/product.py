@@ -87,9 +87,9 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
 
 def _check_zero(algebra: Algebra) -> None:
     """A cell that is not stored is left out of every sum, so the zero must not be a weight, as it is in max_plus over
-    unsigned integers."""
+    unsigned integers and truth values."""
     number = algebra.partial.numpy.type
-    if algebra.partial.kind == "u" and algebra.zero == 0 and algebra.mul(number(0), number(1)) != 0:
+    if algebra.partial.kind in "ub" and algebra.zero == 0 and algebra.mul(number(0), number(1)) != 0:
         raise DtypeError(
             f"{algebra.semiring} over {algebra.partial} has the weight 0 as its zero, so a cell that is not stored "
             "would be one: convert the matrices to a signed dtype"
