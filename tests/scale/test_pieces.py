@@ -26,6 +26,7 @@ def short(monkeypatch):
     seen = []
     run = cpu.run
     monkeypatch.setattr(pieces, "piece_steps", lambda problem, machine: 20_000)
+    monkeypatch.setattr(pieces, "FEWEST", 0)
     monkeypatch.setattr(pieces, "DEEP", 16)
     monkeypatch.setattr(pieces, "WIDE", 32)
     monkeypatch.setattr(pieces, "TALL", 32)
