@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -123,6 +124,37 @@ def test_a_hint_names_cause_and_place(number, old, new, cause, line):
     assert line in (text.split("\n")[hints[0].line - 1] if hints[0].line else ""), hints
     steps = [next(h.text for h in one.hints_for(made, "en", step) if h.cause == cause) for step in (1, 2, 3)]
     assert len(set(steps)) == 3
+
+
+SLIPS = (
+    ("threadIdx.x", "threadIdx.y"), ("threadIdx.y", "threadIdx.x"), ("blockIdx.x", "blockIdx.y"), (" < ", " <= "),
+    ("blockIdx.y", "blockIdx.x"), ("__syncthreads();", ";"), ("__syncthreads();", "__syncwarp();"), ("i * n", "i * k"),
+    ("row * n", "row * k"), ("row * k", "row * n"), ("[ty][tx]", "[tx][ty]"), ("+= ", "= "), ("&&", "||"),
+    ("- 1", "- 0"), ("= 0;", "= 1;"), ("[ty][i]", "[i][ty]"), ("[i][tx]", "[tx][i]"),
+)  # fmt: skip
+RIGHT = (  # a phase or block more, 1 · 0, a row that one warp reads, k = n
+    ("", "p < (k"), ("", "dim3 grid("), ("", "Mds[ty][tx] = 0;"), ("16", "__syncthreads();"), ("14", "row * "),
+)  # fmt: skip
+
+
+def slips(one):
+    """Each of them at up to three places of the kernel, with the line that it changes."""
+    kernel = one.solution.partition("int main")[0]
+    for old, new in SLIPS:
+        for found in list(re.finditer(re.escape(old), kernel))[:3]:
+            line = kernel[: found.start()].count("\n")
+            text = one.solution[: found.start()] + new + one.solution[found.end() :]
+            if not any(one.name.startswith(name) and part in kernel.split("\n")[line] for name, part in RIGHT):
+                yield f"{one.name}, line {line + 1}: {new} for {old}", text
+
+
+@pytest.mark.slow  # 300 programs
+def test_no_slip_of_the_pen_is_accepted_and_each_has_a_hint():
+    for one in exercises():
+        for name, text in slips(one) if "program" not in one.assignment.points else ():
+            made = one.grade(text, 5)
+            assert not made.full, name
+            assert one.hints_for(made, "en", 2), name
 
 
 def test_swapped_x_and_y_are_not_accepted():
