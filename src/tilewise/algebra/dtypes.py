@@ -82,7 +82,6 @@ SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "floa
 
 
 @lru_cache(maxsize=256)
-@lru_cache(maxsize=256)
 def dtype_of(dtype: np.dtype[Any]) -> DType:
     """The DType of a NumPy dtype, whatever its byte order."""
     if dtype.char == "g":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -32,7 +32,6 @@ from tilewise.algebra.expression import (
 )
 from tilewise.algebra.to_numpy import Function, numpy_function
 from tilewise.errors import AlgebraError, DtypeError
-from tilewise.system.once import once
 
 Operation = Callable[[Any, Any], Any]
 BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the string
@@ -133,12 +132,12 @@ class Semiring:
         self.__dict__.update(state)
         _set_fingerprint(self)  # a copy may outlive its original; an unpickled one comes from another process
 
-    @once
+    @cached_property
     def multiplies(self) -> bool:
         """Whether a step is a multiply-and-add."""
         return is_plain(self.add, "add") and is_plain(self.mul, "mul")
 
-    @once
+    @cached_property
     def heavy(self) -> bool:
         """Whether a step calls the C library, or is as long."""
         return uses(self.add, HEAVY) or uses(self.mul, HEAVY)
