@@ -169,7 +169,9 @@ class FollowedByTorch:
         if is_structured(o.semiring):
             pairs = zip(M, N, strict=False) if isinstance(M, list | tuple) and isinstance(N, list | tuple) else ()
             return any(torch_follows(x, y) for x, y in pairs)
-        return o.scales is None and torch_follows(M, N, o.out, o.bias)
+        if o.scales is not None and torch_library.compiling():
+            return False  # the graph breaks, and the kernel applies them
+        return torch_follows(M, N, o.out, o.bias)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
         from tilewise.torch.followed import followed_matmul

@@ -59,7 +59,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     if given is not None:
         _check_out_dtype(given, problem.result)
     if o.return_arg:
-        _check_return_arg(ring, where, o.accumulate)
+        check_return_arg(ring, where, o.accumulate)
     call = Call(problem, shape, where, library, left, right, given)
     if o.scales is not None:
         return _scaled(call, o)
@@ -143,7 +143,7 @@ def _with_epilogue(call: Call, o: Options) -> Call:
     return replace(call, problem=replace(call.problem, epilogue=epilogue), bias=added)
 
 
-def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
+def check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
     if not ring.selective:
         raise UsageError(f"return_arg=True returns the k that won, and {ring} picks none: use a min or max semiring")
     if device == "simt":

@@ -15,7 +15,7 @@ from tilewise.arrays.torch_graph import constant_in_traces
 from tilewise.arrays.torch_library import TORCH, dtype_name, wants_gradient
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
-from tilewise.dispatch.bind import reachable
+from tilewise.dispatch.bind import check_return_arg, reachable
 from tilewise.dispatch.route import check_fields, is_structured
 from tilewise.dispatch.structured.product import structured_matmul
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
@@ -38,11 +38,14 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
     if is_structured(o.semiring):
         return _product_of_fields(M, N, o)
     o.refuse("pin a launch or its memory, which torch cannot follow: pass detached tensors", "kernel", "tile", "memory")
+    o.refuse("are applied inside the kernel, which has no gradient: multiply the product by them", "scales")
     _check_device(M, o)
+    if o.return_arg:
+        check_return_arg(find_semiring(o.semiring), M.device.type, o.accumulate)
     if o.out is not None and any(map(wants_gradient, (M, N, o.out, o.bias))):
         raise UsageError("out= has no gradient, and M or N requires one: leave it out, or pass detached tensors")
-    if (o.has_epilogue or o.accumulate) and o.return_arg:
-        raise UsageError("return_arg=True goes with min and max; alpha=, bias=, activation= and accumulate= exclude it")
+    if o.has_epilogue and o.return_arg:
+        raise UsageError("return_arg=True goes with min and max; alpha=, bias= and activation= exclude it")
     if o.dtype is not None:
         kind = _requested(o.dtype, M.dtype, N.dtype)
         M, N = M.to(kind), N.to(kind)

@@ -1,0 +1,28 @@
+"""Every keyword of matmul, alone and in pairs: JAX's arrays, and inside jit."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from jax import numpy as jnp
+
+import tilewise as tw
+from keyword_pairs import PAIRS, check
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
+@pytest.mark.drawn(50)
+@pytest.mark.parametrize("names", PAIRS, ids="+".join)
+def test_of_arrays(names):
+    check(names, lambda M, N, keywords: tw.matmul(M, N, **keywords), jnp.asarray)
+
+
+@pytest.mark.drawn(30)
+@pytest.mark.parametrize("names", PAIRS, ids="+".join)
+def test_inside_jit(names):
+    check(names, lambda M, N, keywords: jax.jit(lambda M, N: tw.matmul(M, N, **keywords))(M, N), jnp.asarray)
