@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from tilewise.emulator.machine.barrier import barrier, warp_barrier
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.findings import Kind
-from tilewise.emulator.machine.printing import formatted
+from tilewise.emulator.machine.formatting import formatted
 from tilewise.emulator.parse import tree
 
 INT_MIN_MAX = {"min": (np.minimum, fmin), "max": (np.maximum, fmax)}
@@ -31,6 +32,18 @@ BUILT_IN = {
     "__builtin_nanf": np.float32("nan"),
 }
 EXTRA = {"umin": "min", "umax": "max", "llmin": "min", "llmax": "max"}
+
+
+TEXT = "text"  # an argument of printf that is a string, by its number
+
+
+def tagged(type_: Any, value: Any) -> tuple[int, int]:
+    """A value as printf's formatter takes it: a tag for its promoted type, and its bits."""
+    if type_ is TEXT:
+        return 5, value
+    if type_.floating:
+        return 4, struct.unpack("<Q", struct.pack("<d", float(value)))[0]
+    return (2 if type_.size == 8 else 0) + type_.unsigned, int(value) & (1 << 64) - 1
 
 
 class CallCompiler(InlineCompiler):
@@ -211,25 +224,28 @@ class CallCompiler(InlineCompiler):
     def printf(self, node: tree.Call) -> Operand:
         if not node.arguments or not isinstance(node.arguments[0], tree.Text):
             raise self.refuse("printf needs its format as a string", node)
-        pattern = node.arguments[0].value.decode("utf-8", "surrogateescape")
+        pattern = node.arguments[0].value
+        texts: list[bytes] = []
         fns: list[Any] = []
         for argument in node.arguments[1:]:
             if isinstance(argument, tree.Text):
-                text = argument.value.decode("utf-8", "surrogateescape")
-                fns.append(lambda c, text=text: text)
+                texts.append(argument.value)
+                number = len(texts)
+                fns.append((TEXT, lambda c, number=number: number))
             else:
                 value = self.expr(argument)
                 if not isinstance(value.type, Scalar):
                     raise self.refuse(f"printf cannot print {value.type}", argument)
-                fns.append(value.fn)
+                fns.append((value.type, value.fn))
 
         def run(c: Context) -> Any:
-            values = [f(c) for f in fns]
+            values = [(type_, f(c)) for type_, f in fns]
             if len(c.output) >= c.limits.printf:
                 return np.int32(0)
             for lane in c.active_lanes()[: c.limits.printf - len(c.output)].tolist():
-                row = [v[lane] if isinstance(v, np.ndarray) else v for v in values]
-                c.output.append(formatted(pattern, row))
+                row = [tagged(type_, v[lane] if isinstance(v, np.ndarray) else v) for type_, v in values]
+                text = formatted(pattern, row, lambda number: texts[number - 1], lambda _: None)
+                c.output.append(text.decode("utf-8", "surrogateescape"))
             return np.int32(0)
 
         return Operand(ctype.INT, run, pure=False)

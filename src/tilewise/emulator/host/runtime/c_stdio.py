@@ -7,12 +7,12 @@ import sys
 from typing import Any
 
 from tilewise.emulator.host.runtime.c_memory import put_text, readable, string, writable
-from tilewise.emulator.host.runtime.formatting import formatted, quick, quickly
 from tilewise.emulator.host.runtime.host_faults import judge
 from tilewise.emulator.host.runtime.program_files import opened, put, removed
 from tilewise.emulator.host.runtime.scanning import scan
 from tilewise.emulator.host.runtime.session import Function, Session, runtime
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.formatting import formatted, quick, quickly
 
 MOST_ARGUMENTS = 1 << 16  # of a call of printf
 

@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 
 from tilewise.emulator.host.runtime.c_memory import string, writable
-from tilewise.emulator.host.runtime.formatting import bounded
 from tilewise.emulator.host.runtime.program_files import opened, put
 from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.formatting import bounded
 from tilewise.errors import EngineError
 
 

@@ -6,7 +6,7 @@ import random
 import struct
 
 from seeds import next_seed
-from tilewise.emulator.host.runtime.formatting import formatted, quick, quickly
+from tilewise.emulator.machine.formatting import formatted, quick, quickly
 
 FLOATS = (0.0, -0.0, 1e300, float("inf"), float("nan"), 0.1, -2.5)
 WHOLES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
