@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,6 @@ REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several 
 def is_sparse(x: Any) -> bool:
     scipy = imported("scipy.sparse")  # imported by the owner of such a matrix
     return scipy is not None and bool(scipy.issparse(x))
-
-
-def has_compiler() -> bool:
-    return find_spec("llvmlite") is not None
 
 
 def add_runs(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:

@@ -19,9 +19,9 @@ from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import Array, dtype_of, promote
 from tilewise.algebra.no_edge import absorbs, no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
-from tilewise.algebra.to_llvm import commutes, exchanged
+from tilewise.algebra.to_llvm import KINDS, commutes, exchanged
 from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
-from tilewise.dispatch.sparse.arrays import Rows, add_runs, has_compiler, is_sparse
+from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
 # nanoseconds: a stored cell and a column of the dense operand, a pair of stored cells, a step of the dense tiles; a
@@ -192,11 +192,11 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
 
 @lru_cache(maxsize=256)
 def _compiles(algebra: Algebra) -> bool:
-    return algebra.partial.kind in "biuf" and has_compiler()
+    return algebra.partial.kind in "biuf" and algebra.partial.name in KINDS
 
 
 def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
-    """Without a compiler, and for complex numbers: every pair of cells that meet, sorted by where they go, reduced."""
+    """For complex numbers and long doubles: every pair of cells that meet, sorted by where they go, reduced."""
     lengths, columns = np.diff(N.starts), N.shape[1]
     meets = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
     parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]
