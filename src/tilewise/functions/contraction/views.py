@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
-from tilewise.arrays.labelled import check_plain
-from tilewise.errors import UsageError
+from tilewise.arrays.labelled import check_plain, check_whole
+from tilewise.system.imported import imported
 
 MODULES = {"jax": "jax.numpy", "cupy": "cupy", "dask": "dask.array"}
 
 
 def array_of(x: Any, role: str, sparse: bool = True) -> Any:
-    """An array as it is, anything else as NumPy reads it. `sparse`: whether scipy.sparse matrices are taken."""
+    """An array as it is, anything else as NumPy reads it. `sparse`: whether scipy.sparse and Zarr are taken,
+    which have no views."""
     check_plain(x, role)
-    if not sparse and hasattr(x, "tocsr"):
-        raise UsageError(f"{role} is a scipy.sparse matrix: tw.matmul takes it; here pass an array, {role}.toarray()")
+    dask = imported("dask.array")
+    if not sparse and not (dask is not None and isinstance(x, dask.Array)):
+        check_whole(x, role)
     return x if hasattr(x, "shape") and hasattr(x, "dtype") else np.asarray(x)
 
 
