@@ -26,9 +26,9 @@ def test_all_competitors_are_checked_and_timed():
 
 
 def test_a_wrong_contestant_is_refused(monkeypatch):
-    import tilewise.torch
+    from tilewise.torch import linear_layer
 
-    right = tilewise.torch.linear
-    monkeypatch.setattr(tilewise.torch, "linear", lambda *a, **how: right(*a, **how) * 1.1)
+    right = linear_layer.linear
+    monkeypatch.setattr(linear_layer, "linear", lambda *a, **how: right(*a, **how) * 1.1)
     with pytest.raises(AssertionError, match="tilewise is wrong"):
         linear.forward_and_backward((16, 24, 51), "float32", rounds=1, device="cpu")
