@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_refused(subscripts, shapes, message):
 
 def test_a_mul_that_does_not_distribute_is_refused_for_more_than_two():
     A = np.array([[1.0, -2.0], [3.0, 4.0]])
-    with pytest.raises(tw.UsageError, match="max_times distributes over values that are not below 0 only"):
+    with pytest.raises(tw.UsageError, match="max_times regroups values that are not below 0 only"):
         tw.einsum("ij,jk,kl->il", A, A, A, semiring="max_times")
     tw.einsum("ij,jk->ik", A, A, semiring="max_times")
     distance = tw.Semiring(
