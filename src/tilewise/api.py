@@ -93,9 +93,9 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     (array([[7.]]), array([[1]]))
     """
     if M.__class__ is not NDARRAY and torch_library.compiling():  # first: every step traced is a guard later
-        from tilewise.torch.operator import traced_matmul
+        from tilewise.torch.operator import compiled_matmul
 
-        product = traced_matmul(M, N, keywords)
+        product = compiled_matmul(M, N, keywords)
         if product is not None:
             return product
         sign = None  # torch.compile does not trace machine code

@@ -18,6 +18,9 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # for the workers, which no conftest starts
 
 from seeds import next_seed
 
@@ -322,16 +325,16 @@ def gather(args):
     each = -(-args.count * 14 // args.processes // 10)  # those that compile fall behind, and others make up for them
     varieties = [args.variety if args.variety == "many" or i % 5 == 0 else "none" for i in range(args.processes)]
     environment = {**os.environ, "TILEWISE_COMPILE": "alone", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    told = {"what": args.what, "count": each, "seconds": args.seconds, "device": args.device, "top": args.top}
+    given = {"what": args.what, "count": each, "seconds": args.seconds, "device": args.device, "top": args.top}
     running = []
     for i, variety in enumerate(varieties):
-        own = {**told, "seed": args.seed + i, "variety": variety, "common": args.seed}
+        own = {**given, "seed": args.seed + i, "variety": variety, "common": args.seed}
         command = [sys.executable, __file__, "--worker", *(f"--{name}={value}" for name, value in own.items())]
         pipe = subprocess.PIPE
         running.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment))
     found = {
         "seed": args.seed,
-        "asked": args.count,
+        "count": args.count,
         "done": collections.Counter(),
         "kinds": collections.Counter(),
         "wrong": [],
@@ -355,18 +358,19 @@ def gather(args):
 
 
 def main(arguments=None):
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--what", default="stacks,groups")
-    asked.add_argument("--count", type=int, default=5000)
-    asked.add_argument("--processes", type=int, default=6)
-    asked.add_argument("--seconds", type=float, default=60)
-    asked.add_argument("--seed", type=int, default=next_seed() % 2**31)
-    asked.add_argument("--top", type=int, default=600)
-    asked.add_argument("--variety", choices=("none", "few", "many"), default="many")
-    asked.add_argument("--common", type=int, default=0, help="what all workers draw alike")
-    asked.add_argument("--device", default="cuda")
-    asked.add_argument("--worker", action="store_true")
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--what", default="stacks,groups")
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--processes", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=next_seed() % 2**31)
+    parser.add_argument("--top", type=int, default=600)
+    parser.add_argument("--variety", choices=("none", "few", "many"), default="many")
+    parser.add_argument("--common", type=int, default=0, help="what all workers draw alike")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write all that was found as JSON")
+    parser.add_argument("--worker", action="store_true")
+    args = parser.parse_args(arguments)
     if args.worker:
         return worker(args)
     found = gather(args)
@@ -375,13 +379,11 @@ def main(arguments=None):
     for line in found["ended"]:
         print("A WORKER ENDED", line)
     print("by kind:", dict(found["kinds"].most_common(40)))
-    out = os.environ.get("OUT")
-    if out:
-        with open(os.path.join(out, f"drawn-{args.what.replace(',', '-')}.json"), "w") as file:
-            json.dump(found, file)
+    if args.report:
+        args.report.write_text(json.dumps(found))
     print(
         json.dumps(
-            {key: found[key] for key in ("seed", "asked", "done")}
+            {key: found[key] for key in ("seed", "count", "done")}
             | {"wrong": len(found["wrong"]), "ended": len(found["ended"])}
         )
     )

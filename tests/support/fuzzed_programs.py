@@ -49,7 +49,7 @@ ENDS = {"exit", "abort", "crash", "limit", "refused"}
 NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect")
 FILES = ("open", "os.remove", "os.rename")
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a file a program: a disk takes a tenth of the time
-KEPT = Path(os.environ.get("OUT") or tempfile.gettempdir()) / "fuzzed-programs"  # those in which something was found
+KEPT = Path(tempfile.gettempdir()) / "fuzzed-programs"  # those in which something was found
 MORE = 12  # seeds for each program that is to run: many are refused, which is the other half's business
 KERNELS = r"""
 #include <cstdio>

@@ -208,7 +208,7 @@ for _operator in (torch.ops.tilewise.matmul, torch.ops.tilewise.matmul_arg, torc
     register_flop_formula(_operator)(operations)
 
 
-def traced_matmul(M: Any, N: Any, keywords: Any) -> Any:
+def compiled_matmul(M: Any, N: Any, keywords: Any) -> Any:
     """`tw.matmul` while torch.compile traces it, in as few operations as possible; None if it has keywords."""
     if keywords or not (isinstance(M, Tensor) and isinstance(N, Tensor)) or torch._C._are_functorch_transforms_active():
         return None
