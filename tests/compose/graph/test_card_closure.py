@@ -13,7 +13,7 @@ from host_card import HostDeviceArray, HostStream, put_on_the_host
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.arrays.numpy_library import NUMPY
-from tilewise.compose.graph import card_closure
+from tilewise.compose.graph import card_closure, closure
 from tilewise.compose.graph.predecessors import found_anew
 from tilewise.core.machine import KNOWN_CARDS
 
@@ -138,3 +138,29 @@ def test_integers_whose_paths_could_wrap_are_refused(card):
     W[0, 1] = 3000
     with pytest.raises(tw.DtypeError, match="weights up to 3000"):
         closed(W, "min_plus")
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("float32", "min_plus"), ("int32", "min_plus"), ("bool", "lor_land")])
+def test_what_the_host_repairs_has_the_weights_of_the_graph(dtype, name, monkeypatch):
+    """float32 min_plus is also the algebra in which predecessors over bool are counted."""
+    W = weights(40, dtype, 3)
+    given = find_semiring(name).over(dtype_of(W.dtype))
+    work = find_semiring("min_plus").over(DTYPES["float32"]) if dtype == "bool" else given
+    written = []
+    monkeypatch.setattr(card_closure, "put_rows", lambda table, rows, values, stream: written.append(values))
+    lost = card_closure.CardClosure(False, np.arange(40))
+    closure._repair_on_host(W, lost, given, work, NUMPY.operand(W, "W"), None)
+    D, (before,) = tw.closure(W, semiring=name), written
+    for source, target in np.ndindex(40, 40):
+        nodes = tw.path(before, source, target)
+        steps = [W[a, b] for a, b in pairwise(nodes)]
+        assert D[source, target] == (bool(nodes) if dtype == "bool" else sum(steps) if nodes else given.zero)
+
+
+def test_a_negative_cycle_is_named_by_the_host():
+    W = weights(40, "float32", 5)
+    W[7, 9], W[9, 7] = -5, 2
+    given = find_semiring("min_plus").over(DTYPES["float32"])
+    improving = card_closure.CardClosure(True, np.zeros(0, np.int64))
+    with pytest.raises(tw.CycleError, match="7 → 9 → 7"):
+        closure._repair_on_host(W, improving, given, given, None, None)

@@ -252,7 +252,7 @@ def _on_a_card(
     table = library.empty(operand.shape, DTYPES["int64"], device) if tracks else None
     closed = close_on_card(given, made, table, algebra, work, stream, progress)
     if closed.improves or closed.lost.size:
-        _repair_on_host(at_home(given, stream), closed, work, table, stream)
+        _repair_on_host(at_home(given, stream), closed, algebra, work, table, stream)
     results = [x for x in (made, table) if x is not None]
     if operand.host is not None:
         homes = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
@@ -264,14 +264,16 @@ def _on_a_card(
     return handed if tracks else handed[0]
 
 
-def _repair_on_host(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, stream: Any) -> None:
+def _repair_on_host(
+    W: Array, closed: CardClosure, algebra: Algebra, work: Algebra, table: Operand | None, stream: Any
+) -> None:
     """What is done on the host: naming a cycle that improves, and the predecessors of sources whose ties made a
-    circle."""
+    circle. `work` is HOPS for predecessors over bool; a closure of weights may have that very algebra as its own."""
     from tilewise.compose.graph.card_closure import put_rows
 
     W = (
         np.where(W != 0, np.float32(1), np.float32(np.inf))
-        if work is HOPS
+        if algebra.partial.kind == "b" != work.partial.kind
         else W.astype(work.element.numpy, copy=False)
     )
     if closed.improves:
