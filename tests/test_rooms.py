@@ -21,6 +21,7 @@ def rooms():
 
 
 ROOMS = rooms()
+GENERATORS = ("ladder", "simt_gemm", "mma_gemm", "wgmma_gemm")
 EMULATOR_ROOMS = (
     "multiply", "launching", "check", "host", "compile", "machine", "sema", "parse", "source", "budget", "limits",
 )  # fmt: skip
@@ -66,6 +67,19 @@ def test_backends_do_not_know_each_other(all_imports):
             mine, theirs = (parts[2] if len(parts := m.split(".")) > 2 else "" for m in (module, name))
             if mine and theirs:
                 assert mine == theirs, f"{module}:{line} imports {name}, another backend"
+
+
+def test_kernel_generators_do_not_know_each_other(all_imports):
+    """What one leaves to another is a step of `kernels/shared/beside.py`."""
+
+    def generator(module):
+        parts = module.split(".")
+        return parts[2] if parts[1:2] == ["kernels"] and parts[2:3] and parts[2] in GENERATORS else None
+
+    for module, name, line in all_imports:
+        mine, theirs = generator(module), generator(name)
+        if mine and theirs:
+            assert mine == theirs, f"{module}:{line} imports {name}, of another generator"
 
 
 def test_rooms_of_the_emulator_point_downwards(all_imports):

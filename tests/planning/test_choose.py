@@ -147,3 +147,10 @@ def test_every_dtype_has_a_plan_on_a_card(semiring):
             m, k, n = (rng.randint(0, largest) for _ in range(3))
             print(f"seed {seed}: {m}x{k}x{n} {dtype}")
             assert make_plan(problem_of_shape(m, k, n, dtype, semiring), H200).predicted >= 0
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "float32", "int64"])
+def test_the_k_that_won_is_asked_of_min_and_max_alone(dtype):
+    problem = replace(problem_of_shape(4, 5, 6, dtype), return_arg=True)
+    with pytest.raises(tw.UsageError, match="plus_times picks none"):
+        make_plan(problem, H200)

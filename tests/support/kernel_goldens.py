@@ -57,7 +57,7 @@ def drawn(rng: random.Random) -> Any:
         p = replace(p, dtype_m=small.dtype_m, dtype_n=small.dtype_n, semiring=ring, epilogue=small.epilogue)
         if rng.random() < 0.3:
             p = replace(p, nonnegative=True)
-        if rng.random() < 0.15:
+        if rng.random() < 0.15 and ring.selective:
             p = replace(p, return_arg=True)
         if sort == "dtype" and rng.random() < 0.4:
             p = replace(p, wanted=dtype_named(rng.choice(("int32", "bfloat16", "float32"))))

@@ -31,7 +31,7 @@ from tilewise.algebra.expression import (
     uses,
 )
 from tilewise.algebra.to_numpy import Function, numpy_function
-from tilewise.errors import AlgebraError, DtypeError
+from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 Operation = Callable[[Any, Any], Any]
 BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the string
@@ -146,6 +146,13 @@ class Semiring:
     def selective(self) -> bool:
         """Whether add picks one of its two values (min, max), so that a product has a winning k."""
         return isinstance(self.add, Apply) and self.add.op in ("min", "max")
+
+    def check_selective(self) -> None:
+        """Refuses return_arg=True where no k wins."""
+        if not self.selective:
+            raise UsageError(
+                f"return_arg=True returns the k that won, and {self} picks none: use a min or max semiring"
+            )
 
     def __str__(self) -> str:
         return self.name

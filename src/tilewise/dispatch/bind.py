@@ -144,8 +144,7 @@ def _with_epilogue(call: Call, o: Options) -> Call:
 
 
 def check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
-    if not ring.selective:
-        raise UsageError(f"return_arg=True returns the k that won, and {ring} picks none: use a min or max semiring")
+    ring.check_selective()
     if device == "simt":
         raise DeviceError("return_arg=True has no kernel in the interpreter: pass device='cpu' or 'cuda'")
     if accumulate:

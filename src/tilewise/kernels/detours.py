@@ -15,7 +15,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.plan import GRID_Y_LIMIT, Plan, packed_lead
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Recipe, Scratch, Step
-from tilewise.kernels.registry import family_named
+from tilewise.kernels.registry import beside, family_named
 from tilewise.kernels.shared.early import early
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members, operands_of, own_stack, workspace
 from tilewise.kernels.shared.text import render_pack
@@ -52,7 +52,7 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         after += copies(made, given.P, p.stack)
     as_given = M is given.M and N is given.N and made is given.P
     ready = given if as_given else replace(given, M=M, N=N, P=made)
-    return [*before, *family.launches(plan, ready, scratch), *after]
+    return [*before, *beside(family.launches(plan, ready, scratch), scratch), *after]
 
 
 def _epilogue_after(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.capabilities import Capabilities, why_not, why_not_of_problem
+from tilewise.core.recipe import Scratch
+from tilewise.kernels.capabilities import Capabilities, why_not
+from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.placed import Operands
 
 
@@ -34,6 +35,8 @@ class Family(ABC):
     name: ClassVar[str]  # of its folder
     kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence
     can: ClassVar[Capabilities] = Capabilities()  # what it takes
+    competes: ClassVar[tuple[Capabilities, ...]] = ()  # where no kernel is named: any of these; all it takes if none
+    falls_back: ClassVar[bool] = False  # a `Fallback` is queued behind its stacks
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
     teaches: ClassVar[bool] = (
         False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem
@@ -44,11 +47,7 @@ class Family(ABC):
         return why_not(self.can, problem, machine, kernel or next(iter(self.kernels)))
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        """Whether it takes a problem of a kind that it takes."""
-        return why_not_of_problem(self.can, problem) is None
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Whether it competes where nobody asked for it."""
+        """Whether it has a configuration for a problem of `competes`."""
         return True
 
     @abstractmethod
@@ -65,7 +64,7 @@ class Family(ABC):
         return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
 
     @abstractmethod
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         """The launches of a plan of its own; the only place that renders its text."""
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:

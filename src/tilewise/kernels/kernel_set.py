@@ -10,6 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.kernels.registry import FAMILIES
 from tilewise.kernels.shared.text import render_pack
+from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
 from tilewise.kernels.transforms.sums import render_add_parts
 
 SIDE = 8  # of a product that every family takes which takes any of its kind
@@ -55,4 +56,7 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
         takes = not family.teaches and (family.can.groups or not problem.groups)
         asked = problem if family.can.fuses or not problem.epilogue else problem.bare
         if takes and family.refusal(asked, machine) is None:
-            yield from family.texts(asked, machine)
+            texts = tuple(family.texts(asked, machine))
+            yield from texts
+            if texts and family.falls_back:
+                yield from behind_stacks(asked.algebra, machine)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from tilewise.core.recipe import Address, Scratch, Step
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_gemm.family import DirectHalf, FmaSmall, HalfDots, MmaSmall, Shallow, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
+from tilewise.kernels.shared.beside import AnyStep, Edge, Fallback
 from tilewise.kernels.simt_gemm.buffered import Buffered
 from tilewise.kernels.simt_gemm.direct import Direct
+from tilewise.kernels.simt_gemm.few_recipe import edge_launches
 from tilewise.kernels.simt_gemm.gemv import Gemv
 from tilewise.kernels.simt_gemm.grouped import Grouped
 from tilewise.kernels.simt_gemm.streamed import Cells, RankK, Swept
 from tilewise.kernels.simt_gemm.tiled.family import Plain
+from tilewise.kernels.simt_gemm.tiled.recipe import fallback_launches
 from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, ShiftedHalf, WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
@@ -25,6 +31,19 @@ FAMILIES: list[Family] = [
 
 BY_NAME = {family.name: family for family in FAMILIES}
 BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in family.kernels}
+
+
+def beside(steps: Iterable[AnyStep], scratch: Scratch) -> list[Step]:
+    """The steps, with what one generator leaves to another in its place."""
+    made, held = list[Step](), dict[int, Address]()
+    for step in steps:
+        if isinstance(step, Edge):
+            made += edge_launches(step, scratch)
+        elif isinstance(step, Fallback):
+            made += fallback_launches(step, scratch, held)
+        else:
+            made.append(step)
+    return made
 
 
 def family_named(name: str) -> Family:

@@ -33,6 +33,8 @@ def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, til
 @lru_cache(maxsize=4096)
 def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     problem.algebra  # noqa: B018  refuses a dtype the semiring does not take, before anything else is decided
+    if problem.return_arg:
+        problem.semiring.check_selective()
     place = {"cpu": _on_cpu, "simt": _in_the_interpreter}.get(machine.kind, _on_card)
     return place(problem, machine, kernel, tile)
 

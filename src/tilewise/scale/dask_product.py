@@ -54,10 +54,7 @@ def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any
     )  # fmt: skip
     result = ring.over(problem.dtype).result
     if o.return_arg:
-        if not ring.selective:
-            raise UsageError(
-                f"return_arg=True returns the k that won, and {ring} picks none: use a min or max semiring"
-            )
+        ring.check_selective()
         o.refuse("and return_arg= exclude each other", "alpha", "bias", "activation", "scales")
         P = Product(left, right, shape, o).array(ArgTask(problem, o.device, matmul), _pair(result.numpy))
         return P["value"], P["arg"]

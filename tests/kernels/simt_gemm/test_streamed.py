@@ -14,6 +14,7 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
+from tilewise.kernels.capabilities import why_not
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.simt_gemm.coefficients import document
 from tilewise.kernels.simt_gemm.streamed import THREADS, RankK, Swept, whole_warps
@@ -98,10 +99,11 @@ def test_what_a_kernel_does_not_take_is_refused(kernel, shape, dtype, why):
 
 
 def test_a_long_k_is_not_added_up_in_sequence():
-    for k, offered in ((4096, True), (4097, False)):
+    (where,) = Swept.competes
+    for k, takes in ((4096, True), (4097, False)):
         stack = replace(problem_of_shape(5, k, 300), stack=(9,))
-        assert Swept().offered(stack, H200) == offered
-        assert not Swept().offered(replace(stack, stack=()), H200), "one product alone"
+        assert (why_not(where, stack, H200, "swept") is None) == takes
+        assert why_not(where, replace(stack, stack=()), H200, "swept"), "one product alone"
 
 
 def test_every_number_of_the_cost_models_has_a_unit_and_a_meaning():

@@ -23,13 +23,13 @@ from tilewise.kernels.simt_gemm.tiled.configs import config_of
 from tilewise.kernels.simt_gemm.tiled.model import choose
 from tilewise.kernels.simt_gemm.tiled.text import (
     Form,
-    render_combine,
     render_join,
     render_limit,
     render_pack_words,
     render_plain,
 )
 from tilewise.kernels.simt_gemm.tiled.tiles import tiles_of
+from tilewise.kernels.transforms.sums import render_combine
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
@@ -95,7 +95,7 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
         cache = DiskCache("cubin", tmp_path)
         if machine is not H200:
             compile_source(render_plain(algebra, tiles_of(config)[0], next(forms(config))), arch, cache)
-        compile_source(render_combine(algebra, config, True, 8), arch, cache)
+        compile_source(render_combine(algebra, True, 8, return_arg), arch, cache)
         compile_source(render_limit(algebra, config), arch, cache)
         if config.name != "where":
             compile_source(render_join(algebra, config, tiles_of(config)[0]), arch, cache)

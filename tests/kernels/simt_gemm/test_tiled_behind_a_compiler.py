@@ -16,8 +16,8 @@ from operands import values, weighs
 from oracle import assert_product
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
-from tilewise.kernels.simt_gemm.tiled.text import combine_share
 from tilewise.kernels.simt_gemm.tiled.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
+from tilewise.kernels.transforms.sums import combine_share
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it

@@ -19,7 +19,7 @@ from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_
 from tilewise.kernels.ladder.recipe import launches
 from tilewise.kernels.ladder.text import render
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.simt_gemm.tiled.configs import step_slots
+from tilewise.kernels.shared.steps import step_slots
 
 ANY_SIZE = "tiled_edges"  # the notes' kernel with its boundary checks
 

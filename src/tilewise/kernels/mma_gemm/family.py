@@ -4,7 +4,6 @@ realigned before, has its own folder."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -21,7 +20,6 @@ from tilewise.kernels.mma_gemm.direct_half import model as stacked
 from tilewise.kernels.mma_gemm.half_dots import model as dots
 from tilewise.kernels.mma_gemm.half_dots.configs import MOST_FEW, TILES, DotsConfig
 from tilewise.kernels.mma_gemm.mma_small import model as small
-from tilewise.kernels.mma_gemm.mma_sync.model import worthwhile
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
@@ -34,10 +32,14 @@ from tilewise.kernels.mma_gemm.text import (
     render_small,
 )
 from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.shared.layouts import line_alignment
+from tilewise.kernels.shared.layouts import on_boundaries
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.transforms.turn import render_turn
 
+MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some start on no 16 bytes")
+ODD_STRIDES = Condition(
+    lambda p: any(x.row % 8 and x.col % 8 for x in (p.layout_m, p.layout_n)), "reads rows that start on no 16 bytes"
+)
 SMALL = Capabilities(
     AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
     steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
@@ -50,10 +52,8 @@ class MmaSmall(ByConfigs):
     name = small.MMA
     kernels: ClassVar = {small.MMA: small.IDEAS[small.MMA]}
     can = SMALL
+    competes: ClassVar = (SMALL.where(tensor_cores=True),)
     model: ClassVar = small
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return worthwhile(problem, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> Geometry:
         return small.geometry(problem, config)
@@ -75,10 +75,8 @@ class FmaSmall(MmaSmall):
 
     name = small.FMA
     kernels: ClassVar = {small.FMA: small.IDEAS[small.FMA]}
-    can = replace(SMALL, dtypes=("float32",), float32_as=("ieee", "high"))
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return True
+    can = SMALL.where(dtypes=("float32",), float32_as=("ieee", "high"))
+    competes: ClassVar = (can,)
 
 
 class SlicedK(ByConfigs):
@@ -90,12 +88,12 @@ class SlicedK(ByConfigs):
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
     )  # fmt: skip
+    competes = (  # other stacks were not timed with it
+        can.where(dtypes=("float32",), stacks=False),
+        can.where(dtypes=("float32",), float32_as=("high",)),
+        can.where(dtypes=("float64",), stacks=False, tensor_cores=True),
+    )
     model: ClassVar = sliced
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        if problem.dtype.itemsize == 4:  # stacks of others were not timed with it
-            return problem.members == 1 or problem.precision == "high"
-        return problem.members == 1 and worthwhile(problem, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: sliced.SlicedConfig) -> Geometry:
         return sliced.geometry(problem, config)
@@ -134,10 +132,8 @@ class ShortK(ResidentN):
         AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
         accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",),
     )  # fmt: skip
+    competes = (can.where(stacks=False, tensor_cores=True),)
     model: ClassVar = short
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members == 1 and worthwhile(problem, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> Geometry:
         return short.geometry(problem, config)
@@ -166,10 +162,8 @@ class Shallow(ResidentN):
         AMPERE, dtypes=(*HALVES, "float32", "float64"), one_dtype=True, same_result=True, plus_times=True,
         accumulates=False, most_k=shallow.DEEPEST, problem=(shallow.NEAR, shallow.FITS), precisions=("ieee", "tf32"),
     )  # fmt: skip
+    competes = can.where(tensor_cores=True), can.where(dtypes=("float32",), float32_as=("ieee", "high"))
     model: ClassVar = shallow
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return not shallow.on_tensor_cores(problem) or worthwhile(problem, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: shallow.ShallowConfig) -> Geometry:
         return shallow.geometry(problem, config)
@@ -206,12 +200,8 @@ class HalfDots(HalvesAnywhere):
         problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
         fuses=True, stores_anywhere=True,
     )  # fmt: skip
+    competes = (can.where(MISALIGNED),)
     model: ClassVar = dots
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Rows that start on 16 bytes go to the copy engine."""
-        p, size = problem, problem.dtype.itemsize
-        return line_alignment(p.layout_m, p.m, p.k, size) < 16 or line_alignment(p.layout_n, p.k, p.n, size) < 16
 
     def tiles(self, problem: Problem, machine: Machine, config: DotsConfig) -> str:
         return f"{config.geometry.rows}x{config.geometry.cols}"
@@ -233,16 +223,13 @@ class DirectHalf(HalvesAnywhere):
         problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
         fuses=True,
     )  # fmt: skip
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Single products and groups that the copy engine takes as they are go to wgmma_half."""
-        p = problem
-        if p.groups is None and p.members > 1:
-            return True
-        if p.groups is None and arch_number(machine.arch) < 90:
-            return False  # those were not timed
-        m, n = p.layout_m, p.layout_n
-        return bool(m.row % 8 and m.col % 8) or bool(n.row % 8 and n.col % 8)
+    # Single products and groups that the copy engine takes as they are go to wgmma_half; single ones of other cards
+    # were not timed.
+    competes = (
+        can.where(alone=False, groups=()),
+        can.where(ODD_STRIDES, from_arch=HOPPER),
+        can.where(ODD_STRIDES, only_groups=True),
+    )
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
         if not _is_single(problem):

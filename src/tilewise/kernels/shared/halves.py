@@ -9,8 +9,12 @@ from tilewise.core.problem import Problem
 
 def halves_on_hopper(p: Problem, machine: Machine) -> bool:
     """Whether tensor cores take a product in one launch or two, however it lies."""
-    halves = p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
-    return halves and arch_number(machine.arch) == 90 and not p.unrounded
+    return halves_of(p) and arch_number(machine.arch) == 90 and not p.unrounded
+
+
+def halves_of(p: Problem) -> bool:
+    """Whether tensor cores multiply such elements."""
+    return p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
 
 
 def onto(p: Problem, machine: Machine) -> tuple[bool, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewise.core.problem import Layout
+from tilewise.core.problem import Layout, Problem
 
 AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"  # how an operand is taken
 DEINTERLEAVED = "deinterleaved"  # the same, of an M beside an N that is taken by classes
@@ -44,3 +44,16 @@ def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     lines = long_lines(layout, rows, cols)
     step = math.gcd(lines[1] if lines else 1, *layout.stack)
     return math.gcd(layout.misalignment, step * itemsize, 16)
+
+
+def on_boundaries(p: Problem) -> bool:
+    """Whether all rows or columns of both operands start on 16 bytes: TMA brings those by itself."""
+    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
+    return all(line_alignment(*side, p.dtype.itemsize) >= 16 for side in sides)
+
+
+def lines_of_long(p: Problem, swapped: bool) -> tuple[bool, int] | None:
+    """How the long operand's lines run, as `long_lines` says it; None where operands cannot be read as they lie."""
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
+        return None
+    return long_lines(p.layout_m, p.m, p.k) if swapped else long_lines(p.layout_n, p.k, p.n)

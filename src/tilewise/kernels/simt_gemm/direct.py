@@ -8,13 +8,12 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, ClassVar
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
@@ -29,6 +28,9 @@ GROUPS = (4, 2)  # of threads that share a strip's k,
 LARGE = 2048  # unless their tile has so many cells: of 82,000 drawn products 19 would take that
 RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
 STACKED_SIDE = 200  # of a member
+SMALL_MEMBERS = Condition(
+    lambda p: min(p.m, p.k, p.n) < STACKED_SIDE or p.dtype.itemsize != 4, f"makes sides below {STACKED_SIDE}"
+)
 
 
 def tile_of(sides: tuple[int, int, int, int], groups: int, size: int) -> StripTile | None:
@@ -71,12 +73,8 @@ class Direct(Strips):
     can = Capabilities(  # strips of wider sums do not fit, and beyond these steps pipelines always win
         one_dtype=True, partial_bytes=(1, 8), steps=2**29, stores_anywhere=True, precisions=("ieee",)
     )
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """In stacks of larger products by other semirings than plus_times, `buffered` or `plain` was always sooner."""
-        p = problem
-        larger = p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and p.dtype.itemsize == 4
-        return not larger or is_plus_times(p.semiring)
+    # in stacks of larger products by other semirings than plus_times, `buffered` or `plain` was always faster
+    competes = can.where(plus_times=True), can.where(stacks=False), can.where(SMALL_MEMBERS)
 
     def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
         return every_config(size, clusters_of(machine))

@@ -16,8 +16,9 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.halves import halves_on_hopper
-from tilewise.kernels.shared.layouts import line_alignment, long_lines
-from tilewise.kernels.simt_gemm.tiled.configs import Config, binary, step_slots
+from tilewise.kernels.shared.layouts import line_alignment, lines_of_long
+from tilewise.kernels.shared.steps import binary, step_slots
+from tilewise.kernels.simt_gemm.tiled.configs import Config
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few
@@ -84,13 +85,6 @@ def few_config(algebra: Algebra, machine: Machine, return_arg: bool) -> Config:
 
 def _is_logaddexp(algebra: Algebra) -> bool:
     return binary(algebra.semiring.add) == "logaddexp" and algebra.partial.kind == "f"
-
-
-def lines_of_long(p: Problem, swapped: bool) -> tuple[bool, int] | None:
-    """How the long operand's lines run, as `long_lines` says it; None where operands cannot be read as they lie."""
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return None
-    return long_lines(p.layout_m, p.m, p.k) if swapped else long_lines(p.layout_n, p.k, p.n)
 
 
 def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> FewTile | None:

@@ -11,12 +11,13 @@ from tilewise.core.machine import Machine, starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Launch, Scratch, Value, argument
+from tilewise.kernels.shared.beside import Edge
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.few import FewTile, few_pieces, few_tile
 from tilewise.kernels.simt_gemm.text import few_text
-from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
+from tilewise.kernels.transforms.sums import combine_share, render_combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -26,6 +27,13 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     if planes is None:
         return in_runs(job)
+    return [launch for member in few_launches(job, planes) for launch in member]
+
+
+def edge_launches(edge: Edge, scratch: Scratch) -> list[Launch]:
+    """Rows or columns that another kernel leaves over."""
+    job = FewJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns)
+    planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     return [launch for member in few_launches(job, planes) for launch in member]
 
 
@@ -159,7 +167,7 @@ def _pointers(targets: list[Target]) -> tuple[Value, ...]:
 def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
     p = job.problem
     share = combine_share(pieces)
-    source_text = render_combine.named(p.algebra, tile.config, p.accumulate, share)
+    source_text = render_combine.named(p.algebra, p.accumulate, share, p.return_arg)
     places: list[Value] = []
     for source, target in zip(made[1:], targets[1:], strict=True):
         places += [source[0], target[0]]

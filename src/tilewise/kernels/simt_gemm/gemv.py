@@ -12,23 +12,36 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import DtypeError
 from tilewise.kernels.calibration import applies
-from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.shared.halves import halves_on_hopper, onto
+from tilewise.kernels.shared.halves import halves_of, onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm import few as model
 from tilewise.kernels.simt_gemm.few_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_few
-from tilewise.kernels.simt_gemm.tiled.text import render_combine
+from tilewise.kernels.transforms.sums import render_combine
 
 DEEP = 512  # k of a stack's members from which it competes
 FEW_HALVES = 4  # rows or columns, on Hopper
+NO_HALVES = Condition(lambda p: p.unrounded or not halves_of(p), "leaves halves to tensor cores")
 
 
 class Gemv(Family):
     name = "gemv"
     kernels: ClassVar = model.IDEAS
     can = Capabilities(one_dtype=True, few=model.FEW, tracks_arg=True, precisions=("ieee",))
+    # Halves alone, more than a few rows of them, go to Hopper's tensor cores: of 69 random products timed in every
+    # family few rows were the fastest for one. In stacks, members with little k leave most of a block's threads idle:
+    # up to 40 times what is expected, but where that was measured on such a card.
+    competes = (
+        can.where(stacks=False, but_arch=HOPPER),
+        can.where(stacks=False, kind=NO_HALVES),
+        can.where(stacks=False, few=FEW_HALVES),
+        can.where(stacks=False, most_k=0),
+        can.where(alone=False, least_k=DEEP),
+        can.where(Condition(lambda p: p.return_arg, "reports which k won"), alone=False),
+        can.where(Condition(applies, "takes what was timed"), alone=False, timed_stacks=True),
+    )
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         why = super().refusal(problem, machine, kernel)
@@ -37,18 +50,7 @@ class Gemv(Family):
         return f"kernel={kernel!r} reads contiguous rows or columns of the longer operand: leave kernel= out"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return super().takes(problem, machine) and bool(model.competing(problem, machine))
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected, but
-        where that was measured on such a card. Halves alone, more than a few rows of them, go to Hopper's tensor cores:
-        of 69 random products timed in every family few rows were the soonest for one."""
-        several = problem.members == 1 and problem.k > 0 and min(problem.m, problem.n) > FEW_HALVES
-        if several and halves_on_hopper(problem, machine):
-            return False
-        if problem.members == 1 or problem.k >= DEEP or problem.return_arg:
-            return True
-        return machine.tuned is not None and bool(machine.tuned.stacks) and applies(problem)
+        return bool(model.competing(problem, machine))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:
@@ -78,9 +80,8 @@ class Gemv(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         yield from every_few(problem.algebra, machine, model.dots_held(problem, machine))
-        config = model.few_config(problem.algebra, machine, False)
         for accumulate, share in product(onto(problem, machine), (1, 8)):
-            yield render_combine.named(problem.algebra, config, accumulate, share)
+            yield render_combine.named(problem.algebra, accumulate, share)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

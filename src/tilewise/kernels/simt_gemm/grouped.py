@@ -19,9 +19,9 @@ from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
-from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 SIDE, PHASE, THREADS = 64, 16, 256
 GRID_Y = 65535

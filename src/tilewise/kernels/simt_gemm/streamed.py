@@ -25,9 +25,9 @@ from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
+from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
-from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 
 THREADS = 256  # of a block
 UNIT_SHARED = 227 * 1024
@@ -87,9 +87,7 @@ class Cells(Single):
         one_dtype=True, most_k=LONGEST, problem=(SMALL,), stores_anywhere=True,
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
     )  # fmt: skip
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= LARGEST
+    competes = (can.where(steps=LARGEST),)
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
         p, f = problem, coefficients("cells")
@@ -218,9 +216,7 @@ class RankK(Streamed):
         problem=(Condition(lambda p: p.m <= 1 or abs(p.layout_p.row) >= abs(p.layout_p.col), "stores rows of P"),),
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
     )  # fmt: skip
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1  # one product alone has kernels of its own for every size
+    competes = (can.where(alone=False),)  # one product has kernels of its own for every size
 
     def configs(self, problem: Problem) -> Iterator[RankKConfig]:
         deep = next(d for d in DEPTHS if problem.k <= d)
@@ -278,7 +274,7 @@ class RankK(Streamed):
 HELD = (2, 4, 8)  # rows
 ACROSS = (32, 64, 128, 256)  # columns of a block where there are more
 STAGE, AT_ONCE = 512, 8  # of k; loads of a thread
-LONGEST_SWEEP = 4096  # k that it is offered for: a thread adds up all of it in sequence where rows of N are long
+LONGEST_SWEEP = 4096  # k that it competes for: a thread adds up all of it in sequence where rows of N are long
 
 
 @dataclass(frozen=True)
@@ -310,9 +306,7 @@ class Swept(Streamed):
         ),
         precisions=("ieee", "high"),  # float32 is added up in several parts of k
     )  # fmt: skip
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1 and problem.k <= LONGEST_SWEEP  # one product alone has kernels of its own
+    competes = (can.where(alone=False, most_k=LONGEST_SWEEP),)  # one product has kernels of its own
 
     def configs(self, problem: Problem) -> Iterator[SweptConfig]:
         few, last = next(h for h in HELD if problem.m <= h), 0

@@ -24,8 +24,8 @@ from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
+from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_strips
-from tilewise.kernels.simt_gemm.tiled.configs import step_slots
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile

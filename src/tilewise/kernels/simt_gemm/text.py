@@ -11,9 +11,9 @@ from tilewise.core.machine import Machine
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.steps import binary
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
-from tilewise.kernels.simt_gemm.tiled.configs import binary
 from tilewise.kernels.simt_gemm.tiled.text import step_text
 
 EARLY = "shared/in_turn.cuh"

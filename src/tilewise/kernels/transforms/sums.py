@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
-from tilewise.algebra.to_cuda import c_name
+from tilewise.algebra.expression import is_plain
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import c_name, prelude
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
 
 
 def sum_of(dtype: DType) -> DType:
@@ -29,6 +32,32 @@ def render_add_parts(dtype: DType, result: DType, accumulate: bool, shares: int,
             kernel_text("transforms/add_parts.cu"),
         )
     )
+
+
+def combine_share(pieces: int) -> int:
+    """Warps that add up a cell's pieces together; a block of `combine` has 8."""
+    return 8 if pieces > 16 else 1
+
+
+@Written
+def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool = False) -> str:
+    """Planes of sums over any semiring into P, `share` warps to 32 cells of it: a block makes 256 / share. `arg`: with
+    planes of the k that won."""
+    sign = "<" if is_plain(algebra.semiring.add, "min") else ">"
+    where = f"typedef long long Where;\n#define BETTER(x, y) ((x) {sign} (y))\n" if arg else ""
+    return "\n".join(
+        (
+            with_half_conversions(prelude(algebra, index="long long", accumulate=accumulate) + where),
+            *defined({"ARG": int(arg), "SHARE": share}),
+            "",
+            *map(kernel_text, ("shared/in_turn.cuh", "transforms/combine.cu")),
+        )
+    )
+
+
+def of_members(text: str) -> str:
+    """The text of `combine` for members of a stack, each with planes of its own."""
+    return stacked.named(text, ("planes", "P"))
 
 
 def render_numbers(sums: DType, result: DType, accumulate: bool) -> str:

@@ -13,12 +13,12 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes, tensor_reason
+from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.shared.layouts import along_k, long_lines
+from tilewise.kernels.shared.layouts import along_k, long_lines, on_boundaries
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.tile_launches import launches_of
-from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
-from tilewise.kernels.transforms.sums import render_add_parts
+from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
 from tilewise.kernels.transforms.turn import render_turn
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
 from tilewise.kernels.wgmma_gemm.bf16x6 import recipe as six_recipe
@@ -153,10 +153,9 @@ class BF16x6(OnHopper):
     name = six.KERNEL
     kernels: ClassVar = {name: six.IDEA}
     can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Where tf32 will do, kernels that round once are sooner done: of 447 random shapes it was best for none."""
-        return problem.precision != "tf32"
+    # where tf32 is requested, kernels that round once are faster: of 447 random shapes it was best for none
+    competes = (can.where(float32_as=("high",)),)
+    falls_back = True
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, six.SplitConfig]:
         config, seconds = six.best_config(problem, machine)
@@ -199,14 +198,16 @@ class BF16x6(OnHopper):
         return f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        """The plain kernels, for what planes of bfloat16 cannot hold, are its family's, but for those behind stacks."""
-        if self.offered(problem, machine):
+        if problem.precision != "tf32":
             yield render_split.named()
-            yield from behind_stacks(problem.algebra, machine)
+            yield from (of_members(render_combine.named(problem.algebra, False, share)) for share in (1, 8))
             yield from (render_bf16x6.named(tile) for tile in six.TILES)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return six_recipe.launches(plan, given, scratch)
+
+
+ODD_N = Condition(lambda p: bool(p.layout_n.row % 8 and p.layout_n.col % 8), "reads an N that starts on no 16 bytes")
 
 
 class ShiftedHalf(OnHopper):
@@ -218,13 +219,10 @@ class ShiftedHalf(OnHopper):
         HOPPER, own_arch=True, dtypes=HALVES, one_dtype=True, plus_times=True, accumulates=False, unrounded=False,
         groups=("rows",), contiguous=True,
     )  # fmt: skip
+    # Groups whose weights start on no 16 bytes. Stacks only where requested: 602 random ones of halves were timed, and
+    # it saved three from more than 1.1 times the vendor's time.
+    competes = (can.where(ODD_N, only_groups=True),)
     model: ClassVar = shifted
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Groups whose weights start on no 16 bytes. Stacks only where requested: 602 random ones of halves
-        were timed, and it saved three from more than 1.1 times the vendor's time."""
-        n = problem.layout_n
-        return problem.groups is not None and bool(n.row % 8 and n.col % 8)
 
     def notes(self, problem: Problem, config: shifted.ShiftedTile) -> list[str]:
         return []
@@ -279,7 +277,7 @@ class ReadOnce(OnHopper):
         for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):
             yield render_read_once.named(tile, lies)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return once_recipe.launches(plan, given, scratch)
 
 
@@ -296,9 +294,10 @@ class BulkLines(OnHopper):
         plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,
         problem=(Condition(lambda p: min(p.m, p.n) >= 1, "stores a P that is not empty"),), precisions=("tf32",),
     )  # fmt: skip
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1 or (min(problem.m, problem.n) <= FEW and not bulk.on_boundaries(problem))
+    competes = (
+        can.where(alone=False),
+        can.where(Condition(lambda p: not on_boundaries(p), "reads rows that start on no 16 bytes"), few=FEW),
+    )
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
         return bulk_search.best_config(problem, machine)

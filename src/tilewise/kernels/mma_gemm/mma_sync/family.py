@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch, Step
+from tilewise.core.recipe import Scratch
 from tilewise.kernels.by_configs import ByConfigs
-from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities
+from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, packed_operands, passes, tensor_reason
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
+from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
+
+NO_BYTES = Condition(
+    lambda p: not {p.dtype_m.name, p.dtype_n.name, p.dtype.name} <= {"int8", "uint8"}, "leaves bytes to wgmma"
+)
 
 
 class MmaSync(ByConfigs):
@@ -26,13 +31,12 @@ class MmaSync(ByConfigs):
         AMPERE, dtypes=(*HALVES, "float32", "float64", "int8", "uint8"), float32_as=("tf32",), plus_times=True,
         fuses=True,
     )  # fmt: skip
+    competes = (
+        can.where(tensor_cores=True, but_arch=HOPPER),
+        can.where(tensor_cores=True, kind=NO_BYTES),  # on Hopper wgmma has twice the rate for them
+        can.where(tensor_cores=True, alone=False),
+    )
     beside_tile = True
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        of_bytes = {problem.dtype_m.name, problem.dtype_n.name, problem.dtype.name} <= {"int8", "uint8"}
-        if of_bytes and problem.members == 1 and arch_number(machine.arch) == HOPPER:
-            return False  # wgmma has twice the rate for them
-        return mma.worthwhile(problem, machine)
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, mma.MmaConfig]:
         config, seconds = mma.best_config(problem, machine, False)
@@ -70,7 +74,7 @@ class MmaSync(ByConfigs):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue, onto(problem, machine))
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return launches(plan, given, scratch)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[mma.MmaConfig]:

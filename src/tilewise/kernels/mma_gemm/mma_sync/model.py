@@ -17,6 +17,7 @@ from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
+from tilewise.kernels.capabilities import tensor_name
 from tilewise.kernels.mma_gemm.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
@@ -40,8 +41,8 @@ from tilewise.kernels.shared.layouts import (
     along_columns,
     along_k,
     contiguous_lines,
+    lines_of_long,
 )
-from tilewise.kernels.simt_gemm.few import lines_of_long
 from tilewise.kernels.transforms.sums import sum_of
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
@@ -161,15 +162,6 @@ class MmaConfig:
         return max(1, math.ceil(math.ceil(k * size / PHASE_BYTES) / self.parts))
 
 
-def worthwhile(problem: Problem, machine: Machine) -> bool:
-    """Whether the card has tensor cores for this dtype at all: float64 has them on few."""
-    return machine.tensor_rate(rate_name(problem)) > 0
-
-
-def rate_name(problem: Problem) -> str:
-    return "tf32" if problem.dtype.name == "float32" else problem.dtype.name.removeprefix("u")
-
-
 def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
     """What all lines of an operand start on: 16 bytes, 8, 4, or fewer; 0 where it has no lines."""
     lines = contiguous_lines(layout, rows, cols)
@@ -234,7 +226,7 @@ Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
 def _table(p: Problem, machine: Machine, asked: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
-    return _table_of(rate_name(p), p.dtype.itemsize, machine, asked)
+    return _table_of(tensor_name(p), p.dtype.itemsize, machine, asked)
 
 
 @lru_cache(maxsize=64)
@@ -329,7 +321,7 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch, and the longest of: every step at the best rate that a tile reaches, the phases of one tile, the bytes.
     Where k is cut, a part has FEWEST_PHASES at least, and parts are added up."""
     p, figures = problem, FIGURES[problem.dtype.itemsize]
-    step, phase = _fastest(rate_name(p), p.dtype.itemsize, machine)
+    step, phase = _fastest(tensor_name(p), p.dtype.itemsize, machine)
     phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
     work = max(p.steps * step, min(phases * phase, FEWEST_PHASES * phase + figures.part))
     reading = p.least_bytes / (machine.bandwidth * figures.memory)
@@ -354,7 +346,7 @@ def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
 
 def mma_rate(problem: Problem, machine: Machine) -> float:
     """Steps a second by mma.sync: half of what Hopper has for warpgroups, at the clock it holds; elsewhere all."""
-    return _mma_rate(rate_name(problem), problem.dtype.itemsize, machine)
+    return _mma_rate(tensor_name(problem), problem.dtype.itemsize, machine)
 
 
 def _mma_rate(name: str, size: int, machine: Machine) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from itertools import chain
 
 from tilewise.core.epilogue import PLAIN
 from tilewise.core.machine import arch_number
@@ -14,16 +13,16 @@ from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.mma_gemm.mma_sync.forms import form_of
 from tilewise.kernels.mma_gemm.mma_sync.model import KERNEL, MmaConfig
 from tilewise.kernels.mma_gemm.mma_sync.text import render_mma_sync
+from tilewise.kernels.shared.beside import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs, stacked
-from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
 from tilewise.kernels.transforms.realign import Realigned, lines_of, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.transforms.sums import sum_of
 
 
-def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
     """M and N have lines of elements side by side, P rows."""
     p, config = plan.problem, plan.config
     assert isinstance(config, MmaConfig)
@@ -35,15 +34,13 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     apart = config.parts > 1 or _added_apart(plan)
     sums = scratch.take(config.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
     product = _Product(plan, ready[0], ready[1], given, sums)
-    made = realign_launches(moved)
+    made: list[AnyStep] = [*realign_launches(moved)]
     if sums is None:
         made += product.in_runs()
     else:
         for member in members(p.stack):
             made += [product.launch(member), product.add_parts(member, sums)]
-    for edge in _edges(plan, given, config):
-        made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
-    return made
+    return made + _edges(plan, given, config)
 
 
 def _added_apart(plan: Plan) -> bool:
@@ -52,16 +49,16 @@ def _added_apart(plan: Plan) -> bool:
     return p.accumulate and p.members == 1
 
 
-def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[FewJob]:
+def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[AnyStep]:
     """The last rows of P, and what is left of its last columns."""
-    p, M, N, P, edges = plan.problem, given.M, given.N, given.P, []
+    p, M, N, P, edges = plan.problem, given.M, given.N, given.P, list[AnyStep]()
     m, n = p.m - config.edge_rows, p.n - config.edge_cols
     if config.edge_rows:
         last = M.part(m, config.edge_rows, 0, p.k), N, P.part(m, config.edge_rows, 0, p.n)
-        edges.append(FewJob(p, plan.machine, *last, None, False))
+        edges.append(Edge(p, plan.machine, *last, False))
     if config.edge_cols:
         last = M.part(0, m, 0, p.k), N.part(0, p.k, n, config.edge_cols), P.part(0, m, n, config.edge_cols)
-        edges.append(FewJob(p, plan.machine, *last, None, True))
+        edges.append(Edge(p, plan.machine, *last, True))
     return edges
 
 

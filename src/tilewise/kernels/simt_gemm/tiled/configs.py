@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilewise.algebra.expression import Apply, Expression, Variable
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, arch_number
+from tilewise.kernels.shared.steps import binary, step_slots
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,6 @@ CONFIGS = {
     "online": "one element of k, onto the largest so far and a sum beside it",
     "where": "one element of k, and which k it was",
 }
-
-
-def binary(tree: Expression) -> str | None:
-    """The operation of a tree that is nothing but one operation on x and y, else None."""
-    if isinstance(tree, Apply) and len(tree.args) == 2 and all(isinstance(a, Variable) for a in tree.args):
-        names = {a.name for a in tree.args if isinstance(a, Variable)}
-        return tree.op if len(names) == 2 else None
-    return None
 
 
 @lru_cache(maxsize=1024)
@@ -112,32 +104,3 @@ BIT_OPERATIONS = {
     **{(a, m): ("|", "&", "0u") for a in ("or", "add", "max") for m in ("and", "mul", "min")},
     **{(a, m): ("&", "|", "0xffffffffu") for a in ("and", "mul", "min") for m in ("or", "add", "max")},
 }
-
-
-@lru_cache(maxsize=256)
-def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
-    """Issue slots of a step: multiply-adds count 1; min, max, compares and integers go at half rate, beside them."""
-    add, mul, partial = algebra.semiring.add, algebra.semiring.mul, algebra.partial
-    double = 2.0 if machine is None else machine.step_rate("float32") / machine.step_rate("float64")
-    if (binary(add), binary(mul)) == ("add", "mul"):
-        if partial.kind in "fc":
-            return (4.0 if partial.kind == "c" else 1.0) * (
-                double if partial.name in ("float64", "complex128") else 1.0
-            )
-        return 10.0 if partial.itemsize == 8 else 2.0
-    total, slow = 0.0, 0.0
-    for op in _operations(add) + _operations(mul):
-        if partial.kind == "f" and op in ("add", "sub", "mul", "neg"):
-            total += 1
-        elif op in ("div", "exp", "log", "log1p", "sqrt", "logaddexp"):
-            total, slow = total + 10, slow + 10
-        else:
-            total, slow = total + 1, slow + 2
-    wide = 1.0 if partial.itemsize <= 4 else 2.25 * double if partial.kind == "f" else 3.0
-    return max(total, slow) * wide
-
-
-def _operations(tree: Expression) -> list[str]:
-    if not isinstance(tree, Apply):
-        return []
-    return [tree.op, *(op for arg in tree.args for op in _operations(arg))]

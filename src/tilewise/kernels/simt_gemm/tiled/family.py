@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.shared.halves import onto
+from tilewise.kernels.shared.halves import halves_of, onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.kernels.simt_gemm.tiled.forms import texts as every_plain
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
+
+NO_HALVES = Condition(lambda p: not halves_of(p), "leaves halves to tensor cores")
 
 
 class Plain(Family):
     name = "plain"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     can = Capabilities(tracks_arg=True, precisions=("ieee",))
+    # not for halves in plus_times, alone, where tensor cores take any of them in one launch or two
+    competes = can.where(but_arch=HOPPER), can.where(kind=NO_HALVES), can.where(alone=False), can.where(most_k=0)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         chosen = model.choose(problem, machine)
@@ -38,11 +41,6 @@ class Plain(Family):
         found = ", where no element is found below 0" if chosen.otherwise else ""
         why = f"{asked}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
-
-    def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Not for halves in plus_times, alone, where tensor cores take any of them in one launch or two."""
-        halves = problem.dtype.itemsize == 2 and problem.dtype.kind == "f" and is_plus_times(problem.semiring)
-        return not (halves and problem.members == 1 and arch_number(machine.arch) == 90 and problem.k > 0)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

@@ -11,11 +11,11 @@ from tilewise.kernels.simt_gemm.tiled.configs import Config, config_of
 from tilewise.kernels.simt_gemm.tiled.text import (
     Form,
     pack_text,
-    render_combine,
     render_join,
     render_plain,
 )
 from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, PlainTile, tiles_of
+from tilewise.kernels.transforms.sums import render_combine
 
 POINTERS = ("M", "N", "P")
 ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # of the plainest kernel
@@ -46,15 +46,9 @@ def by_turns(text: str) -> str:
     return in_turns.named(text, ARGUMENTS, POINTERS)
 
 
-def of_members(text: str) -> str:
-    """The text of `combine` for members of a stack, each with planes of its own."""
-    return stacked.named(text, ("planes", "P"))
-
-
 def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
-    """What is queued behind another kernel's stacks: their parts of k added up, the product where theirs is none."""
+    """The fallback that is queued behind another kernel's stacks."""
     config = config_of(algebra, machine)
-    yield from (of_members(render_combine.named(algebra, config, False, share)) for share in (1, 8))
     for lie in lies(config):
         if lie[2:] == (1, 1):
             yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(config, *lie, False, False)))
@@ -65,7 +59,7 @@ def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...] = (False, T
     config = config_of(algebra, machine)
     for share in (1, 8):
         for accumulate in onto:
-            yield render_combine.named(algebra, config, accumulate, share)
+            yield render_combine.named(algebra, accumulate, share)
     for side in "MN":
         for along_k in (False, True):
             yield pack_text(algebra, config, side, along_k)

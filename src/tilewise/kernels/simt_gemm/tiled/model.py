@@ -17,8 +17,8 @@ from tilewise.core.machine import Machine, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
-from tilewise.kernels.shared.layouts import line_alignment, long_lines
-from tilewise.kernels.simt_gemm.few import FEW, lines_of_long
+from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
+from tilewise.kernels.simt_gemm.few import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
 from tilewise.kernels.simt_gemm.tiled.seconds import (
     ALONE,

@@ -14,6 +14,7 @@ from tilewise.core.machine import starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
+from tilewise.kernels.shared.beside import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
@@ -25,13 +26,12 @@ from tilewise.kernels.simt_gemm.tiled.text import (
     JOINED,
     PACK_LINES,
     Form,
-    combine_share,
     pack_text,
-    render_combine,
     render_join,
     render_plain,
 )
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
+from tilewise.kernels.transforms.sums import combine_share, render_combine
 
 GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
 
@@ -122,19 +122,14 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
     return [*made, *after]
 
 
-def whole_tiles_job(plan: Plan, M: Placed, N: Placed, P: Placed) -> Job:
-    """The product by tiles alone, operands as they lie."""
-    return Job(plan, whole_tiles(plan.problem, plan.machine), M, N, P, None)
-
-
-def planes_needed(job: Job) -> dict[str, int]:
-    """Scratch memory of such a job, by its role."""
-    return _needs(job)
-
-
-def guarded_launches(job: Job, held: dict[str, Address], verdict: Address, value: int) -> list[Launch]:
-    """Such a job, which does nothing unless the word at `verdict` is `value` by then."""
-    made, after = _launches(replace(job, guard=(verdict, value)), held)
+def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]) -> list[Launch]:
+    """By tiles alone, operands as they lie. Fallbacks of one recipe run one after the other: planes of one size are
+    `held` for all of them."""
+    choice = whole_tiles(step.plan.problem, step.plan.machine)
+    job = Job(step.plan, choice, step.M, step.N, step.P, None, (step.verdict, step.value))
+    places = {role: held.get(nbytes) or scratch.take(nbytes) for role, nbytes in _needs(job).items()}
+    held |= {nbytes: places[role] for role, nbytes in _needs(job).items()}
+    made, after = _launches(job, places)
     return made + after
 
 
@@ -357,7 +352,7 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
     share = combine_share(pieces)
-    source = render_combine.named(p.algebra, job.choice.config, p.accumulate, share)
+    source = render_combine.named(p.algebra, p.accumulate, share, p.return_arg)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     places: tuple[Value, ...] = ()

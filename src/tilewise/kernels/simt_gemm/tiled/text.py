@@ -16,8 +16,9 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.steps import binary
 from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
-from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config, binary
+from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 
 GROUP = 8  # rows of tiles that are walked together
@@ -68,24 +69,6 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
 def _blocks(tile: PlainTile) -> dict[str, object]:
     """What `walk.cuh` knows of a tile."""
     return {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP}
-
-
-def combine_share(pieces: int) -> int:
-    """Warps that add up a cell's pieces together; a block of `combine` has 8."""
-    return 8 if pieces > 16 else 1
-
-
-@Written
-def render_combine(algebra: Algebra, config: Config, accumulate: bool, share: int = 8) -> str:
-    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
-    return "\n".join(
-        (
-            step_text(algebra, config, accumulate, False),
-            *defined({"ARG": int(config.name == "where"), "SHARE": share}),
-            "",
-            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/combine.cu")),
-        )
-    )
 
 
 JOINED = 2048  # cells of a tile that a block of `join` makes

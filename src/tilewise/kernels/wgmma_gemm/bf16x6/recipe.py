@@ -14,11 +14,10 @@ from dataclasses import replace
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
+from tilewise.kernels.shared.beside import AnyStep, Fallback
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.tensor_map import Size
-from tilewise.kernels.simt_gemm.tiled import recipe as plain
-from tilewise.kernels.simt_gemm.tiled.forms import of_members
-from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
+from tilewise.kernels.transforms.sums import combine_share, of_members, render_combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 
@@ -52,7 +51,7 @@ class _Stack(ctypes.Structure):
     )
 
 
-def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
     """M and N have any strides, P has rows side by side: perhaps not its own, but scratch memory's, whose members lie
     elsewhere than P's. Runs of a stack's members share the scratch memory in turn."""
     m, n, p = given.M.layout, given.N.layout, given.P.layout
@@ -95,7 +94,6 @@ class _Product:
         self._plan, self._config, self._lead = plan, plan.config, P.lead
         self._M, self._N, self._P = M, N, P
         self._members = plan.problem.members
-        self._fallback = plain.whole_tiles_job(plan, M, N, P)
 
     def needs(self) -> dict[str, int]:
         """Scratch memory by its role."""
@@ -107,13 +105,13 @@ class _Product:
         }
         if self._config.splits > 1:
             made["partials"] = 4 * self._members * self._config.splits * p.m * p.n
-        return made | plain.planes_needed(self._fallback)
+        return made
 
-    def launches(self, held: dict[str, Address]) -> list[Launch]:
+    def launches(self, held: dict[str, Address]) -> list[AnyStep]:
         p, largest = self._plan.problem, held["largest"]
         verdict = largest + 4 * 4 * self._members * self._blocks
         slabs = range(0, max(p.k, 1), max(self._slab, 1))
-        made = []
+        made: list[AnyStep] = []
         if len(slabs) > 1:  # nothing may be added onto P before all of M and N has been looked at
             made.append(self._split(0, p.k, {}, largest))
         for start in slabs:
@@ -124,7 +122,7 @@ class _Product:
             made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
             if self._config.splits > 1:
                 made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
-        return made + plain.guarded_launches(self._fallback, held, verdict, UNSAFE)
+        return [*made, Fallback(self._plan, self._M, self._N, self._P, verdict, UNSAFE)]
 
     def _own(self, x: Placed) -> int:
         """Members that an operand has: one, where all share it."""
@@ -184,7 +182,7 @@ class _Product:
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
         share = combine_share(self._config.splits)
-        source = render_combine.named(p.algebra, self._fallback.choice.config, onto, share)
+        source = render_combine.named(p.algebra, onto, share)
         arguments = (
             held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
             ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),

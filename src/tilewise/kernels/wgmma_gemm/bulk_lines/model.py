@@ -97,12 +97,6 @@ def even(p: Problem) -> bool:
     return all(line_alignment(*side, p.dtype.itemsize) >= 4 for side in sides)
 
 
-def on_boundaries(p: Problem) -> bool:
-    """Whether every line of both operands starts on 16 bytes: the copy engine brings those by itself."""
-    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
-    return all(line_alignment(*side, p.dtype.itemsize) >= 16 for side in sides)
-
-
 def pitch_of(lead: int, length: int, along: bool, cores: Cores) -> int:
     """Bytes from line to line in a stage, for lines of `length` bytes that lie `lead` apart: as in memory where that
     is not much more and its banks are not all the same ones, else as far as their copies need."""

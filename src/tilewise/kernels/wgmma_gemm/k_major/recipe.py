@@ -10,8 +10,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
-from tilewise.kernels.simt_gemm.tiled.configs import config_of
-from tilewise.kernels.simt_gemm.tiled.text import combine_share, render_combine
+from tilewise.kernels.transforms.sums import combine_share, render_combine
 from tilewise.kernels.transforms.turn import Lines, turning
 from tilewise.kernels.wgmma_gemm.k_major import across
 from tilewise.kernels.wgmma_gemm.k_major.figures import BY_CLASSES, TRANSPOSED
@@ -123,7 +122,7 @@ class _Product:
                 None, ctypes.c_uint(0),
             )  # fmt: skip
             share = combine_share(config.splits)
-            text = render_combine.named(p.algebra, config_of(p.algebra, self.plan.machine), p.accumulate, share)
+            text = render_combine.named(p.algebra, p.accumulate, share)
             made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
         return made
 

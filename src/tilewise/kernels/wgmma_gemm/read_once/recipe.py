@@ -9,10 +9,10 @@ from tilewise.core.epilogue import PLAIN
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
+from tilewise.kernels.shared.beside import AnyStep, Fallback
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.tensor_map import NO_MAP
-from tilewise.kernels.simt_gemm.tiled import recipe as plain
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.transforms.turn import turning
 from tilewise.kernels.wgmma_gemm.bf16x6.model import LINES as PADDED
@@ -48,7 +48,7 @@ class _Product(ctypes.Structure):
     )
 
 
-def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
     """P has rows side by side."""
     config = plan.config
     assert isinstance(config, OnceConfig)
@@ -63,8 +63,8 @@ class _Gathered:
         self.plan, self.config, self.given, self.side = plan, config, given, side_of(plan.problem, config)
         self.few, self.long = (given.M, given.N) if config.transposed else (given.N, given.M)
 
-    def launches(self, scratch: Scratch) -> list[Launch]:
-        return self.multiplied(NO_MAP, {}, scratch.take_all(self.needs()))
+    def launches(self, scratch: Scratch) -> list[AnyStep]:
+        return [*self.multiplied(NO_MAP, {}, scratch.take_all(self.needs()))]
 
     def needs(self) -> dict[str, int]:
         p = self.plan.problem
@@ -118,7 +118,7 @@ class _Gathered:
 class _Rounded(_Gathered):
     """The product in tf32, its few lines as they are or turned first."""
 
-    def launches(self, scratch: Scratch) -> list[Launch]:
+    def launches(self, scratch: Scratch) -> list[AnyStep]:
         lines, needs = Side(self.few, self.config.transposed), self.needs()
         if not self.side.in_place:
             needs["few"] = lines.bytes
@@ -130,15 +130,15 @@ class _Rounded(_Gathered):
 class _Split(_Gathered):
     """The product from bfloat16 planes; the plain kernel stands behind it."""
 
-    def launches(self, scratch: Scratch) -> list[Launch]:
+    def launches(self, scratch: Scratch) -> list[AnyStep]:
         p, M, N, P = self.plan.problem, self.given.M, self.given.N, self.given.P
-        fallback, blocks = plain.whole_tiles_job(self.plan, M, N, P), self._blocks
+        blocks = self._blocks
         needs = self.needs() | {"planes of few": plane_bytes(self.side.few, p.k), "largest": 4 * 2 * blocks}
-        held = scratch.take_all(needs | plain.planes_needed(fallback))
+        held = scratch.take_all(needs)
         verdict = held["largest"] + 4 * blocks  # the split of no second operand leaves 0 there
         split = {"planes": held["planes of few"], "largest": held["largest"], "verdict": verdict, "met": blocks}
         made = [self._split(held["planes of few"], held["largest"]), *self.multiplied(NO_MAP, split, held)]
-        return made + plain.guarded_launches(fallback, held, verdict, UNSAFE)
+        return [*made, Fallback(self.plan, M, N, P, verdict, UNSAFE)]
 
     @property
     def _blocks(self) -> int:
