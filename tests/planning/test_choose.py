@@ -150,7 +150,7 @@ def test_every_dtype_has_a_plan_on_a_card(semiring):
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "float32", "int64"])
-def test_the_k_that_won_is_asked_of_min_and_max_alone(dtype):
+def test_return_arg_needs_a_semiring_that_picks_a_k(dtype):
     problem = replace(problem_of_shape(4, 5, 6, dtype), return_arg=True)
     with pytest.raises(tw.UsageError, match="plus_times picks none"):
         make_plan(problem, H200)
