@@ -77,9 +77,9 @@ def test_a_thread_is_chosen_by_click_and_by_arrow(browser, pages):
     browser.open(f"{address}#block=0,0&phase=0&step=3")
     browser.click(".thread[data-thread='3']")
     assert "thread=1,1" in browser.hash()
-    assert browser.text(".mine").startswith("Thread (1,1): reads Mds[1][0] = 5, Nds[0][1] = 22;")
+    assert browser.text(".mine").startswith("Thread (x 1, y 1): reads Mds[1][0] = 5, Nds[0][1] = 22;")
     browser.press("left")
-    assert "thread=1,0" in browser.hash()
+    assert "thread=0,1" in browser.hash()
     browser.press("up")
     assert "thread" not in browser.hash()
     assert browser.js(FOCUS).startswith("thread"), "the focus stays in the grid"
@@ -130,10 +130,10 @@ def test_what_breaks_is_reported_with_its_line(browser, pages, drop, expected):
 
 def test_links_lead_to_states_and_bad_links_to_the_nearest(browser, pages):
     _, address = pages("3x3")
-    browser.open(f"{address}#block=1,1&phase=1&step=1&thread=1,0&lang=pt")
+    browser.open(f"{address}#block=1,1&phase=1&step=1&thread=0,1&lang=pt")
     assert browser.title() == "Fase 1: carregar o tile de N em Nds"
     assert browser.js("return document.getElementById('block').value") == "3"
-    assert browser.text(".mine").startswith("Thread (1,0):")
+    assert browser.text(".mine").startswith("Thread (x 0, y 1):")
     link = browser.hash()
     browser.press("right")
     assert browser.hash() != link
@@ -167,7 +167,7 @@ def test_everything_by_keyboard_alone(browser, pages):
     browser.press("left", shift=True)
     assert browser.title().startswith("Phase 0")
     browser.press("]")
-    assert "block=0,1" in browser.hash()
+    assert "block=1,0" in browser.hash()
     browser.press("[")
     assert "block=0,0" in browser.hash()
     browser.press("end")
@@ -192,7 +192,7 @@ def test_states_are_announced(browser, pages):
     browser.press("right")
     assert browser.text("#live") != before
     assert browser.text("#live").startswith("Phase 0: load the tile of M into Mds")
-    assert "Loaded: (0,0) M[0][0]" in browser.text("#live")
+    assert "Loaded: (x 0, y 0) M[0][0]" in browser.text("#live")
 
 
 def test_the_theme_can_be_chosen(browser, pages):

@@ -11,8 +11,8 @@ from tilewise.i18n.messages import LANGUAGES, messages
 
 STATES = {
     "start": "",
-    "fill": "#block=0,0&phase=1&step=0&thread=0,1",
-    "silent": "#block=0,0&phase=1&step=0&thread=0,1&drop=check-M",
+    "fill": "#block=0,0&phase=1&step=0&thread=1,0",
+    "silent": "#block=0,0&phase=1&step=0&thread=1,0&drop=check-M",
     "outside": "#block=1,1&phase=1&step=3&thread=1,1&drop=check-M,check-N,check-P",
     "race": "#block=0,0&phase=1&step=2&drop=barrier-1&beside=1",
     "store": "#block=1,1&phase=1&step=6",
@@ -85,7 +85,7 @@ def test_axe_finds_no_violation(browser, pages, axe, dark):
 def test_axe_and_the_console_are_quiet_at_every_size(browser, pages, axe, size):
     """Where the page lies otherwise, lecture mode where there is room for it."""
     _, address = pages("course")
-    states = ["#block=0,1", "#block=0,0&phase=1&step=0&thread=0,1&drop=check-M"]
+    states = ["#block=1,0", "#block=0,0&phase=1&step=0&thread=1,0&drop=check-M"]
     for state in [*states, *(["#lecture=1&phase=1&step=3&drop=barrier-2&schedule=1"] if size[0] >= 1280 else [])]:
         browser.open(f"{address}{state}", width=size[0], height=size[1])
         assert browser.js("return document.documentElement.scrollWidth <= innerWidth"), state

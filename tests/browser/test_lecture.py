@@ -10,8 +10,8 @@ from tilewise.i18n.messages import LANGUAGES
 SCREENS = [(1280, 720), (1920, 1080)]
 STATES = {
     "start": "#lecture=1",
-    "fill": "#lecture=1&block=0,0&phase=1&step=1&thread=1,0",
-    "silent": "#lecture=1&block=0,0&phase=1&step=0&thread=0,1&drop=check-M",
+    "fill": "#lecture=1&block=0,0&phase=1&step=1&thread=0,1",
+    "silent": "#lecture=1&block=0,0&phase=1&step=0&thread=1,0&drop=check-M",
     "roofline": "#lecture=1&block=1,1&phase=1&step=3&lens=roofline",
     "warps": "#lecture=1&tile=16&phase=0&step=3&lens=warps",
     "schedule": "#lecture=1&block=0,0&phase=1&step=3&drop=barrier-2&schedule=1",
@@ -73,7 +73,7 @@ def test_a_clicker_s_keys_step_and_l_and_escape_change_the_mode(browser, pages):
     browser.press("page_down")
     assert browser.title() == "Phase 0: load the tile of M into tileMs"
     browser.press("page_up")
-    assert browser.title() == "Block (0,0), before the first phase"
+    assert browser.title() == "Block (x 0, y 0), before the first phase"
     browser.press(".")
     assert browser.js("return document.body.classList.contains('blank')")
     browser.press(".")
@@ -100,7 +100,7 @@ def test_the_order_that_fails_ends_with_the_wrong_p(browser, pages):
         browser.click("#schedule")
         browser.wait("document.querySelector('.dropped + .dropped') !== null")
         browser.press("right")
-        assert browser.title() == "Phase 0: only thread (0,0) runs, line 26"
+        assert browser.title() == "Phase 0: only thread (x 0, y 0) runs, line 26"
         wrong = {f"P[{r}][{c}]" for r, c in scene.trace.wrong}
         shown = set()
         for block in scene.trace.blocks:
@@ -128,7 +128,7 @@ def test_traffic_grows_beside_the_naive_kernel_s(browser, pages):
         browser.press("right")
         seen.append(tuple(browser.js(read)))
     assert seen == sorted(seen)
-    assert seen[-1] == (24, 12), "block (0,0) of 3x3 computes 4 cells from 3 products each, and loads 12 elements"
+    assert seen[-1] == (24, 12), "block (x 0, y 0) of 3x3 computes 4 cells from 3 products each, and loads 12 elements"
 
 
 def test_warps_are_drawn_with_their_sectors_and_banks(browser, pages):
@@ -148,7 +148,9 @@ def test_a_cell_shows_which_threads_load_and_use_it(browser, pages):
     browser.js("document.querySelector('.matrices').focus()")
     browser.press("right")
     story = browser.text(".story")
-    assert story.startswith("M[0][0] = 1: loaded 2× from global memory (thread (0,0) of block (0,0) in phase 0, ")
+    assert story.startswith(
+        "M[0][0] = 1: loaded 2× from global memory (thread (x 0, y 0) of block (x 0, y 0) in phase 0, "
+    )
     assert "used 4× by 4 threads" in story
     browser.press("up")
     assert browser.text(".story").startswith("N[2][0] = 17: loaded 2×")
@@ -209,7 +211,7 @@ def test_old_and_new_values_of_a_shared_cell_do_not_overlap(browser, pages):
 
 def test_texts_that_were_wrong(browser, pages):
     _, address = pages("course")
-    browser.open(f"{address}#block=0,1")
+    browser.open(f"{address}#block=1,0")
     assert "rows 0–1 and column 2 of P" in browser.text(".caption"), "not 2–3: P has three columns"
     browser.open(f"{address}#drop=barrier-2")
     assert "thread –" not in browser.text(".findings")

@@ -23,7 +23,8 @@ def test_the_script_and_the_messages_match():
         *(f"finding.{kind}" for kind in KERNEL_KINDS), "word.thread.", "legend.",
         "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
         "drop.", "why.", "theme.", "gate.", "wrong.", "barrier.", "use.", "direct.",
-        "lens.", "traffic.", "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "hint.", "kind.", "table.",
+        "lens.", "memory.", "walk.", "time.", "traffic.",
+        "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "hint.", "kind.", "table.",
         "findings.shapes", "check.", "verdict.", "run.",
     ]  # fmt: skip
     unused = {k for k in known if k not in plain and not k.startswith(tuple(built)) and f"'{k}'" not in script}

@@ -223,7 +223,7 @@ def test_a_trace_holds_what_is_drawn_text_and_matrices():
     made = tw.trace("tiled_edges", shape=(2, 3, 2), tile=2)
     document = made.to_json()
     assert "__global__ void tiled_edges" in document["source"]
-    assert document["matrices"]["N"] == {"name": "N", "rows": 3, "cols": 2, "values": [1, 2, 3, 4, 5, 6]}
+    assert document["matrices"]["N"] == {"name": "N", "rows": 3, "cols": 2, "values": [11, 12, 13, 14, 15, 16]}
     assert document["matrices"]["P"]["values"] == [22, 28, 49, 64]
 
 
@@ -233,7 +233,7 @@ def test_a_race_gets_a_failing_order_on_request():
     shown = tw.trace(text, shape=(4, 4, 4), tile=2, adversarial=True).run.faults
     assert [f.wrong for f in quiet] == [None, None]
     assert shown[0].wrong.order == "first to last"
-    assert shown[0].to_json()["wrong"]["expected"] == shown[0].wrong.expected == 100
+    assert shown[0].to_json()["wrong"]["expected"] == shown[0].wrong.expected == 300
 
 
 def test_where_time_runs_short_variants_are_left_out_and_the_page_comes(monkeypatch):

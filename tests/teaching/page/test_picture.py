@@ -49,13 +49,15 @@ def test_arrows_lead_from_the_requested_cell_to_the_cell_reached(three):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pictures_speak_three_languages(three, language):
     svg = draw_phase(three.trace, 0, 3, language)
-    assert say(language, "svg.title", block="(1, 1)", phase=0) in texts(svg)
+    assert say(language, "svg.title", block="(x 1, y 1)", phase=0) in texts(svg)
     assert say(language, "legend.silent") in texts(svg)
 
 
 def test_one_file_a_phase_and_block(three, tmp_path):
     made = three.save_svgs(tmp_path / "new")
-    assert [p.name for p in made] == [f"block-{b}-phase-{p}.svg" for b in ("0-0", "0-1", "1-0", "1-1") for p in (0, 1)]
+    assert [p.name for p in made] == [
+        f"block-{b}-phase-{p}.svg" for b in ("x0-y0", "x1-y0", "x0-y1", "x1-y1") for p in (0, 1)
+    ]
     for path in made:
         ElementTree.parse(path)
 

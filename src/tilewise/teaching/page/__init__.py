@@ -22,6 +22,7 @@ from tilewise.teaching.page.recording import (
     record,
     record_tiles,
     record_variants,
+    record_walk,
     with_defaults,
 )
 from tilewise.teaching.page.variants import drops_of
@@ -57,7 +58,7 @@ class Page:
         return self.trace.to_svg(phase, block, self.language)
 
     def save_svgs(self, folder: str | Path) -> list[Path]:
-        """Every phase of every recorded block: block-0-0-phase-1.svg and so on."""
+        """Every phase of every recorded block: block-x0-y0-phase-1.svg and so on."""
         return save_phases(self.trace, Path(folder), self.language)
 
     def _repr_html_(self) -> str:
@@ -73,7 +74,7 @@ def explore(
     compare: str | Path | None = None,
     lang: str = "en",
     what_if: bool = True,
-    blocks: Sequence[tuple[int, int]] | str | None = None,
+    blocks: Sequence[Sequence[int]] | str | None = None,
     **settings: Any,
 ) -> Page:
     """The page of a kernel (a file, a text, a rung's name; the lecture notes' kernel by default) or of a `Trace`.
@@ -109,8 +110,14 @@ def _explored(
     until = started + SHARE_OF_VARIANTS * (settings.get("limits") or DEFAULT).seconds
     variants, left_out = record_variants(scene, drops, settings, until)
     alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
-    scenes = (scene, *failing_order(scene), *variants, *record_tiles(kernel, scene, settings, until))
-    return Page(scenes, lang, drops=alone, left_out=left_out)
+    scenes = (
+        scene,
+        *failing_order(scene),
+        *variants,
+        *record_tiles(kernel, scene, settings, until),
+        *record_walk(kernel),
+    )
+    return Page((*scenes, *record_walk(kernel)), lang, drops=alone, left_out=left_out)
 
 
 __all__ = ["Page", "explore", "title_of"]

@@ -80,7 +80,7 @@ def answered(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         return _error(str(error))
     return {
         "scenes": scenes,
-        "settings": [{"drops": [], "tile": None, "schedule": s.schedule} for s in page.scenes],
+        "settings": [{"drops": [], "tile": None, "schedule": s.schedule, "walk": False} for s in page.scenes],
         "milliseconds": round(1000 * (time.perf_counter() - started)),
     }
 

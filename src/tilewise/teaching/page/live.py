@@ -22,6 +22,7 @@ from typing import Any
 from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.source.source import read_source
 from tilewise.errors import TilewiseError
+from tilewise.system.output import write_whole
 from tilewise.teaching.page import Page, explore
 from tilewise.teaching.page.edits import Edits
 from tilewise.teaching.page.payload import Scene
@@ -49,6 +50,8 @@ class Workbench:
         self._state, self._judging = threading.Lock(), threading.Lock()
         self._judged: tuple[int, dict[str, Any]] = (-1, {})  # the last text of the file that was run
         self._shown: dict[str, tuple[Scene, ...]] = {}
+        self._own = kernel is not None  # a file of the user's, which may be saved to
+        self._known = self.text  # what the page was given, or saved last
         self.edits = Edits({"limits": replace(DEFAULT, seconds=SECONDS), **settings})
 
     def close(self) -> None:
@@ -85,11 +88,27 @@ class Workbench:
                 pass  # an editor is just replacing it
             return self.number, self.text
 
+    def save(self, text: str) -> dict[str, Any]:
+        """The text as the file, unless something else has written to it since."""
+        if not self._own or self.watch:
+            return {"error": "there is no file to save to: start with tilewise explore FILE --live"}
+        with self._state:
+            try:
+                if read_source(self.file).text not in (self._known, text):
+                    return {
+                        "error": f"{self.file.name} has changed on disk since it was opened: it was not overwritten"
+                    }
+                write_whole(self.file, text)
+            except (OSError, TilewiseError) as error:
+                return {"error": str(error)}
+            self._known = self.text = text
+        return {}
+
     def page(self, language: str) -> str:
         """The page to begin with: the file's text, and pictures of the course's kernel that stay hidden until the first
         run of that text comes in."""
         number, text = self.now()
-        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name}
+        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name, "saves": self._own}
         with self._state:
             if language not in self._shown:
                 made = explore(what_if=False, lang=language).scenes[:1]
@@ -138,14 +157,18 @@ class RequestHandler(BaseHTTPRequestHandler):
         if not self._allowed():
             return
         length = self.headers.get("Content-Length", "")
-        if self.path != f"/{self.server.token}/run":
+        workbench = self.server.workbench
+        answer = {"run": workbench.edits.run, "save": workbench.save}.get(
+            self.path.removeprefix(f"/{self.server.token}/")
+        )
+        if answer is None:
             self._answer(404, b"not found")
         elif not length.isdigit() or int(length) > MOST_BYTES:
             self._json({"error": f"the page takes a kernel of at most {MOST_BYTES} bytes", "line": None}, 413)
         else:
             text = self.rfile.read(int(length))
             if len(text) == int(length):  # else the page was closed meanwhile
-                self._json(self.server.workbench.edits.run(text.decode("utf-8", "replace")))
+                self._json(answer(text.decode("utf-8", "replace")))
 
     def _allowed(self) -> bool:
         """The right token, our own host in the Host header, and no other origin."""

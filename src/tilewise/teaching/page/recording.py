@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.emulator import budget
+from tilewise.emulator.machine.lanes import name_of
 from tilewise.errors import LimitError, TilewiseError, UsageError
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.variants import Drop, combinations_of, without
@@ -26,7 +27,7 @@ PRODUCTS_FOR_TILES = 16**3  # a shape this small is recorded at all of them
 COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture notes
 
 
-def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]) -> Trace:
+def record(kernel: str | Path, blocks: Sequence[Sequence[int]] | str | None, settings: Mapping[str, Any]) -> Trace:
     """A traced run, races with a failing order; `blocks` None: all of them, or a sample where they are many."""
     settings = with_defaults(kernel, settings)
     if blocks:
@@ -44,7 +45,6 @@ def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, 
     """A rung of the ladder and the course's kernel are shown with the 3x3 example by default; M and N hold
     different values."""
     own = dict(settings)
-    own["seed"] = "apart" if own.get("seed") is None else own["seed"]
     if is_rung(kernel) or kernel == COURSE:
         own["tile"] = TILE if own.get("tile") is None else own["tile"]
         own["shape"] = SHAPE if own.get("shape") is None else own["shape"]
@@ -52,9 +52,9 @@ def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, 
 
 
 def sample(across: int, down: int, most: int) -> tuple[tuple[int, int], ...]:
-    """The corners and the middle of the grid, as (by, bx), each once, `most` at most."""
+    """The corners and the middle of the grid, as (bx, by), each once, `most` at most."""
     right, bottom = across - 1, down - 1
-    wanted = [(0, 0), (bottom, right), (0, right), (bottom, 0), (bottom // 2, right // 2)]
+    wanted = [(0, 0), (right, bottom), (right, 0), (0, bottom), (right // 2, bottom // 2)]
     return tuple(sorted(dict.fromkeys(wanted[:most])))
 
 
@@ -78,7 +78,7 @@ def record_variants(
     started by `until` (time.monotonic)."""
     run = scene.trace.run
     own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
-    blocks = tuple(divmod(b, run.grid[0]) for b in scene.trace.blocks)
+    blocks = tuple(name_of(b, run.grid)[:2] for b in scene.trace.blocks)
     every = combinations_of(drops)
     wanted = every if len(scene.trace.events) <= EVENTS_FOR_COMBINATIONS else [(d,) for d in drops]
     made = []
@@ -103,6 +103,14 @@ def failing_order(scene: Scene) -> list[Scene]:
     """The scene again, thread by thread in the order that gives a wrong P; none where no such order was found."""
     order = scene.trace.failing
     return [] if order is None else [replace(scene, trace=order, schedule=True)]
+
+
+def record_walk(kernel: str | Path) -> list[Scene]:
+    """The notes' 4×4 walk through the first block, where the page shows the notes' kernel."""
+    if kernel != COURSE:
+        return []
+    made = trace(kernel, shape=(4, 4, 4), tile=TILE)
+    return [Scene(made, f"{COURSE.name} · 4×4×4 · TILE_WIDTH {TILE}", walk=True)]
 
 
 def record_tiles(kernel: str | Path, scene: Scene, settings: Mapping[str, Any], until: float) -> list[Scene]:

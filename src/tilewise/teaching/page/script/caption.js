@@ -6,7 +6,7 @@ function captionOf(run, blockNumber, state, thread) {
   const threads = run.threads;
   if (!state.frame) {
     const { rows, cols } = run.block(blockNumber).geometry.strips;
-    const values = { block, threads: counted('thread', threads), phases: counted('phase', run.trace.counters.phases) };
+    const values = { block, threads: say('count.thread', { count: threads }), phases: say('count.phase', { count: run.trace.counters.phases }) };
     return {
       title: say('start.title', { block }),
       text: [say('start.text', { ...values, rows: span('row', rows, run.matrices.P?.rows), cols: span('column', cols, run.matrices.P?.cols) }), say('start.how')],
@@ -20,10 +20,10 @@ function captionOf(run, blockNumber, state, thread) {
 
 // "column 2", "rows 0–1", and only as far as P goes: the tile may stick out of it.
 function span(what, strip, end) {
-  if (!strip) return say(`count.${what}.many`, { count: '?' });
+  if (!strip) return say(`count.${what}`, { count: 2, list: '?' });
   const last = Math.min(strip[0] + strip[1], end ?? Infinity) - 1;
-  if (last <= strip[0]) return say(`count.${what}.one`, { count: strip[0] });
-  return say(`count.${what}.many`, { count: `${strip[0]}–${last}` });
+  const [count, list] = last <= strip[0] ? [1, strip[0]] : [2, `${strip[0]}–${last}`];
+  return say(`count.${what}`, { count, list });
 }
 
 // In the order that fails one thread (or warp) runs at a time, up to its next barrier.

@@ -15,7 +15,7 @@ function buildControls(app) {
     button('play', 'control.play', 'play', () => app.play(!app.playing)),
     button('next', 'control.next', 'next', () => app.go(app.position + 1)),
     button('last', 'control.last', 'last', () => app.go(app.timeline.length - 1)));
-  clear(document.getElementById('pickers'), phasePicker(app), blockPicker(app), tilePicker(app), speedPicker(app), zoomPicker(app), lectureButton(app));
+  clear(document.getElementById('pickers'), phasePicker(app), blockPicker(app), tilePicker(app), speedPicker(app), zoomPicker(app), walkButton(app), lectureButton(app));
   buildWhatIf(app);
   clear(document.getElementById('preferences'), languagePicker(app), themePicker());
   clear(document.getElementById('keys'), html('summary', {}, say('keys.title')), html('dl', {},
@@ -61,8 +61,12 @@ function speedPicker(app) {
     [0.25, 0.5, 1, 2, 4].map((speed) => html('option', { value: speed, selected: speed === app.speed }, `${speed}×`))));
 }
 
+const walkButton = (app) => (app.story < 0 ? null : html('button', {
+  type: 'button', id: 'walk', class: 'toggle plain', 'aria-pressed': String(app.walk), onclick: () => app.tell(!app.walk),
+}, say('control.walk')));
+
 const lectureButton = (app) => html('button', {
-  type: 'button', id: 'lecture', class: 'toggle', 'aria-pressed': String(app.view.lecture), onclick: () => app.lecture(!app.view.lecture),
+  type: 'button', id: 'lecture', class: 'toggle plain', 'aria-pressed': String(app.view.lecture), onclick: () => app.lecture(!app.view.lecture),
 }, say('control.lecture'));
 
 function zoomPicker(app) {
@@ -117,6 +121,7 @@ function buildTimeline(app) {
     const stage = app.stageAt(position);
     groups.at(-1).ticks.push(html('span', { class: `tick ${stage}`, 'data-position': position, onclick: () => app.go(position) }));
   });
+  app.ticks = groups.flatMap((group) => group.ticks);
   clear(host, groups.map((group) => html('div', { class: 'phase-group', style: `flex-grow:${group.ticks.length}` },
     html('span', { class: 'phase-name' }, group.phase === null ? '·' : `${group.phase}`), html('div', { class: 'ticks' }, group.ticks))));
 }
@@ -140,8 +145,7 @@ function showControls(app) {
   set('where', (element) => { element.textContent = say('control.where', whereOf(app)); });
   set('block', (element) => { element.value = app.panes[0].block; });
   set('speed', (element) => { element.value = app.speed; });
-  for (const tick of document.querySelectorAll('.tick')) {
-    const position = Number(tick.dataset.position);
+  for (const [position, tick] of app.ticks.entries()) {
     tick.classList.toggle('here', position === app.position);
     tick.classList.toggle('past', position < app.position);
   }

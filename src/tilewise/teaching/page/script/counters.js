@@ -31,14 +31,14 @@ function drawCounters(host, run, blockNumber, state) {
     ['stores', state.counts.stores, whole.stores, grid.stores],
     ['barriers', state.counts.barriers, whole.barriers, grid.barriers],
   ];
-  const head = html('tr', {}, html('th', { scope: 'col' }, say('counters.what')),
-    ...['sofar', 'block', 'grid'].map((key) => html('th', { scope: 'col' }, say(`counters.${key}`))));
-  const body = rows.map(([key, ...numbers]) => html('tr', {},
-    html('th', { scope: 'row' }, say(`counters.${key}`)),
-    numbers.map((value, i) => html('td', { 'data-counter': key, 'data-scope': ['sofar', 'block', 'grid'][i] }, String(value)))));
+  const head = part('tr', {}, part('th', { scope: 'col' }, say('counters.what')),
+    ...['sofar', 'block', 'grid'].map((key) => part('th', { scope: 'col' }, say(`counters.${key}`))));
+  const body = rows.map(([key, ...numbers]) => part('tr', {},
+    part('th', { scope: 'row' }, say(`counters.${key}`)),
+    numbers.map((value, i) => part('td', { 'data-counter': key, 'data-scope': ['sofar', 'block', 'grid'][i] }, String(value)))));
   clear(host,
-    html('table', {}, html('thead', {}, head), html('tbody', {}, body)),
-    html('p', { class: 'ratio' }, traffic(run)), reuse(run, whole));
+    part('table', {}, part('thead', {}, head), part('tbody', {}, body)),
+    part('p', { class: 'ratio' }, traffic(run)), reuse(run, whole));
 }
 
 // Loads without tiles ÷ loads: TILE_WIDTH, where no tile sticks out.
@@ -53,5 +53,5 @@ function traffic(run) {
 function reuse(run, whole) {
   const put = whole.loads + whole.fills;
   if (!whole.uses || !put) return null;
-  return html('p', { class: 'ratio' }, say('counters.reuse', { uses: whole.uses, put, ratio: number(whole.uses / put) }));
+  return part('p', { class: 'ratio' }, say('counters.reuse', { uses: whole.uses, put, ratio: number(whole.uses / put) }));
 }

@@ -17,6 +17,18 @@ function drawFindings(host, run) {
   clear(host, parts);
 }
 
+// The verdict in one line above the pictures: what broke, and where.
+function drawBroken(host, run) {
+  const faults = run.trace.findings.filter((f) => f.severity === 'fault');
+  host.hidden = !faults.length && !run.drops.length;
+  host.classList.toggle('fine', !faults.length);
+  if (!faults.length) { clear(host, run.drops.length ? part('p', {}, say('why.nothing')) : null); return; }
+  const [first] = faults;
+  clear(host, part('p', { title: first.sentences[language] },
+    part('strong', { 'data-faults': faults.length }, say('findings.some', { count: faults.length })), ' · ',
+    first.line ? part('span', { class: 'where' }, `${say('findings.line', { line: first.line })}: `) : null, first.sentences[language]));
+}
+
 // What was left out, as text: a known check or barrier, or one named by its line ("check@12", "barrier@9").
 const known = (drop) => `drop.${drop}` in settings.messages.en;
 const lineNamed = (drop) => ({ line: drop.slice(drop.indexOf('@') + 1) });

@@ -24,6 +24,9 @@ function buildListing(host, run) {
 
 function markLines(host, rows, run, state) {
   const now = new Set(state.frame ? state.frame.rows.map((i) => run.columns.line[i]) : []);
+  if (host.marked === [...now].join()) return; // most steps of a loop stay on their line
+  host.marked = [...now].join();
+  live.editor?.at(now);
   for (const row of rows) {
     const here = now.has(row.value);
     row.classList.toggle('here', here);

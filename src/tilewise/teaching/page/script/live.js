@@ -1,53 +1,43 @@
 // The live page: an editor beside the pictures, or the file on disk; every change is run again by the server.
 
 const live = {
-  number: 0, wanted: 0, timer: null, arrived: location.hash,
+  number: 0, wanted: 0, timer: null, editor: null, arrived: location.hash,
 
   begin() {
     const host = document.getElementById('editor');
     host.hidden = false;
-    const text = html('textarea', {
-      id: 'text', spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', 'aria-label': say('live.editor'), readonly: settings.live.watch,
-      oninput: () => this.soon(), onscroll: () => { document.getElementById('gutter').scrollTop = text.scrollTop; },
-      onkeydown: (event) => this.indent(event),
+    document.body.classList.add('live');
+    const { watch, saves, file } = settings.live;
+    const pane = html('div', { class: 'pad' });
+    clear(host, html('h2', {}, say(watch ? 'live.watch' : 'live.title', { file }),
+      saves && !watch ? html('button', { type: 'button', id: 'save', class: 'toggle', onclick: () => this.save() }, say('live.save')) : null),
+    pane, html('p', { id: 'said', class: 'said', role: 'status' }));
+    this.editor = new Editor(pane, {
+      text: settings.live.text, label: say('live.editor'), readonly: watch, changed: () => this.soon(), saved: () => this.save(),
     });
-    text.value = settings.live.text;
-    clear(host, html('h2', {}, say(settings.live.watch ? 'live.watch' : 'live.title', { file: settings.live.file })),
-      html('div', { class: 'editing' }, html('pre', { id: 'gutter', 'aria-hidden': 'true' }), text),
-      html('p', { id: 'said', class: 'said', role: 'status' }));
-    this.numbers();
     this.number = settings.live.number;
-    if (settings.live.watch) this.listen();
+    if (watch) this.listen();
     this.run();
   },
 
-  indent(event) {
-    if (event.key !== 'Enter' || event.shiftKey) return;
-    const { value, selectionStart: at } = event.target;
-    const spaces = value.slice(value.lastIndexOf('\n', at - 1) + 1).match(/^[ \t]*/)[0];
-    if (!spaces) return;
-    event.preventDefault();
-    event.target.setRangeText(`\n${spaces}`, at, event.target.selectionEnd, 'end');
-    this.soon();
-  },
-
-  numbers(bad = null) {
-    const text = document.getElementById('text');
-    const count = text.value.split('\n').length;
-    clear(document.getElementById('gutter'), Array.from({ length: count }, (_, i) => html('span', { class: i + 1 === bad ? 'bad' : null }, `${i + 1}\n`)));
-    document.getElementById('gutter').scrollTop = text.scrollTop;
-  },
-
   soon() {
-    this.numbers();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.run(), 150);
+    this.timer = setTimeout(() => this.run(), 120);
+  },
+
+  // Write the text to the file that was opened.
+  async save() {
+    if (settings.live.watch) return;
+    try {
+      const answer = await (await fetch('save', { method: 'POST', body: this.editor.value })).json();
+      this.say(answer.error ?? say('live.saved', { file: settings.live.file }), Boolean(answer.error));
+    } catch { this.say(say('live.gone'), true); }
   },
 
   async run() {
     this.wanted += 1;
     const mine = this.wanted;
-    const text = document.getElementById('text').value;
+    const text = this.editor.value;
     try {
       const answer = await (await fetch('run', { method: 'POST', body: text })).json();
       if (mine === this.wanted) await this.show(answer);
@@ -61,7 +51,7 @@ const live = {
         if (answer.number > this.number) {
           this.number = answer.number;
           this.wanted += 1; // a pending answer about an older text is not shown
-          document.getElementById('text').value = answer.text;
+          this.editor.value = answer.text;
           await this.show(answer);
         }
       } catch {
@@ -78,11 +68,13 @@ const live = {
   },
 
   async show(answer) {
-    this.numbers(answer.line ?? null);
     document.body.classList.toggle('stale', Boolean(answer.error)); // the pictures are of an earlier text then
+    const faults = answer.error ? [] : answer.scenes[0].trace.findings.filter((f) => f.line);
+    this.editor.mark(answer.error ? (answer.line ? [{ line: answer.line, text: answer.error, severity: 'fault' }] : [])
+      : [...faults].sort((a, b) => (a.severity === 'fault') - (b.severity === 'fault')).map((f) => ({ line: f.line, text: f.sentences[language], severity: f.severity })));
     if (answer.error) {
       this.say(answer.error, true);
-      document.querySelector('#gutter .bad')?.scrollIntoView({ block: 'nearest' });
+      if (answer.line) this.editor.reveal(answer.line);
       return;
     }
     settings.scenes = answer.settings;
@@ -92,10 +84,11 @@ const live = {
       try { history.replaceState(null, '', this.arrived || '#'); } catch { /* a frame without an address */ }
       await app.follow();
       document.body.classList.remove('unrun');
-      app.show(); // sizes can be measured now
+      app.arrange(); // sizes can be measured now
+      app.show();
     } else await app.open();
-    const faults = answer.scenes[0].trace.findings.filter((f) => f.severity === 'fault').length;
-    this.say(faults ? say('live.faults', { count: faults, ms: answer.milliseconds }) : say('live.fine', { ms: answer.milliseconds }), faults > 0);
+    const count = faults.filter((f) => f.severity === 'fault').length;
+    this.say(count ? say('live.faults', { count, ms: answer.milliseconds }) : say('live.fine', { ms: answer.milliseconds }), count > 0);
     document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
   },
 };

@@ -4,7 +4,8 @@ const packed = JSON.parse(document.getElementById('scenes').textContent);
 
 const app = {
   panes: [], timeline: [[-1]], position: 0, phases: 1, playing: null, drops: new Set(), beside: settings.compare,
-  tile: null, schedule: false, speed: 1, view: { block: 0, thread: 0, zoom: 1, lens: 'traffic', card: '', lecture: false }, runs: new Map(),
+  tile: null, schedule: false, walk: false, speed: 1, layout: 0, runs: new Map(),
+  view: { block: 0, thread: 0, zoom: 1, lens: 'memory', card: '', lecture: true, fixed: false },
 
   async run(index) {
     if (!this.runs.has(index)) this.runs.set(index, new Run(await unpack(packed[index])));
@@ -12,23 +13,25 @@ const app = {
   },
 
   // The number of a recorded scene, or -1: what is left out, which TILE_WIDTH, whether in the order that fails.
-  sceneOf(drops, tile = null, schedule = false) {
+  sceneOf(drops, tile = null, schedule = false, walk = false) {
     const wanted = [...drops].sort().join();
-    return settings.scenes.findIndex((some) => some.tile === tile && some.schedule === schedule && [...some.drops].sort().join() === wanted);
+    return settings.scenes.findIndex((some) => some.tile === tile && some.schedule === schedule && some.walk === walk && [...some.drops].sort().join() === wanted);
   },
   get failing() { return this.tile === null ? this.sceneOf(this.drops, null, true) : -1; },
+  get story() { return this.sceneOf([], null, false, true); },
   get scene() {
+    if (this.walk) return this.story;
     if (this.tile !== null) return this.sceneOf([], this.tile);
     return this.schedule && this.failing >= 0 ? this.failing : this.sceneOf(this.drops);
   },
 
   // Panes for the chosen scene; the state stays the same as far as the new run has it.
   async open() {
-    const indexes = settings.compare ? [0, 1] : this.beside && this.scene ? [0, this.scene] : [this.scene];
+    const indexes = settings.compare ? [0, 1] : this.beside && this.scene && !this.walk ? [0, this.scene] : [this.scene];
     const place = this.link();
     const runs = await Promise.all(indexes.map((i) => this.run(i)));
     this.panes = runs.map((run) => new Pane(run, this.view, (change) => this.choose(change)));
-    document.body.classList.toggle('lecture', this.view.lecture);
+    this.arrange();
     const main = document.getElementById('panes');
     main.classList.toggle('two', runs.length > 1);
     clear(main, this.panes.map((pane) => pane.element));
@@ -36,6 +39,14 @@ const app = {
     buildControls(this);
     buildTimeline(this);
     this.read(place);
+  },
+
+  // A lecture fits one screen where there is room for that; sizes are measured again.
+  arrange() {
+    this.view.fixed = this.view.lecture && window.innerWidth >= 900 && window.innerHeight >= 500;
+    document.body.classList.toggle('lecture', this.view.lecture);
+    document.body.classList.toggle('fixed', this.view.fixed);
+    this.layout += 1;
   },
 
   retime() {
@@ -54,9 +65,11 @@ const app = {
   stageAt(position) { return this.frameAt(position)?.stage ?? 'start'; },
 
   go(position) {
+    const forward = position === this.position + 1;
     this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
     if (this.playing && this.position === this.timeline.length - 1 && !this.nextBlock) this.play(false);
     this.show();
+    if (forward) requestAnimationFrame(() => fly(this.panes));
   },
   // In a lecture, playing goes on with the next recorded block, and P fills.
   get nextBlock() {
@@ -78,6 +91,7 @@ const app = {
     const moved = 'block' in change && change.block !== this.view.block;
     const place = this.link();
     Object.assign(this.view, change);
+    if ('lens' in change || 'zoom' in change) this.layout += 1;
     if (moved) { this.retime(); buildTimeline(this); this.read({ ...place, block: null }); } else this.show();
   },
   play(on) {
@@ -97,15 +111,27 @@ const app = {
     if (!wished.delete(name)) wished.add(name);
     this.drops = this.sceneOf(wished) >= 0 ? wished : new Set([name]);
     this.tile = null;
+    this.walk = false;
     if (this.failing < 0) this.schedule = false;
     await this.open();
     document.getElementById(`drop-${name}`).focus();
   },
   async chooseTile(tile) {
     this.tile = tile;
+    this.walk = false;
     if (tile !== null) { this.drops = new Set(); this.schedule = false; }
     await this.open();
     document.getElementById('tile').focus();
+  },
+  // The notes' 4×4 example from its first step, or back to the page's own run.
+  async tell(on) {
+    this.walk = on;
+    if (on) { this.drops = new Set(); this.tile = null; this.schedule = false; this.view.block = 0; }
+    this.position = 0;
+    this.panes = [];
+    try { history.replaceState(null, '', '#'); } catch { /* a frame without an address */ }
+    await this.open();
+    document.getElementById('walk').focus();
   },
   async fail(on) { this.schedule = on; this.position = 0; this.panes = []; await this.open(); document.getElementById('schedule').focus(); },
   async lecture(on) {
@@ -129,7 +155,7 @@ const app = {
     try { history.replaceState(null, '', this.hash()); } catch { /* a frame without an address */ }
   },
 
-  // Links to a state: #block=0,0&phase=1&step=2&thread=0,1
+  // Links to a state, x before y: #block=0,0&phase=1&step=2&thread=1,0
   link() {
     if (!this.panes.length) return this.parse(location.hash);
     if (!this.timeline[this.position]) return { phase: null, step: 0 };
@@ -140,16 +166,16 @@ const app = {
   hash() {
     const { phase, step } = this.link();
     const pane = this.panes[0];
-    const plain = (name) => name.slice(1, -1);
-    const parts = [`block=${plain(pane.run.blockName(pane.block))}`];
+    const parts = [`block=${nameOf(pane.block, pane.run.trace.grid)}`];
     if (phase !== null) parts.push(`phase=${phase}`, `step=${step}`);
-    if (this.view.thread) parts.push(`thread=${plain(pane.run.threadName(this.view.thread))}`);
+    if (this.view.thread) parts.push(`thread=${nameOf(this.view.thread, pane.run.trace.block)}`);
     if (this.drops.size) parts.push(`drop=${[...this.drops].join(',')}`);
     if (this.beside && !settings.compare && this.scene) parts.push('beside=1');
     if (this.tile !== null) parts.push(`tile=${this.tile}`);
     if (this.schedule) parts.push('schedule=1');
-    if (this.view.lecture) parts.push('lecture=1');
-    if (this.view.lens !== 'traffic') parts.push(`lens=${this.view.lens}`);
+    if (this.walk) parts.push('walk=1');
+    if (!this.view.lecture) parts.push('lecture=0');
+    if (this.view.lens !== 'memory') parts.push(`lens=${this.view.lens}`);
     if (language !== settings.lang) parts.push(`lang=${language}`);
     return `#${parts.join('&')}`;
   },
@@ -159,20 +185,20 @@ const app = {
     return {
       block: numbers('block'), thread: numbers('thread'), phase: given.has('phase') ? Number(given.get('phase')) : null,
       step: Number(given.get('step') ?? 0), lang: given.get('lang'), beside: given.get('beside') === '1',
-      tile: given.has('tile') ? Number(given.get('tile')) : null, schedule: given.get('schedule') === '1',
-      lecture: given.get('lecture') === '1', lens: given.get('lens'),
+      tile: given.has('tile') ? Number(given.get('tile')) : null, schedule: given.get('schedule') === '1', walk: given.get('walk') === '1',
+      lecture: given.get('lecture') !== '0', lens: given.get('lens'),
       drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
     };
   },
   // Go to the state of a link; invalid parts are ignored.
   read(place) {
     const { run } = this.panes[0];
-    const block = place.block?.length === 2 ? place.block[0] * run.across + place.block[1] : this.panes[0].block;
+    const block = place.block?.length >= 2 ? linear(place.block, run.trace.grid) : this.panes[0].block;
     if (run.trace.blocks.includes(block) && block !== this.view.block) {
       this.view.block = block;
       this.retime(); buildTimeline(this);
     }
-    const thread = place.thread?.length === 2 ? place.thread[0] * run.wide + place.thread[1] : this.view.thread;
+    const thread = place.thread?.length >= 2 ? linear(place.thread, run.trace.block) : this.view.thread;
     if (thread >= 0 && thread < run.threads) this.view.thread = thread;
     if (place.phase === null || place.phase === undefined) this.go(0);
     else { this.position = 0; this.goPhase(Math.max(0, Math.min(this.phases - 1, place.phase || 0)), place.step || 0); }
@@ -186,6 +212,7 @@ const app = {
     this.beside = settings.compare || place.beside;
     this.tile = this.sceneOf([], place.tile) >= 0 ? place.tile : null;
     this.schedule = place.schedule && this.failing >= 0;
+    this.walk = place.walk && this.story >= 0;
     this.view.lecture = place.lecture;
     if (place.lens in LENSES) this.view.lens = place.lens;
     this.panes = [];
@@ -229,7 +256,7 @@ async function begin() {
   let size = `${window.innerWidth}x${window.innerHeight}`;
   window.addEventListener('resize', () => {
     const now = `${window.innerWidth}x${window.innerHeight}`;
-    if (now !== size) { size = now; app.show(); }
+    if (now !== size) { size = now; app.arrange(); app.show(); }
   });
 }
 begin();

@@ -30,13 +30,14 @@ function grow(size, rows, cols) {
 
 function drawMatrices(host, run, blockNumber, state, view) {
   if (!['M', 'N', 'P'].every((role) => run.matrices[role])) {
-    clear(host, html('p', { class: 'note' }, say('matrices.none')));
+    clear(host, part('p', { class: 'note' }, say('matrices.none')));
     return;
   }
   const { rows, cols, left, above } = extents(run);
   const label = 22; const gap = 30;
-  const room = Math.max(160, host.clientWidth - label - gap - 6);
-  const tall = Math.max(60, roomAbove(host) - label - gap - 6);
+  const frame = measured(host);
+  const room = Math.max(160, frame.width - label - gap - 6);
+  const tall = Math.max(60, frame.high - label - gap - 6);
   const cell = Math.min(view.lecture ? 96 : 60, room / (left + cols), tall / (above + rows)) * view.zoom;
   const at = {
     M: [label, label + above * cell + gap], N: [label + left * cell + gap, label],
@@ -45,7 +46,7 @@ function drawMatrices(host, run, blockNumber, state, view) {
   const width = label + (left + cols) * cell + gap + 4;
   const height = label + (above + rows) * cell + gap + 4;
   const geometry = run.block(blockNumber).geometry;
-  const scene = { run, state, geometry, cell, thread: view.thread, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
+  const scene = { run, state, geometry, cell, thread: view.thread, pointed: host.pointed, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
   host.layout = { at, cell };
   const parts = ['N', 'M', 'P'].map((role) => drawMatrix(role, at[role], scene));
   clear(host, picture(Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry), ...parts));
@@ -64,40 +65,49 @@ function bringIntoView(host, { run, state, geometry, cell }, at) {
 }
 
 function drawMatrix(role, [x, y], scene) {
-  const { run, state, cell, geometry, thread } = scene;
+  const { run, state, cell, geometry } = scene;
   const matrix = run.matrices[role];
   const put = ([row, col]) => [x + col * cell, y + row * cell];
-  const group = shape('g', { class: `matrix ${role}` });
-  group.append(
-    box(x, y, matrix.cols * cell, matrix.rows * cell, 'ground'),
-    ...strips(role, matrix, put, scene),
-    gridLines(x, y, matrix, cell),
-  );
   const touched = state.inPhase.map((a) => inMatrix(run, geometry, state, a)).filter((t) => t.array === matrix.name);
   const now = new Set(state.touched);
-  for (const t of touched) {
-    const outside = !inside(matrix, t.requested);
+  const marks = touched.map((t) => {
     const [cx, cy] = put(t.requested);
-    const mark = marked(cx, cy, cell, t.access.how, now.has(t.access) ? 'now' : 'before');
-    if (outside) mark.append(box(cx + 1.5, cy + 1.5, cell - 3, cell - 3, 'ghost'));
-    mark.dataset.asked = cellName(matrix.name, t.requested);
+    const when = now.has(t.access) ? 'now' : 'before';
+    const place = `${cx},${cy},${cell},${when},${language}`;
+    if (t.access.mark?.place === place) return t.access.mark.part;
+    const mark = marked(cx, cy, cell, t.access.how, when, { 'data-asked': cellName(matrix.name, t.requested) });
     mark.append(shape('title', {}, describeAccess(run, t.access)));
-    group.append(mark);
-  }
-  if (cell >= 13) group.append(...values(role, matrix, put, scene));
-  group.append(...rings(matrix, put, scene));
-  group.append(...outlines(role, matrix, put, scene));
-  for (const t of touched) {
-    if (t.access.how === 'silent' && now.has(t.access)) {
-      const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
-      const [ex, ey] = put(t.access.reached);
-      group.append(arrow(middle(put(t.requested)), [ex + 0.8 * cell, ey + 0.2 * cell]));
-    }
-  }
-  group.append(shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`));
-  if (thread !== null) group.append(...threadLine(role, matrix, put, scene));
-  return group;
+    if (!inside(matrix, t.requested)) mark.append(box(cx + 1.5, cy + 1.5, cell - 3, cell - 3, 'ghost'));
+    t.access.mark = { place, part: mark };
+    return mark;
+  });
+  const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
+  const arrows = touched.filter((t) => t.access.how === 'silent' && now.has(t.access)).map((t) => {
+    const [ex, ey] = put(t.access.reached);
+    return arrow(middle(put(t.requested)), [ex + 0.8 * cell, ey + 0.2 * cell]);
+  });
+  return shape('g', { class: `matrix ${role}` },
+    box(x, y, matrix.cols * cell, matrix.rows * cell, 'ground'),
+    shape('g', {}, strips(role, matrix, put, scene)),
+    onceDrawn(run, `grid|${role}`, [x, y, cell], () => gridLines(x, y, matrix, cell)),
+    shape('g', {}, marks),
+    role === 'P' ? shape('g', {}, sums(matrix, put, scene))
+      : onceDrawn(run, `values|${role}`, [x, y, cell], () => shape('g', {}, operandValues(matrix, put, cell))),
+    shape('g', {}, rings(matrix, put, scene), outlines(role, matrix, put, scene), arrows),
+    shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`),
+    shape('g', {}, threadLine(role, matrix, put, scene), pointedAt(role, put, scene)));
 }
+
+// A part that is the same in every step, as long as it is drawn at the same place and size.
+function onceDrawn(run, key, place, draw) {
+  const known = (run.drawn ??= new Map()).get(key);
+  if (known && known.place === String(place)) return known.part;
+  const part = draw();
+  run.drawn.set(key, { place: String(place), part });
+  return part;
+}
+
+const pointedAt = (role, put, { pointed, cell }) => (pointed?.role === role ? box(...put([pointed.row, pointed.col]), cell, cell, 'pointed') : null);
 
 const inside = (matrix, [row, col]) => row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols;
 
@@ -131,37 +141,34 @@ function strips(role, matrix, put, { geometry, cell }) {
 
 // What the blocks before this one have left in P, for a lecture that goes through all of them.
 function storedBefore(run, blockNumber) {
-  const out = new Map();
-  run.finals ??= new Map();
-  for (const block of run.trace.blocks.slice(0, run.trace.blocks.indexOf(blockNumber))) {
-    if (!run.finals.has(block)) run.finals.set(block, stateAt(run, block, run.block(block).frames.length - 1).stored);
-    for (const [key, store] of run.finals.get(block)) out.set(key, store);
+  run.before ??= new Map();
+  if (!run.before.has(blockNumber)) {
+    const earlier = run.trace.blocks.slice(0, run.trace.blocks.indexOf(blockNumber));
+    run.before.set(blockNumber, new Map(earlier.flatMap((block) => [...stateAt(run, block, run.block(block).frames.length - 1).stored])));
   }
-  return out;
+  return run.before.get(blockNumber);
 }
 
-function values(role, matrix, put, { run, state, cell, done }) {
-  const out = [];
+function operandValues(matrix, put, cell) {
+  return matrix.values.map((value, i) => {
+    const [x, y] = put([Math.floor(i / matrix.cols), i % matrix.cols]);
+    return fitted(number(value), x + cell / 2, y + cell / 2, cell, 'value');
+  });
+}
+
+// What P holds: this block's cells, and in a lecture those of the blocks before it.
+function sums(matrix, put, { run, state, cell, done }) {
   const wrong = wrongCells(run);
-  for (let row = 0; row < matrix.rows; row++) {
-    for (let col = 0; col < matrix.cols; col++) {
-      const [x, y] = put([row, col]);
-      const middle = [x + cell / 2, y + cell / 2];
-      if (role !== 'P') {
-        out.push(fitted(number(matrix.values[row * matrix.cols + col]), ...middle, cell, 'value'));
-        continue;
-      }
-      const own = state.stored.get(`${row},${col}`);
-      const store = own ?? done.get(`${row},${col}`);
-      if (!store) continue;
-      const bad = wrong.has(`${row},${col}`);
-      const text = fitted(number(store.value), ...middle, cell, `value${bad ? ' bad' : ''}${own ? '' : ' earlier'}`);
-      if (own) text.dataset.cell = `${matrix.name}[${row}][${col}]`;
-      out.push(text);
-      if (bad) out.push(shape('text', { x: x + cell - 3, y: y + cell * 0.26, class: 'badmark', 'font-size': cell * 0.26 }, '≠'));
-    }
-  }
-  return out;
+  return [...new Map([...done, ...state.stored])].map(([key, store]) => {
+    const [row, col] = key.split(',').map(Number);
+    const [x, y] = put([row, col]);
+    const own = state.stored.has(key);
+    const bad = wrong.has(key);
+    const text = fitted(number(store.value), x + cell / 2, y + cell / 2, cell, `value${bad ? ' bad' : ''}${own ? '' : ' earlier'}`);
+    if (!text) return box(x + cell / 4, y + cell / 4, cell / 2, cell / 2, bad ? 'known bad' : 'known', { rx: cell / 4 });
+    if (own) text.attributes['data-cell'] = `${matrix.name}[${row}][${col}]`;
+    return [text, bad ? shape('text', { x: x + cell - 3, y: y + cell * 0.26, class: 'badmark', 'font-size': cell * 0.26 }, '≠') : null];
+  });
 }
 
 function wrongCells(run) {

@@ -3,10 +3,16 @@
 const settings = JSON.parse(document.getElementById('settings').textContent);
 let language = settings.lang;
 
+// A message with its placeholders filled; {count|thread|threads} is the form for that count.
 function say(key, values = {}) {
   const sentence = settings.messages[language][key] ?? settings.messages.en[key];
   if (sentence === undefined) throw new Error(`no sentence for ${key}`);
-  return sentence.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? values[name] : whole));
+  return sentence.replace(/\{(\w+)((?:\|[^{}|]*)*)\}/g, (whole, name, forms) => {
+    if (!(name in values)) return whole;
+    const [, one, many] = forms.split('|');
+    if (one === undefined) return values[name];
+    return new Intl.PluralRules(language).select(Number(values[name])) === 'one' ? one : (many ?? one);
+  });
 }
 
 function number(value) {
@@ -17,10 +23,6 @@ function number(value) {
   return String(Number(value.toPrecision(5))).replace('-', '−');
 }
 
-// "1 phase", "2 phases": a counted noun has two sentences, `.one` and `.many`.
-const counted = (key, count) => say(`count.${key}.${count === 1 ? 'one' : 'many'}`, { count });
-
-const pair = (row, col) => `(${row},${col})`;
 const cellName = (array, cell) => (cell ? `${array}[${cell[0]}][${cell[1]}]` : array);
 
 // A list that stays readable: the first few, then how many more there are.

@@ -11,12 +11,13 @@ class Pane {
       return html('section', { class: `card card-${key}` }, html('h3', {}, titled(say(name))), body);
     };
     const scroll = { tabindex: 0, role: 'group' };
+    this.broke = html('div', { class: 'broke', role: 'status' });
     this.caption = html('div', { class: 'caption' });
     this.story = html('p', { class: 'story', role: 'status' }, say('story.how'));
     this.element = html('div', { class: 'pane' },
       html('h2', { class: 'pane-title' }, run.title, run.drops.map((drop) => html('span', { class: 'dropped' }, dropName(drop))),
         run.schedule ? html('span', { class: 'dropped' }, say('schedule.title')) : null),
-      this.caption,
+      this.broke, this.caption,
       html('div', { class: 'cards' },
         html('div', { class: 'column' },
           card('matrices', 'card.matrices', { ...scroll, 'aria-label': say('card.matrices') }), this.story, legend(),
@@ -31,6 +32,7 @@ class Pane {
     if (run.matrices.M && run.matrices.N && run.matrices.M.cols + run.matrices.N.cols > 10) this.element.classList.add('large');
     this.lines = buildListing(this.parts.listing, run);
     drawFindings(this.parts.findings, run);
+    drawBroken(this.broke, run);
     if (['M', 'N', 'P'].every((role) => run.matrices[role])) attachStories(this.parts.matrices, this.story, this);
     else this.story.remove();
   }
@@ -45,12 +47,16 @@ class Pane {
     const state = stateAt(run, this.block, Math.min(index, run.block(this.block).frames.length - 1));
     const caption = captionOf(run, this.block, state, Math.min(view.thread, run.threads - 1));
     this.state = state;
+    if (app.walk && state.frame && `walk.${state.index + 1}` in settings.messages.en) {
+      caption.text = [say(`walk.${state.index + 1}`)];
+      caption.title = `${say('walk.of', { step: state.index + 1, steps: 12 })} · ${caption.title}`;
+    }
     this.spoken = [caption.title, ...caption.text, ...caption.kinds.map((k) => k.text), caption.mine].filter(Boolean).join(' ');
     clear(this.caption,
-      html('h3', { class: 'state' }, caption.title),
-      caption.text.map((sentence) => html('p', {}, sentence)),
-      caption.kinds.length ? html('ul', { class: 'kinds' }, caption.kinds.map((k) => html('li', { class: k.how }, swatch(k.how), html('span', {}, k.text)))) : null,
-      caption.mine ? html('p', { class: 'mine' }, caption.mine) : null);
+      part('h3', { class: 'state' }, caption.title),
+      caption.text.map((sentence) => part('p', {}, sentence)),
+      caption.kinds.length ? part('ul', { class: 'kinds' }, caption.kinds.map((k) => part('li', { class: k.how }, swatch(k.how), part('span', {}, k.text)))) : null,
+      caption.mine ? part('p', { class: 'mine' }, caption.mine) : null);
     drawCounters(parts.counters, run, this.block, state); // before the pictures, which take the height that is left
     drawMatrices(parts.matrices, run, this.block, state, view);
     drawShared(parts.shared, run, this.block, state, view);

@@ -1,11 +1,8 @@
 // The point on the roofline: operations per byte of global memory, against the limits of a card.
 
-function drawRoofline(host, run) {
+function drawRoofline(run) {
   const { shape: size, counters } = run.trace;
-  if (!size || !counters.loads) {
-    clear(host, html('p', { class: 'note' }, say('matrices.none')));
-    return;
-  }
+  if (!size || !counters.loads) return part('p', { class: 'note' }, say('matrices.none'));
   const bytes = elementBytes(run);
   const steps = 2 * size[0] * size[1] * size[2];
   const here = steps / (bytes * (counters.loads + counters.stores));
@@ -27,12 +24,12 @@ function drawRoofline(host, run) {
     card: card.name, here: number(Number(here.toPrecision(3))), without: number(Number(without.toPrecision(3))), ridge: number(Number(ridge.toPrecision(3))),
     share: number(Number(((100 * roof(here)) / card.flops).toPrecision(2))),
   });
-  const choose = html('select', { id: 'card', 'aria-label': say('roofline.card'), onchange: (event) => app.choose({ card: event.target.value }) },
-    settings.cards.map((some) => html('option', { value: some.key, selected: some.key === card.key }, some.name)));
-  clear(host, html('div', { class: 'roofline' }, picture(width, height, text,
+  const choose = part('select', { id: 'card', 'aria-label': say('roofline.card'), onchange: (event) => app.choose({ card: event.target.value }) },
+    settings.cards.map((some) => part('option', { value: some.key, selected: some.key === card.key }, some.name)));
+  return [part('div', { class: 'roofline' }, picture(width, height, text,
     shape('path', { d: `M${left} 4 V${bottom} H${width - 4}`, class: 'axis' }),
     shape('path', { d: `M${x(low)} ${y(roof(low))} L${x(ridge)} ${y(card.flops)} H${width - 8}`, class: 'roof' }),
     ...(without < here * 0.99 ? [point(without, 'naive')] : []), point(here, 'tiled'), ...ticks,
     shape('text', { x: (left + width) / 2, y: height - 3, class: 'tick-text' }, say('roofline.axis'))), choose),
-  html('p', { class: 'note' }, text));
+  part('p', { class: 'note' }, text)];
 }

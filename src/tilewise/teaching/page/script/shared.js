@@ -4,21 +4,24 @@ function drawShared(host, run, blockNumber, state, view) {
   const { sizes } = run.block(blockNumber).geometry;
   const names = Object.keys(sizes);
   if (!names.length) {
-    clear(host, html('p', { class: 'note' }, say('shared.none')));
+    clear(host, part('p', { class: 'note' }, say('shared.none')));
     return;
   }
   const total = names.reduce((sum, name) => sum + sizes[name][1], 0);
   const gap = 26;
-  const beside = (host.clientWidth - gap * (names.length - 1) - 8) / total;
+  const frame = measured(host);
+  const beside = (frame.width - gap * (names.length - 1) - 8) / total;
   const widest = Math.max(...names.map((name) => sizes[name][1]));
   const stacked = beside < 30 && names.length > 1 && !view.lecture;
   const highest = Math.max(...names.map((name) => sizes[name][0]));
-  const fits = Math.min(stacked ? (host.clientWidth - 8) / widest : beside, view.lecture ? (roomAbove(host) - 30) / highest : Infinity);
+  const fits = Math.min(stacked ? (frame.width - 8) / widest : beside, view.lecture ? (frame.high - 30) / highest : Infinity);
   const cell = Math.max(view.lecture ? 4 : 10, Math.min(view.lecture ? 110 : 74, fits)) * (view.zoom > 1 ? Math.sqrt(view.zoom) : 1);
   let x = 2; let y = 24; let right = 0; let bottom = 0;
   const parts = [];
+  host.layout = { at: {}, cell };
   for (const name of names) {
     const [rows, cols] = sizes[name];
+    host.layout.at[name] = [x, y];
     parts.push(drawTile(name, rows, cols, x, y, cell, run, state, view.thread));
     right = Math.max(right, x + cols * cell); bottom = Math.max(bottom, y + rows * cell);
     if (stacked) y += rows * cell + 34; else x += cols * cell + gap;
@@ -40,9 +43,14 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
       const key = `${row},${col}`;
       const held = state.shared[name]?.get(key);
       const at = [x + col * cell, y + row * cell];
-      if (held) group.append(drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, now.has(key)));
       const who = readers.get(key);
-      if (who) group.append(...drawReaders(who, ...at, cell, thread));
+      const fresh = now.has(key);
+      const place = `${at},${cell},${language}`;
+      if (held && !fresh && !who && held.drawn?.place === place) { group.append(held.drawn.part); continue; }
+      const drawn = shape('g', {}, held ? drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, fresh) : null,
+        who ? drawReaders(who, ...at, cell, thread) : null);
+      if (held && !fresh && !who) held.drawn = { place, part: drawn };
+      group.append(drawn);
     }
   }
   group.append(gridLines(x, y, { rows, cols }, cell));
@@ -53,17 +61,15 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
 function drawHeld(held, name, x, y, cell, run, now) {
   const wide = cell >= 46;
   const middle = x + cell / 2;
-  const group = marked(x, y, cell, held.how, now ? 'now' : 'before');
-  group.dataset.cell = name;
-  group.dataset.how = held.how;
+  const group = marked(x, y, cell, held.how, now ? 'now' : 'before', { 'data-cell': name, 'data-how': held.how });
   const former = wide && now && held.former !== undefined ? `${number(held.former)}→` : '';
-  if (cell >= 9) group.append(...drawValue(number(held.value), former, middle, y + cell * 0.5, cell, wide ? 0.34 : 0.5));
+  group.append(drawValue(number(held.value), former, middle, y + cell * 0.5, cell, wide ? 0.34 : 0.5));
   if (wide) {
     const small = Math.min(11, cell * 0.19);
     const origin = held.origin ? `${held.origin.array}${held.origin.requested.join(',')}` : say('short.fill');
     group.append(
       shape('text', { x: middle, y: y + small + 3, class: 'origin', 'font-size': small }, origin),
-      shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadName(held.thread)}`));
+      shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadLabel(held.thread)}`));
   }
   group.append(shape('title', {}, held.origin ? describeAccess(run, held.origin) : say('access.filled', {
     thread: run.threadName(held.thread), value: number(held.value),

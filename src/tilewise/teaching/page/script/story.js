@@ -55,9 +55,8 @@ function attachStories(host, note, pane) {
   const show = (role, row, col) => {
     pane.pointed = { role, row, col };
     clear(note, storyText(pane.run, role, row, col));
-    for (const old of host.querySelectorAll('.pointed')) old.remove();
-    const { at, cell } = host.layout;
-    host.querySelector('svg').append(box(at[role][0] + col * cell, at[role][1] + row * cell, cell, cell, 'pointed'));
+    host.pointed = pane.pointed;
+    drawMatrices(host, pane.run, pane.block, pane.state, pane.view);
   };
   host.addEventListener('mousemove', (event) => {
     const svg = host.querySelector('svg');

@@ -3,7 +3,8 @@
 function drawThreads(host, run, state, view, choose) {
   const columns = Math.min(run.wide, 32);
   const lines = Math.ceil(run.threads / columns);
-  const size = Math.min(host.clientWidth / columns, view.lecture ? Math.max(8, (host.clientHeight / lines) * 1.35) : Infinity);
+  const frame = measured(host.parentElement);
+  const size = Math.min((frame.width - 24) / columns, view.fixed ? Math.max(8, ((frame.height - 40) / lines) * 1.35) : Infinity);
   const roomy = size >= 58;
   const busy = new Map();
   const worse = ['loaded', 'filled', 'silent', 'outside'];
@@ -14,28 +15,38 @@ function drawThreads(host, run, state, view, choose) {
   for (const thread of state.arrived) busy.set(thread, 'waiting');
   const focus = host.contains(document.activeElement);
   const buttons = [];
+  const sumsOf = registers(state);
+  const noun = say('word.thread');
+  const choices = (host.choices ??= Array.from({ length: run.threads }, (_, thread) => () => choose(thread)));
   for (let thread = 0; thread < run.threads; thread++) {
-    const name = run.threadName(thread);
-    const sums = registersOf(run, state, thread);
+    const name = (run.threadNames ??= Array.from({ length: run.threads }, (_, t) => run.threadName(t)))[thread];
+    const sums = sumsOf.get(thread) ?? [];
     const chosen = thread === view.thread;
     const now = busy.get(thread) ?? 'idle';
-    buttons.push(html('button', {
+    buttons.push(part('button', {
       type: 'button', class: `thread ${now}`, tabindex: chosen ? 0 : -1, 'aria-pressed': String(chosen),
-      'aria-label': describeThread(name, now, sums), 'data-thread': thread, onclick: () => choose(thread),
+      'aria-label': roomy || chosen ? describeThread(name, now, sums) : `${noun} ${name}`, 'data-thread': thread, onclick: choices[thread],
     },
-    html('span', { class: 'who' }, roomy ? name : ''),
-    html('span', { class: 'register' }, roomy ? (sums.length ? number(sums[0].value) : '–') : '')));
+    part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''),
+    part('span', { class: 'register' }, roomy ? (sums.length ? number(sums[0].value) : '–') : '')));
   }
   host.style.setProperty('--columns', columns);
   host.classList.toggle('tight', !roomy);
-  host.style.maxWidth = view.lecture && !roomy ? `${Math.min(host.parentElement.clientWidth - 24, (host.parentElement.clientHeight - 40) / lines * columns)}px` : '';
+  host.style.maxWidth = view.fixed && !roomy ? `${Math.min(frame.width - 24, (frame.height - 40) / lines * columns)}px` : '';
   clear(host, buttons);
-  if (focus) buttons[view.thread]?.focus();
+  if (focus) host.children[view.thread]?.focus();
 }
 
-const registersOf = (run, state, thread) => [...state.sums]
-  .filter(([key]) => Number(key.slice(key.lastIndexOf('|') + 1)) === thread)
-  .map(([key, value]) => ({ name: key.slice(0, key.lastIndexOf('|')), value }));
+// The registers of every thread that has one.
+function registers(state) {
+  const out = new Map();
+  for (const [key, value] of state.sums) {
+    const at = key.lastIndexOf('|');
+    const thread = Number(key.slice(at + 1));
+    out.set(thread, [...(out.get(thread) ?? []), { name: key.slice(0, at), value }]);
+  }
+  return out;
+}
 
 function describeThread(name, now, sums) {
   const register = sums.map((sum) => `${sum.name} = ${number(sum.value)}`).join(', ');
@@ -58,7 +69,7 @@ function drawGate(host, run, blockNumber, state) {
   const here = state.frame?.stage === 'barrier';
   const at = here ? state.index : frames.findIndex((f, i) => i > state.index && f.stage === 'barrier');
   if (at < 0) {
-    clear(host, html('p', { class: 'note' }, say(frames.some((f) => f.stage === 'barrier') ? 'gate.nomore' : 'gate.none')));
+    clear(host, part('p', { class: 'note' }, say(frames.some((f) => f.stage === 'barrier') ? 'gate.nomore' : 'gate.none')));
     return;
   }
   const line = run.columns.line[frames[at].rows[0]];
@@ -78,5 +89,5 @@ function drawGate(host, run, blockNumber, state) {
   const bar = open
     ? shape('path', { d: `M328 ${height / 2} L350 10`, class: 'bar open' })
     : shape('path', { d: `M328 ${height / 2} H396`, class: 'bar' });
-  clear(host, picture(408, height, text, ...dots, ...posts, bar), html('p', { class: 'gate-text' }, text));
+  clear(host, picture(408, height, text, shape('g', {}, dots), ...posts, bar), part('p', { class: 'gate-text' }, text));
 }

@@ -8,6 +8,20 @@ async function unpack(packed) {
   return JSON.parse(await new Response(stream).text());
 }
 
+// A linear number as CUDA names it, x first; with z where there is a third dimension.
+function nameOf(number, [x, y, z]) {
+  const rest = number % (x * y);
+  return [rest % x, Math.floor(rest / x), ...(z > 1 ? [Math.floor(number / (x * y))] : [])];
+}
+
+const linear = ([x, y, z = 0], sides) => (z * sides[1] + y) * sides[0] + x;
+
+// (x 1, y 0) in sentences, x1 y0 in labels.
+const coordinates = (name, brief = false) => {
+  const parts = name.map((at, i) => `${'xyz'[i]}${brief ? '' : ' '}${at}`);
+  return brief ? parts.join(' ') : `(${parts.join(', ')})`;
+};
+
 class Run {
   constructor(scene) {
     this.title = scene.title;
@@ -24,18 +38,12 @@ class Run {
     this.matrices = scene.trace.matrices;
     this.roles = Object.fromEntries(Object.entries(this.matrices).map(([role, m]) => [m.name, role]));
     this.known = new Map();
+    this.accesses = [];
   }
 
-  blockName(block) {
-    return pair(Math.floor(block / this.across), block % this.across);
-  }
-
-  threadName(thread) {
-    const plane = this.wide * this.trace.block[1];
-    const inside = thread % plane;
-    const name = `${Math.floor(inside / this.wide)},${inside % this.wide}`;
-    return this.trace.block[2] > 1 ? `(${Math.floor(thread / plane)},${name})` : `(${name})`;
-  }
+  blockName(block) { return coordinates(nameOf(block, this.trace.grid)); }
+  threadName(thread) { return coordinates(nameOf(thread, this.trace.block)); }
+  threadLabel(thread) { return coordinates(nameOf(thread, this.trace.block), true); }
 
   // The rows of one block, its frames, and where its tiles lie.
   block(number) {
@@ -48,6 +56,7 @@ class Run {
         phase: cuts.phase[i],
         rows: rows.slice(first, cuts.first[i + 1] ?? rows.length),
       }));
+      for (const frame of frames) Object.assign(frame, lasting(this.columns, frame.rows));
       const made = { number, rows, frames };
       made.geometry = geometryOf(this, made);
       this.known.set(number, made);
@@ -57,6 +66,10 @@ class Run {
 
   // A load, fill or store, with how it ended; null for the other events.
   access(i) {
+    return (this.accesses[i] ??= this.readAccess(i));
+  }
+
+  readAccess(i) {
     const c = this.columns;
     const kind = c.kind[i];
     if (kind > KIND.STORE) return null;
@@ -75,6 +88,16 @@ class Run {
       put: goes ? [c.to_row[i], c.to_col[i]] : null,
     };
   }
+}
+
+// What later steps still see of a frame: how many reads it had, and of a register only the last value.
+function lasting(c, rows) {
+  const last = new Map();
+  for (const i of rows) if (c.kind[i] === KIND.SUM) last.set(`${c.array[i]}|${c.thread[i]}`, i);
+  return {
+    uses: rows.filter((i) => c.kind[i] === KIND.USE).length,
+    kept: rows.filter((i) => c.kind[i] !== KIND.USE && (c.kind[i] !== KIND.SUM || last.get(`${c.array[i]}|${c.thread[i]}`) === i)),
+  };
 }
 
 const same = (one, two) => one[0] === two[0] && one[1] === two[1];

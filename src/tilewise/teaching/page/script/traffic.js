@@ -34,17 +34,16 @@ function trafficSoFar(run, blockNumber, state, whole) {
   };
 }
 
-function drawTraffic(host, run, blockNumber, state) {
+function drawTraffic(run, blockNumber, state) {
   if (!run.matrices.M || !run.matrices.N || !run.matrices.P) {
-    clear(host, html('p', { class: 'note' }, say('matrices.none')));
-    return;
+    return part('p', { class: 'note' }, say('matrices.none'));
   }
   const { tiled, naive, most } = trafficSoFar(run, blockNumber, state, app.view.lecture);
   const ratio = tiled ? number(Number((naive / tiled).toPrecision(3))) : '–';
-  const bar = (name, count) => html('div', { class: `bar bar-${name}` },
-    html('span', { class: 'bar-name' }, say(`traffic.${name}`)),
-    html('span', { class: 'bar-track' }, html('span', { class: 'bar-fill', style: `width:${((100 * count) / Math.max(1, most)).toFixed(2)}%` })),
-    html('span', { class: 'bar-count', 'data-traffic': name }, String(count)));
-  clear(host, bar('naive', naive), bar('tiled', tiled),
-    html('p', { class: 'note' }, say(app.view.lecture ? 'traffic.grid' : 'traffic.block', { naive, tiled, ratio })));
+  const bar = (name, count) => part('div', { class: `bar bar-${name}` },
+    part('span', { class: 'bar-name' }, say(`traffic.${name}`)),
+    part('span', { class: 'bar-track' }, part('span', { class: 'bar-fill', style: `width:${((100 * count) / Math.max(1, most)).toFixed(2)}%` })),
+    part('span', { class: 'bar-count', 'data-traffic': name }, String(count)));
+  return [bar('naive', naive), bar('tiled', tiled),
+    part('p', { class: 'note' }, say(app.view.lecture ? 'traffic.grid' : 'traffic.block', { naive, tiled, ratio }))];
 }

@@ -27,14 +27,11 @@ function requestsOf(run, state) {
   return [...groups.values()];
 }
 
-function drawWarps(host, run, blockNumber, state) {
+function drawWarps(run, blockNumber, state) {
   const requests = requestsOf(run, state);
-  if (!requests.length) {
-    clear(host, html('p', { class: 'note' }, say('warps.none')));
-    return;
-  }
-  clear(host, html('div', { class: 'warps' }, requests.slice(0, 3).map((request) => drawRequest(run, request))),
-    html('p', { class: 'note' }, say(requests.some((r) => r.kind === 'use') ? 'warps.banks' : 'warps.sectors')));
+  if (!requests.length) return part('p', { class: 'note' }, say('warps.none'));
+  return [part('div', { class: 'warps' }, requests.slice(0, 3).map((request) => drawRequest(run, request))),
+    part('p', { class: 'note' }, say(requests.some((r) => r.kind === 'use') ? 'warps.banks' : 'warps.sectors'))];
 }
 
 // One row of lanes above, the sectors or banks they reach below, a line for each; a place reached twice is red.
@@ -61,6 +58,6 @@ function drawRequest(run, { kind, name, warps }) {
   const least = shared ? 1 : Math.ceil(new Set(requests.map((a) => a.word)).size / per);
   const count = shared ? passes : places.length;
   const text = say(shared ? 'warps.use' : `warps.${kind}`, { name, warp, lanes: busy.size, count, least });
-  return html('figure', { class: `request ${count > least ? 'dear' : 'cheap'}`, 'data-request': kind, 'data-count': count, 'data-least': least },
-    html('figcaption', {}, text), picture(width, 47, text, ...lines, ...lanes, ...boxes));
+  return part('figure', { class: `request ${count > least ? 'dear' : 'cheap'}`, 'data-request': kind, 'data-count': count, 'data-least': least },
+    part('figcaption', {}, text), picture(width, 47, text, ...lines, ...lanes, ...boxes));
 }
