@@ -76,7 +76,7 @@ def frames(trace: tw.Trace) -> list[str]:
             stored |= {at: number(a.value) for at, a in state.stored.items()}
             action = {"load": "load a tile of M and of N", "use": "multiply and add", "store": "write P"}[stage]
             title = f"phase {phase}: {action}" if stage != "store" else action
-            text = f'<text class="say" x="360" y="40">block ({by},{bx}), {title}</text>'
+            text = f'<text class="say" x="360" y="40">block (x {bx}, y {by}), {title}</text>'
             body = grid("M", values["M"], 3, 3) + grid("N", values["N"], 3, 3) + grid("P", stored, 3, 3)
             if stage != "store":
                 body += tile("M", *place.tiles["M"][phase], COLOURS["M"])
@@ -92,7 +92,7 @@ def frames(trace: tw.Trace) -> list[str]:
 
 
 def main() -> None:
-    made = frames(tw.trace(COURSE, shape=(3, 3, 3), tile=2, blocks="all", seed="apart"))
+    made = frames(tw.trace(COURSE, shape=(3, 3, 3), tile=2, blocks="all"))
     whole = SECONDS * len(made)
     groups = []
     for i, body in enumerate(made):

@@ -30,16 +30,16 @@ def output_of(capsys, arguments, code):
 class TestTrace:
     def test_without_a_file_it_shows_the_course_s_example(self, capsys):
         out = output_of(capsys, ["trace", "--shape", "4x4x4", "--tile", "2"], 0).out
-        assert "(0,1)    M[0][1] → Mds[0][1]" in out
+        assert "(x 1, y 0)  M[0][1] → Mds[0][1]" in out
         assert "64 loads with this kernel, 128 without tiles" in out
-        assert "Block (0, 0): 16 loads, 32 without tiles" in out
+        assert "Block (x 0, y 0): 16 loads, 32 without tiles" in out
         assert max(map(len, out.splitlines())) <= 80
 
     def test_a_block_and_a_phase_can_be_chosen(self, capsys):
         out = output_of(capsys, ["trace", "--shape", "3x3x3", "--block", "1,1", "--phase", "0"], 0).out
-        assert "Block (1, 1)" in out
-        assert "Block (0, 0)" not in out
-        assert "(1,0)    0 → Mds[1][0]" in out
+        assert "Block (x 1, y 1)" in out
+        assert "Block (x 0, y 0)" not in out
+        assert "(x 0, y 1)  0 → Mds[1][0]" in out
         assert "N[1][2] → Nds[1][0]" in out
         assert "phase 1" not in out
 
@@ -129,8 +129,8 @@ class TestCheck:
         (["check", "folder.cu"], 2, "folder.cu"),
         (["check", "empty.cu"], 2, "no __global__ function"),
         (["trace", "--shape", "3x3x3", "--shape", "4x4x4"], 2, "one --shape"),
-        (["trace", "--block", "7"], 2, "must be BY,BX"),
-        (["trace", "--block", "7,7"], 2, "there is no block (7, 7)"),
+        (["trace", "--block", "7"], 2, "must be BX,BY"),
+        (["trace", "--block", "7,7"], 2, "there is no block (x 7, y 7)"),
         (["trace", "slip.cu"], 2, "t is not declared"),
     ],
 )

@@ -1,11 +1,13 @@
-"""Three languages, each complete: the same keys and the same placeholders."""
+"""Every language is complete: the same keys, the same placeholders, plurals where a number is filled in."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from tilewise.errors import UsageError
-from tilewise.i18n.messages import LANGUAGES, PLACEHOLDER, chosen_language, counted, messages, say
+from tilewise.i18n.messages import LANGUAGES, PLACEHOLDER, chosen_language, engine_messages, is_one, messages, say
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -14,7 +16,12 @@ def test_every_language_has_the_same_keys_and_placeholders(language):
     assert texts.keys() == english.keys()
     for key, text in texts.items():
         assert text.strip(), key
-        assert set(PLACEHOLDER.findall(text)) == set(PLACEHOLDER.findall(english[key])), key
+        assert names(text) == names(english[key]), key
+
+
+def names(text):
+    """What is filled in; a number that only chooses a form is not needed in a language with one form."""
+    return {name for name, forms in PLACEHOLDER.findall(text) if not forms}
 
 
 def test_a_missing_message_is_named():
@@ -22,9 +29,49 @@ def test_a_missing_message_is_named():
         say("vi", "nothing")
 
 
-def test_one_and_many_have_their_messages():
-    assert counted("en", "verdict", 1) == "1 fault"
-    assert counted("en", "verdict", 3) == "3 faults"
+@pytest.mark.parametrize(
+    ("language", "count", "text"),
+    [
+        ("en", 0, "0 faults"), ("en", 1, "1 fault"), ("en", 3, "3 faults"), ("vi", 1, "1 lỗi"), ("vi", 3, "3 lỗi"),
+        ("pt", 0, "0 falha"), ("pt", 1, "1 falha"), ("pt", 2, "2 falhas"),
+    ],
+)  # fmt: skip
+def test_a_noun_takes_the_form_of_its_number(language, count, text):
+    assert say(language, "verdict.some", count=count) == text
+
+
+@pytest.mark.parametrize("number", ["0.5", "1.5", "2", "1,024", "0–3", "?"])
+def test_fractions_and_ranges_have_a_form(number):
+    assert not is_one("en", number)
+    assert is_one("pt", number) == (number in ("0.5", "1.5"))
+
+
+ONE_FORM = ("vi", "zh")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_choice_of_forms_is_complete(language):
+    for key, text in (messages(language) | engine_messages(language)).items():
+        for name, forms in PLACEHOLDER.findall(text):
+            assert not forms or (forms.count("|") == 2 and language not in ONE_FORM), (key, name, forms)
+
+
+NUMBERS = "count|loads|fills|stores|uses|barriers|threads|cells|missing|users|have|ratio"
+
+
+@pytest.mark.parametrize("language", [code for code in LANGUAGES if code in ("en", "es", "pt")])
+def test_no_plural_follows_a_number_that_may_be_one(language):
+    """ "{count} threads" would read "1 threads"; "{count} of {threads} threads" is right for any number."""
+    plural = re.compile(rf"(?<!of )(?<!de )(?<!All )(?<!Os )\{{(?:{NUMBERS})\}} [^\W\d_]+s\b(?! \{{)")
+    allowed = {"learn.all", "load.text", "table.reuse.part"}
+    assert not [key for key, text in messages(language).items() if plural.search(text) and key not in allowed]
+
+
+def test_a_kind_of_fault_is_named_once():
+    assert (
+        say("en", "grade.item.faults") + ": " + say("en", "grade.faults", kinds="race, line 5")
+        == "faults: race, line 5"
+    )
 
 
 def test_an_unknown_language_is_refused_in_one_sentence():

@@ -39,7 +39,8 @@ def test_languages_translate_the_same_sentences_with_the_same_placeholders():
     for language in set(LANGUAGES) - {"en"}:
         assert engine_messages(language).keys() == sentences
         for english, text in engine_messages(language).items():
-            assert set(PLACEHOLDER.findall(english)) == set(PLACEHOLDER.findall(text)), (language, english)
+            printed = {name for name, forms in PLACEHOLDER.findall(text) if not forms}
+            assert {name for name, _ in PLACEHOLDER.findall(english)} == printed, (language, english)
             assert text.strip()
     assert not engine_messages("en")
 

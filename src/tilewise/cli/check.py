@@ -29,7 +29,7 @@ def command(
     and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
     show is listed apart, and --strict counts it.
 
-    Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer prints them.
+    Threads and blocks are named in CUDA's order, (x 1, y 0); --format sanitizer prints (1,0,0).
     """
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget

@@ -41,12 +41,15 @@ def command(device: str, as_json: bool) -> int:
     out = console()
     if plan.engine != "cuda":
         remark("no card here, so the CPU multiplies: the same idea, tiles that fit its fast memory")
-    out.print("[bold]1. What a block does[/bold]: 3x3 matrices, TILE_WIDTH 2, block (0,0); · is the fill\n")
+    out.print("[bold]1. What a block does[/bold]: 3x3 matrices, TILE_WIDTH 2, block (x 0, y 0); · is the fill\n")
     out.print(phases_of_a_small_product(), markup=False)
     out.print("[bold]2. The same at full size[/bold]\n")
     p, where = plan.problem, plan.machine.name if plan.engine == "cuda" else "CPU"
     rows = [
-        ("problem", f"{p.shape} {p.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {counted(plan.phases, 'phase')} each"),
+        (
+            "problem",
+            f"{p.shape} {p.dtype}: grid {plan.grid_text}, {counted(plan.phases, 'phase')} each",
+        ),
         ("device", f"{where} ({plan.engine}:{plan.kernel}; {plan.cut})"),
         ("loads", f"{plan.loads_without_tiles:,} without tiles, {plan.loads_with_tiles:,} with: ÷ {plan.reuse:.1f}"),
         ("check", f"{'ok' if checked.passed else 'WRONG'}: relative error {checked.error:.1e} against float64"),
@@ -63,14 +66,14 @@ def command(device: str, as_json: bool) -> int:
 
 
 def phases_of_a_small_product() -> str:
-    """Block (0,0) of a 3×3 product at TILE_WIDTH 2, phase by phase, from the reference engine's own tiles."""
+    """The first block of the 3×3 product of `tilewise trace` at TILE_WIDTH 2, from the reference engine's own tiles."""
     from tilewise.algebra.builtin import SEMIRINGS
     from tilewise.algebra.dtypes import DTYPES
     from tilewise.backends.reference.phases import filled
+    from tilewise.emulator.check.binding import operands
 
     algebra = SEMIRINGS["plus_times"].over(DTYPES["int64"])
-    M = np.arange(1, 10).reshape(3, 3)
-    N = np.arange(9, 0, -1).reshape(3, 3)
+    M, N = operands((3, 3, 3), np.int64, 1, None)
     sums = np.zeros((2, 2), int)
     table = []
     for phase in range(2):

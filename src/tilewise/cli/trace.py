@@ -13,9 +13,9 @@ from tilewise.cli.terminal import print_json, report_options, say
 
 @click.command("trace")
 @kernel_options
-@click.option("--block", "blocks", multiple=True, metavar="BY,BX", help="Show this block (0,0), or all; repeatable.")
+@click.option("--block", "blocks", multiple=True, metavar="BX,BY", help="Show this block, or all; repeatable.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0), help="Show this phase only; repeatable.")
-@click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
+@click.option("--seed", type=int, help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page to step through it.")
 @click.option(
     "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."
@@ -109,13 +109,13 @@ def _own_default(rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def block_choice(texts: tuple[str, ...]) -> Any:
-    """The blocks of --block: "all", or (by, bx) pairs."""
+    """The blocks of --block: "all", or (bx, by) pairs."""
     if "all" in texts:
         return "all"
     chosen = []
     for text in texts:
         numbers = whole_numbers(text, "--block", 3) or ()
         if len(numbers) < 2:
-            raise click.UsageError(f"--block {text!r} must be BY,BX, for example 0,0, or all")
+            raise click.UsageError(f"--block {text!r} must be BX,BY, for example 0,0, or all")
         chosen.append(numbers)
     return tuple(chosen) or ((0, 0),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewise.core.problem import Problem
-from tilewise.system.quantities import seconds, size
+from tilewise.system.quantities import extent, seconds, size
 
 if TYPE_CHECKING:  # a kernel of the ladder traced alone needs neither
     from tilewise.core.blocking import Blocking
@@ -106,10 +106,14 @@ class Plan:
         """The factor by which tiles reduce the traffic; TILE_WIDTH for square tiles that divide the sizes."""
         return self.loads_without_tiles / self.loads_with_tiles if self.loads_with_tiles else 1.0
 
+    @property
+    def grid_text(self) -> str:
+        return extent((self.grid[1], self.grid[0], self.problem.members))
+
     def __repr__(self) -> str:
         return (
             f"Plan({self.problem.shape} {self.problem.dtype} {self.problem.semiring} -> {self.engine}:{self.kernel} "
-            f"tile {self.tile}, grid {self.grid[0]}x{self.grid[1]}, {self.phases} phases, floor {seconds(self.floor)})"
+            f"tile {self.tile}, grid {self.grid_text}, {self.phases} phases, floor {seconds(self.floor)})"
         )
 
     def __str__(self) -> str:
@@ -132,8 +136,8 @@ class Plan:
             ("engine", self.engine),
             ("kernel", f"{self.kernel}: {self.idea}"),
             ("tile", self.cut),
-            ("grid", f"{self.grid[0]} x {self.grid[1]} blocks (y, x)" + (f" x {p.members}" if p.stack else "")),
-            ("block", f"{g.block[1]} x {g.block[0]} threads (y, x)"),
+            ("grid", self.grid_text),
+            ("block", f"{extent((*g.block[:2], 1))} threads"),
             ("phases", f"{self.phases} of {g.depth}"),
             ("packed panels" if self.blocking else "shared memory", f"{g.shared_bytes:,} bytes a block"),
             (

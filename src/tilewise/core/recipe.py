@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from tilewise.system.quantities import extent
+
 BOUNDARY = 16  # bytes: base addresses are known modulo this
 SCRATCH_BOUNDARY = 1024  # alignment of every piece of scratch memory
 BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # addresses that a call fills in
@@ -176,8 +178,7 @@ class Launch(NamedTuple):
         return cls(source, name, grid, block, tuple(map(argument, arguments)), shared_bytes, overlap, cluster)
 
     def __repr__(self) -> str:
-        grid, block = ("x".join(map(str, sides)) for sides in (self.grid, self.block))
-        return f"Launch({self.name}, {grid} blocks of {block} threads)"
+        return f"Launch({self.name}, grid {extent(self.grid)} of {extent(self.block)})"
 
 
 @dataclass(frozen=True)

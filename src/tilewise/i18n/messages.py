@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,8 @@ from tilewise.system.resources import shipped
 
 LANGUAGES = {"en": "English", "vi": "Tiếng Việt", "pt": "Português"}
 current = "en"  # the running command's language, for errors that are printed where its options are not known
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+)((?:\|[^{}|]*)*)\}")  # {count}, or {count|thread|threads}: the form for that count
+SINGULAR_BELOW_TWO = ("pt", "hi")  # CLDR's "one" covers 0 there as well; vi and zh have a single form
 ENGINE = "engine"  # in a language's file: the emulator's English sentences with their translations
 
 
@@ -64,9 +66,23 @@ def say(language: str, key: str, /, **values: object) -> str:
     text = _file(language).get(key)
     if text is None:
         raise UsageError(f"the language {language!r} has no sentence for {key!r}")
-    return PLACEHOLDER.sub(lambda m: str(values[m[1]]), text)
+    return filled(text, language, {name: str(value) for name, value in values.items()}.__getitem__)
 
 
-def counted(language: str, key: str, count: int, **values: object) -> str:
-    """The message for one or for many of something."""
-    return say(language, f"{key}.{'one' if count == 1 else 'many'}", count=count, **values)
+def filled(text: str, language: str, value_of: Callable[[str], str]) -> str:
+    """The text with each {name} replaced, and each {name|one|many} by the form that the number `name` has."""
+
+    def value(match: re.Match[str]) -> str:
+        forms = match[2].split("|")[1:]
+        if not forms:
+            return value_of(match[1])
+        return forms[0 if is_one(language, value_of(match[1])) else -1]
+
+    return PLACEHOLDER.sub(value, text)
+
+
+def is_one(language: str, number: str) -> bool:
+    """Whether a noun after this number is in the singular."""
+    if language in SINGULAR_BELOW_TWO and number.isascii() and number.replace(".", "", 1).isdigit():
+        return float(number) < 2
+    return number == "1"

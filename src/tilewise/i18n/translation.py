@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-from tilewise.i18n.messages import PLACEHOLDER, engine_messages
+from tilewise.i18n.messages import PLACEHOLDER, engine_messages, filled
 
 # what a placeholder matches, where that is not any text; numbers separate sentences that begin alike
 NUMBER = r"-?[\d,.]+"
-SIZES = r"[\d(), x]+"
+SIZES = r"[\d ×]+"
 NAME = r"[^\s;:,()]+(?:\([^\s]*\))?"
 FORMS = {
     **dict.fromkeys(("line", "other_line", "count", "size", "most", "rows", "cols", "across", "down"), NUMBER),
     **dict.fromkeys(("lda", "ldb", "ldc", "rows_a", "rows_b", "seconds", "status", "one", "two", "true"), NUMBER),
-    **dict.fromkeys(("by", "bx"), NUMBER),
-    **dict.fromkeys(("grid", "block_size"), SIZES),
+    **dict.fromkeys(("grid", "block_size", "most_grid"), SIZES),
     **dict.fromkeys(("name", "other"), rf"(?:{NAME}|the target|the source|its output)"),
     "bytes": r"\d+ bytes?",
     "place": r"[^\n]+?:\d+:\d+",
@@ -47,13 +46,12 @@ def translation(text: str, language: str) -> str | None:
     for pattern, sentence in _patterns(language):
         match = pattern.fullmatch(text)
         if match is not None:
-            return PLACEHOLDER.sub(partial(_value, match, language), sentence)
+            return filled(sentence, language, partial(_value, match, language))
     return None
 
 
-def _value(match: re.Match[str], language: str, placeholder: re.Match[str]) -> str:
-    value = match[placeholder[1]]
-    return translated(value, language) if placeholder[1] in SENTENCES else value
+def _value(match: re.Match[str], language: str, name: str) -> str:
+    return translated(match[name], language) if name in SENTENCES else match[name]
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,8 @@
-"""Seconds, bytes and counts as text."""
+"""Seconds, bytes, counts, and the places of threads and blocks as text."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def seconds(value: float) -> str:
@@ -22,3 +24,14 @@ def size(count: float) -> str:
 def counted(count: int, noun: str) -> str:
     """ "1 phase", "2 phases"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def coordinates(name: Iterable[object], brief: bool = False) -> str:
+    """Where a thread or a block is, in CUDA's order: (x 1, y 0); x1 y0 where a label has little room."""
+    parts = [f"{axis}{'' if brief else ' '}{at}" for axis, at in zip("xyz", name, strict=False)]
+    return " ".join(parts) if brief else f"({', '.join(parts)})"
+
+
+def extent(sides: Iterable[int]) -> str:
+    """The sides of a grid or of a block as text, x first: 256 × 1 × 1."""
+    return " × ".join(map(str, sides))

@@ -39,7 +39,7 @@ def test_the_first_barrier_missing():
     race = found[Kind.RACE, line_of(text, "Pvalue +=")]
     assert race.hazard == "RAW"
     assert race.scope == "within a block"
-    assert ((0, 0), (0, 1)) in race.threads
+    assert ((0, 0), (1, 0)) in race.threads
     assert "one at a time" in race.evidence
 
 

@@ -288,4 +288,4 @@ def test_the_median_report_of_a_wrong_kernel_is_short():
 def test_a_block_that_is_not_the_tile_is_said():
     small = MAIN.replace("SIZE", "8").replace("dim3 block(TILE_WIDTH, TILE_WIDTH)", "dim3 block(2, 2)")
     report = check(UNGUARDED + small)
-    assert any("blocks have 2 x 2 threads, but the tile" in f.hint for f in report.seen)
+    assert any("blocks have 2 × 2 × 1 threads, but the tile" in f.hint for f in report.seen)

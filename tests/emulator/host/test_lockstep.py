@@ -101,11 +101,11 @@ def test_each_lane_is_told_as_its_thread_would_be(tmp_path):
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert report.launches[0]["lanes"] == 16
     told = {(f.kind.value, f.place.line if f.place else 0): f.message for f in report.faults}
-    assert "thread (0, 3) of block (0, 0)" in told["out-of-bounds", 7]
-    assert "thread (0, 9) of block (0, 0)" in told["out-of-bounds", 8]
+    assert "thread (x 3, y 0) of block (x 0, y 0)" in told["out-of-bounds", 7]
+    assert "thread (x 9, y 0) of block (x 0, y 0)" in told["out-of-bounds", 8]
     assert "47" in told["out-of-bounds", 9]
     assert ("uninitialised-read", 10) in told
-    assert "thread (0, 5) of block (0, 0)" in told["uninitialised-read", 11]
+    assert "thread (x 5, y 0) of block (x 0, y 0)" in told["uninitialised-read", 11]
     assert len(told) == 5, told
 
 

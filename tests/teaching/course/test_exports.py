@@ -60,7 +60,7 @@ def test_gradescope(grades, rules):
         assert test["status"] in ("passed", "failed")
         assert test["visibility"] in VISIBILITY
         assert test["output_format"] in ("text", "html", "simple_format", "md", "ansi")
-    assert [t["name"] for t in made["tests"] if t["status"] == "failed"] == ["no faults"]
+    assert [t["name"] for t in made["tests"] if t["status"] == "failed"] == ["faults"]
 
 
 def test_prairielearn(grades, rules):

@@ -11,12 +11,12 @@ from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.trace.findings_text import KERNEL_KINDS, sentence_of, wrong_cells_of
 
 UNCHECKED = "tests/emulator/kernels/tiled_unchecked.cu"
-ENGLISH = (" blocks of ", "barrier at", " loads", "seen at", "Race", "so far")
+ENGLISH = (" of ", "barrier at", " loads", "seen at", "Race", "so far")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_kind_of_finding_has_its_sentence(language):
-    touch = Touch((1, 0), (0, 1), 2, asked=(3, 4), reached=(1, 2))
+    touch = Touch((0, 1), (1, 0), 2, asked=(3, 4), reached=(1, 2))
     for kind in KERNEL_KINDS:
         for access in ("load", "store"):
             for hazard in ("RAW", "WAR", "WAW"):
@@ -52,4 +52,4 @@ def test_check_and_trace_take_the_requested_language_or_the_locale_s(capsys, mon
     assert "language 'xx' is not known" in capsys.readouterr().err
     monkeypatch.setenv("LC_ALL", "vi_VN.UTF-8")
     assert run(["trace", "--shape", "3x3x3"]) == 0
-    assert "Khối (0, 0)" in capsys.readouterr().out
+    assert "Khối (x 0, y 0)" in capsys.readouterr().out

@@ -30,9 +30,9 @@ class TestText:
         text = unchecked.text(everything=True)
         assert "   12 | ds_M[ty][tx] = M[Row * Width + p * TILE_WIDTH + tx];\n" in text
         assert "      |                ^^^^^^" in text
-        assert "  threads (0,1) (1,1) of blocks (0,0) (0,1)\n    silent-overrun: 4 loads" in text
-        assert "(1,1) of block (0,0), phase 1: asks M[1][3], gets M[2][0]" in text
-        assert "(1,1) of block (1,0), phase 0: asks M[3][1], which is outside" in text
+        assert "  threads (x 1, y 0) (x 1, y 1) of blocks (x 0, y 0) (x 1, y 0)\n    silent-overrun: 4 loads" in text
+        assert "(x 1, y 1) of block (x 0, y 0), phase 1: asks M[1][3], gets M[2][0]" in text
+        assert "(x 1, y 1) of block (x 0, y 1), phase 0: asks M[3][1], which is outside" in text
         assert "change: M is 3 x 3: load only where p * TILE_WIDTH + tx < Width" in text
         assert "2 faults in 1 launch" in text.splitlines()[-1]
 
@@ -64,11 +64,11 @@ class TestText:
 
 
 def test_threads_are_named_shortly():
-    square = [(y, x) for y in range(4) for x in range(4)]
-    assert names(square) == "(0–3,0–3)"
-    assert names([(0, 1), (1, 1)]) == "(0,1) (1,1)"
-    assert names([(y, 3) for y in range(16)]) == "(0–15,3)"
-    assert names([(y, y) for y in range(9)]).endswith("(5,5) … 3 more")
+    square = [(x, y) for y in range(4) for x in range(4)]
+    assert names(square) == "(x 0–3, y 0–3)"
+    assert names([(1, 0), (1, 1)]) == "(x 1, y 0) (x 1, y 1)"
+    assert names([(3, y) for y in range(16)]) == "(x 3, y 0–15)"
+    assert names([(y, y) for y in range(9)]).endswith("(x 5, y 5) … 3 more")
     lines = thread_lines(frozenset(((b, 0), (0, b)) for b in range(9)))
     assert len(lines) == 3
     assert "7 more blocks" in lines[-1]
@@ -79,7 +79,6 @@ class TestSanitizer:
         lines = report_sanitizer(unchecked).splitlines()
         assert all(line.startswith("=========") for line in lines)
         assert "========= Invalid __global__ read" in lines
-        # thread (1,0) of block (1,0) in (y,x) is thread (0,1,0) in block (0,1,0) there
         assert "=========     by thread (0,1,0) in block (0,1,0)" in lines
         assert any(line.endswith("tiled_unchecked.cu:12") for line in lines)
         assert "=========     asks for M[0][3], reaches M[1][0]" in lines

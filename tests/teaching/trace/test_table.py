@@ -20,10 +20,10 @@ def four():
 
 def test_the_table_shows_loads_products_tiles_and_sums(four):
     text = four.text()
-    assert "(0,1)    d_M[0][1] → Mds[0][1]  d_M[0][3] → Mds[0][1]" in text
+    assert "(x 1, y 0)  d_M[0][1] → Mds[0][1]  d_M[0][3] → Mds[0][1]" in text
     assert "+ Mds[0][0]·Nds[0][1]" in text
     assert "phase 0: barriers at line 17, line 22" in text
-    assert "Pvalue so far: (0,0) 11  (0,1) 14  (1,0) 35  (1,1) 46" in text
+    assert "Pvalue so far: x0 y0: 71  x1 y0: 74  x0 y1: 255  x1 y1: 266" in text
     assert "64 loads with this kernel, 128 without tiles" in text
     assert "Every shared value is read by 2 threads" in text
     assert repr(four) == text

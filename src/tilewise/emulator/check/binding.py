@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tilewise.emulator.machine.shadow import GlobalShadow
 from tilewise.errors import LimitError, UsageError
 
 Shape = tuple[int, int, int]
-Seed = int | Literal["apart"] | None
+Seed = int | None
 
 
 @dataclass
@@ -43,13 +43,13 @@ class Bound:
 
 
 def operands(shape: Shape, dtype: Any, cells: int, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
-    """M and N: 1, 2, 3, … where no seed is given, else small random numbers whose products are exact; "apart": N goes
-    on at the next ten after M, so that no value belongs to both."""
+    """M and N: M counts 1, 2, 3, … and N goes on at the next ten, so that no value belongs to both; with a seed small
+    random numbers whose products are exact."""
     m, k, n = shape
     kind = np.dtype(dtype).kind
-    if seed is None or seed == "apart":
+    if seed is None:
         first = np.arange(1, m * k * cells + 1).reshape(m, k * cells)
-        start = m * k * cells // 10 * 10 + 11 if seed == "apart" else 1
+        start = m * k * cells // 10 * 10 + 11
         second = np.arange(start, start + k * n * cells).reshape(k, n * cells)
     else:
         rng = np.random.default_rng(seed)

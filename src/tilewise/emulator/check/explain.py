@@ -7,6 +7,7 @@ from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
+from tilewise.system.quantities import extent
 
 
 def explain(findings: list[Finding], function: Function, program: Program, geometry: Geometry) -> None:
@@ -18,8 +19,9 @@ def explain(findings: list[Finding], function: Function, program: Program, geome
         if dims is not None and finding.kind in (Kind.UNINITIALISED_READ, Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
             square = dims[0] * dims[1]
             if by > 1 and dims != (by, bx) and dims != (by, bx + 1) and square != bx * by:
+                threads = extent(geometry.block)
                 finding.hint = (
-                    f"blocks have {by} x {bx} threads, but the tile {finding.array} is {dims[0]} x {dims[1]}: launch "
+                    f"blocks have {threads} threads, but the tile {finding.array} is {dims[0]} x {dims[1]}: launch "
                     f"blocks as large as the tile, or let every thread load several cells; {finding.hint}"
                 )
         elif finding.kind is Kind.WRONG_PRODUCT:

@@ -30,6 +30,7 @@ from tilewise.emulator.machine.recorder import Recorder
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
 from tilewise.errors import UsageError
+from tilewise.system.quantities import coordinates, extent
 
 FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
 OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
@@ -99,7 +100,7 @@ def simulate(
     checks: bool = True,
     semiring: Semiring | None = None,
 ) -> Simulation:
-    """`record`: None for no events, else "all" or the (by, bx) of the blocks to record. `semiring`: what P is held
+    """`record`: None for no events, else "all" or the (bx, by) of the blocks to record. `semiring`: what P is held
     against, plus_times where nothing is said."""
     current, bound = _bound(prepared, shape, args, limits, seed, checks)
     value = current.evaluate_launch(bound)
@@ -132,7 +133,7 @@ def simulate_own(
 ) -> Simulation:
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
     program = prepared.first
-    bound = bind_own(program, own, prepared.loaded.integers, limits, None if seed == "apart" else seed)
+    bound = bind_own(program, own, prepared.loaded.integers, limits, seed)
     assert own.value.grid is not None
     assert own.value.block is not None
     geometry = Geometry(own.value.grid, own.value.block)
@@ -353,9 +354,8 @@ def _builtins_used(function: Function) -> set[str]:
 
 def _linear(geometry: Geometry, block: Sequence[int]) -> int:
     parts = [int(b) for b in block]
-    by, bx = parts[-2], parts[-1]
-    bz = parts[0] if len(parts) == 3 else 0
+    bx, by, bz = (*parts, 0, 0)[:3]
     gx, gy, gz = geometry.grid
     if not (0 <= bx < gx and 0 <= by < gy and 0 <= bz < gz):
-        raise UsageError(f"there is no block ({by}, {bx}): the grid has {gy} x {gx} blocks")
+        raise UsageError(f"there is no block {coordinates(parts)}: the grid is {extent(geometry.grid)}")
     return (bz * gy + by) * gx + bx

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tilewise.emulator.check.simulate import Simulation
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
+from tilewise.system.quantities import extent
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ def settle(tried: Sequence[Tried]) -> str:
         return ""
     if any(t.origin == "free" for t in tried):
         done = tried[0].done
-        bx, by, _ = done.geometry.block
+        block = extent(done.geometry.block)
         return (
-            f"{done.reason}: barriers and shared memory were looked at in blocks of {by} x {bx} threads; whether "
+            f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads; whether "
             f"{', '.join(done.bound.buffers)} are long enough is not decided"
         )
     own = [t for t in tried if t.origin == "own"]
@@ -104,14 +105,11 @@ def _stands(done: Simulation) -> bool:
 
 def _own_words(done: Simulation) -> str:
     line = done.site.launch.span.line if done.site is not None else 0
-    bx, by, bz = done.geometry.block
-    block = f"{by} x {bx}" if bz == 1 else f"{bz} x {by} x {bx}"
-    gx, gy, gz = done.geometry.grid
-    grid = f"{gy} x {gx}" if gz == 1 else f"{gz} x {gy} x {gx}"
     sizes = ", ".join(f"{n} = {v}" for n, v in done.bound.sizes.items())
-    return f"as main launches it, line {line}: {grid} blocks of {block} threads" + (f", {sizes}" if sizes else "")
+    grid, block = extent(done.geometry.grid), extent(done.geometry.block)
+    return f"as main launches it, line {line}: grid {grid} of {block}" + (f", {sizes}" if sizes else "")
 
 
 def _invented_words(done: Simulation) -> str:
-    bx, by, _ = done.geometry.block
-    return f"nothing here launches the kernel: blocks of {by} x {bx} threads are taken from its tile"
+    block = extent(done.geometry.block)
+    return f"nothing here launches the kernel: blocks of {block} threads are taken from its tile"

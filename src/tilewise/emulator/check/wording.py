@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewise.emulator.check.binding import Bound
 from tilewise.emulator.check.index_names import index_at, size_name
 from tilewise.emulator.machine.findings import Finding, Kind, Touch
+from tilewise.system.quantities import coordinates
 
 
 def cell(array: str, index: tuple[int, ...] | None) -> str:
@@ -12,11 +13,7 @@ def cell(array: str, index: tuple[int, ...] | None) -> str:
 
 
 def who(touch: Touch) -> str:
-    return f"thread {_pair(touch.thread)} of block {_pair(touch.block)}"
-
-
-def _pair(numbers: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, numbers))})"
+    return f"thread {coordinates(touch.thread)} of block {coordinates(touch.block)}"
 
 
 def word(finding: Finding, bound: Bound) -> None:
@@ -118,7 +115,7 @@ def _race(finding: Finding, first: Touch) -> str:
     }[finding.hazard]
     other = ""
     if first.other is not None:
-        other = f" (the other is thread {_pair(first.other[1])} of block {_pair(first.other[0])}"
+        other = f" (the other is thread {coordinates(first.other[1])} of block {coordinates(first.other[0])}"
         line = finding.other_place.line if finding.other_place else 0
         other += f", line {line})" if line else ")"
     elif finding.other_place is not None:

@@ -21,6 +21,7 @@ from tilewise.emulator.machine.program import GlobalArray, Program
 from tilewise.emulator.machine.recorder import Recorder
 from tilewise.emulator.machine.shadow import SharedShadow
 from tilewise.errors import EngineError, LimitError, UsageError
+from tilewise.system.quantities import extent
 
 BATCH_LANES = 1 << 16
 MAX_THREADS = 1024
@@ -59,14 +60,14 @@ class Outcome:
 
 def check_geometry(geometry: Geometry) -> None:
     if min(geometry.grid) < 1 or min(geometry.block) < 1:
-        raise UsageError(f"grid {geometry.grid} and block {geometry.block} must have no zero")
+        raise UsageError(f"grid {extent(geometry.grid)} of {extent(geometry.block)} threads: no side may be zero")
     if geometry.threads > MAX_THREADS:
         raise UsageError(f"a block of {geometry.threads} threads: a card takes at most {MAX_THREADS}")
-    for extent, most in zip(geometry.grid, MAX_GRID, strict=True):
-        if extent > most:
-            raise UsageError(f"a grid of {geometry.grid}: a card takes at most {MAX_GRID}")
+    if any(side > most for side, most in zip(geometry.grid, MAX_GRID, strict=True)):
+        raise UsageError(f"a grid of {extent(geometry.grid)}: a card takes at most {extent(MAX_GRID)}")
     if geometry.blocks > MAX_BLOCKS:
-        raise LimitError(f"a grid of {geometry.grid} is {geometry.blocks:,} blocks: {MAX_BLOCKS:,} can be run here")
+        sides, blocks = extent(geometry.grid), geometry.blocks
+        raise LimitError(f"a grid of {sides} is {blocks:,} blocks: {MAX_BLOCKS:,} can be run here")
 
 
 def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer]:

@@ -126,7 +126,7 @@ class Finding:
 
     @property
     def threads(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The (block, thread) pairs concerned, in order, each once: (by, bx), (ty, tx)."""
+        """The (block, thread) pairs concerned, in order, each once: (bx, by), (tx, ty)."""
         return list(dict.fromkeys((t.block, t.thread) for t in self.touches))
 
     def to_json(self) -> dict[str, Any]:

@@ -6,6 +6,15 @@ from typing import Any
 
 import numpy as np
 
+Name = tuple[int, ...]  # a thread in its block or a block in its grid: (x, y), with z where there is a third dimension
+
+
+def name_of(number: int, sides: tuple[int, int, int]) -> Name:
+    """The name of a linear number, x counted first."""
+    plane, rest = divmod(number, sides[0] * sides[1])
+    y, x = divmod(rest, sides[0])
+    return (x, y, plane) if sides[2] > 1 else (x, y)
+
 
 class Geometry:
     """Grid and block of a launch; lanes are numbered block by block, threads x first."""
@@ -16,18 +25,11 @@ class Geometry:
         self.threads = block[0] * block[1] * block[2]
         self.blocks = grid[0] * grid[1] * grid[2]
 
-    def thread_name(self, thread: int) -> tuple[int, ...]:
-        """(ty, tx), with tz before them where blocks have depth."""
-        x, y, _ = self.block
-        tz, rest = divmod(thread, x * y)
-        ty, tx = divmod(rest, x)
-        return (tz, ty, tx) if self.block[2] > 1 else (ty, tx)
+    def thread_name(self, thread: int) -> Name:
+        return name_of(thread, self.block)
 
-    def block_name(self, block: int) -> tuple[int, ...]:
-        x, y, _ = self.grid
-        bz, rest = divmod(block, x * y)
-        by, bx = divmod(rest, x)
-        return (bz, by, bx) if self.grid[2] > 1 else (by, bx)
+    def block_name(self, block: int) -> Name:
+        return name_of(block, self.grid)
 
 
 class Lanes:

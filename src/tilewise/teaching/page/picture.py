@@ -21,7 +21,7 @@ from tilewise.teaching.page.replay import (
     geometry_of,
 )
 from tilewise.teaching.trace import Matrix, TraceData
-from tilewise.teaching.trace.table import block_name
+from tilewise.teaching.trace.table import block_name, thread_name
 
 CELL, GAP, LABEL, EDGE = 44, 34, 26, 18
 SHARED_CELL = 60
@@ -58,7 +58,7 @@ def save_phases(trace: TraceData, folder: Path, language: str = "en") -> list[Pa
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for block in trace.blocks:
-        name = block_name(trace, block).strip("()").replace(", ", "-")
+        name = block_name(trace, block, brief=True).replace(" ", "-")
         for phase in range(trace.phases):
             path = folder / f"block-{name}-phase-{phase}.svg"
             write(path, draw_phase(trace, phase, block, language))
@@ -278,8 +278,7 @@ class _Drawing:
         return y + -(-len(KINDS) // columns) * 26 + 8
 
     def _thread(self, thread: int) -> str:
-        wide = self.trace.run.block[0]
-        return f"({thread // wide},{thread % wide})"
+        return thread_name(self.trace, thread, brief=True)
 
     def _rect(self, x: float, y: float, width: float, height: float, name: str, round_: float = 0) -> None:
         corner = f' rx="{round_:g}"' if round_ else ""

@@ -37,7 +37,7 @@ def trace(
     defines: Mapping[str, str | int] | None = None,
     semiring: str | Semiring = "plus_times",
     dtype: str = "float32",
-    blocks: Sequence[tuple[int, int]] | str = ((0, 0),),
+    blocks: Sequence[Sequence[int]] | str = ((0, 0),),
     seed: Seed = None,
     adversarial: bool = False,
     limits: Limits = DEFAULT,
@@ -49,8 +49,8 @@ def trace(
     TILE_WIDTH, BLOCK_SIZE and similar names. `grid` and `block` are (x, y, z) and default to the launch in the file,
     else to what covers P. `args` gives parameters that are not bound automatically: numbers, or NumPy arrays (copied;
     the copies after the launch are in `.run.arrays`).
-    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` is given: a number for random
-    values, "apart" for an N that continues where M ends, so that no value belongs to both.
+    `blocks` are the (bx, by) to record, or "all". M counts 1, 2, 3, … and N goes on at the next ten, so
+    that no value belongs to both; `seed` gives random values.
     P is compared with the product over `semiring`; `dtype` is for rungs, whose text is written for it.
     `adversarial` also runs the threads one at a time, and notes on a race what P holds then; the trace of the order
     that gives a wrong P is in `.failing`.

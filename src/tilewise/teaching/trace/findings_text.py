@@ -8,11 +8,13 @@ from typing import Any
 
 from tilewise.emulator.check.wording import cell
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.machine.lanes import Name
 from tilewise.emulator.source.source import Place
-from tilewise.i18n.messages import counted, say
+from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated, translation
+from tilewise.system.quantities import coordinates
 from tilewise.teaching.trace.causes import FIRST
-from tilewise.teaching.trace.grouping import Group, Seen, by_line_and_threads, pair, same_place, thread_lines
+from tilewise.teaching.trace.grouping import Group, Seen, by_line_and_threads, same_place, thread_lines
 from tilewise.teaching.trace.launch import Run
 
 CELLS_SHOWN = 4
@@ -73,7 +75,7 @@ def cells(finding: Finding, lang: str = "en") -> list[str]:
     for t in finding.touches:
         if t.asked is None or not t.thread or len(t.asked) != 2:
             continue
-        who = say(lang, "check.who", thread=pair(t.thread), block=pair(t.block), phase=t.phase)
+        who = say(lang, "check.who", thread=coordinates(t.thread), block=coordinates(t.block), phase=t.phase)
         requested = cell(finding.array, t.asked)
         if t.reached is None:
             lines.append(say(lang, "check.asks.outside", who=who, asked=requested))
@@ -99,7 +101,7 @@ def summary(runs: Iterable[Run], lang: str = "en") -> str:
     runs = list(runs)
     faults = len(same_place(runs))
     rest = len(same_place(runs, (Severity.COST, Severity.NOTE)))
-    text = counted(lang, "verdict", faults) if faults else say(lang, "verdict.none")
+    text = say(lang, "verdict.some", count=faults) if faults else say(lang, "verdict.none")
     return text + (f", {say(lang, 'verdict.costs', count=rest)}" if rest else "")
 
 
@@ -174,6 +176,5 @@ def _values(f: Finding, language: str) -> dict[str, Any]:
     }
 
 
-def _spot(numbers: Iterable[int]) -> str:
-    inside = ",".join(map(str, numbers))
-    return f"({inside})" if inside else DASH
+def _spot(name: Name) -> str:
+    return coordinates(name) if name else DASH

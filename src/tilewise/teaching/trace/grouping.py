@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.emulator.machine.findings import Basis, Finding, Severity
+from tilewise.emulator.machine.lanes import Name
 from tilewise.emulator.source.source import Place
-from tilewise.i18n.messages import counted, say
+from tilewise.i18n.messages import say
+from tilewise.system.quantities import coordinates
 from tilewise.teaching.trace.launch import Run
 
-Name = tuple[int, ...]
-Threads = frozenset[tuple[Name, Name]]  # (block, thread), each (y, x) or (z, y, x)
+Threads = frozenset[tuple[Name, Name]]  # (block, thread)
 
 
 @dataclass
@@ -71,14 +72,15 @@ def by_line_and_threads(seen: Iterable[Seen]) -> list[Group]:
     return list(groups.values())
 
 
-def pair(numbers: Name) -> str:
-    return f"({','.join(map(str, numbers))})"
+def _by_rows(who: tuple[Name, Name]) -> tuple[Name, Name]:
+    """Sorted as the hardware numbers them: x counts first."""
+    return who[0][::-1], who[1][::-1]
 
 
 def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]:
-    """Threads as text, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
+    """Threads as text, blocks with the same threads together: "threads (x 1, y 0) (x 1, y 1) of block (x 0, y 0)"."""
     blocks: dict[Name, list[Name]] = {}
-    for block, thread in sorted(threads):
+    for block, thread in sorted(threads, key=_by_rows):
         if thread:
             blocks.setdefault(block, []).append(thread)
     alike: dict[tuple[Name, ...], list[Name]] = {}
@@ -86,8 +88,8 @@ def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]
         alike.setdefault(tuple(mine), []).append(block)
     lines = []
     for members, homes in alike.items():
-        home = counted(lang, "check.blocks", len(homes), blocks=names(homes, lang=lang))
-        lines.append(counted(lang, "check.threads", len(members), threads=names(members, lang=lang), blocks=home))
+        home = say(lang, "check.blocks", count=len(homes), blocks=names(homes, lang=lang))
+        lines.append(say(lang, "check.threads", count=len(members), threads=names(members, lang=lang), blocks=home))
     if len(lines) > most:
         left = sum(map(len, list(alike.values())[most - 1 :]))
         lines = [*lines[: most - 1], say(lang, "check.threads.more", count=left)]
@@ -95,15 +97,15 @@ def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]
 
 
 def names(members: Sequence[Name], most: int = 6, lang: str = "en") -> str:
-    """(0,1) (1,1), or (0–15, 3) for a whole rectangle, or the first few."""
+    """(x 1, y 0) (x 1, y 1), or (x 0–15, y 3) for a whole rectangle, or the first few."""
     if len(members) <= 4:
-        return " ".join(map(pair, members))
+        return " ".join(map(coordinates, members))
     axes = [sorted(set(axis)) for axis in zip(*members, strict=True)]
     whole = 1
     for axis in axes:
         whole *= len(axis) if axis[-1] - axis[0] + 1 == len(axis) else 0
     if whole == len(members):
         parts = [f"{a[0]}" if len(a) == 1 else f"{a[0]}–{a[-1]}" for a in axes]
-        return f"({','.join(parts)})"
-    shown = " ".join(map(pair, members[:most]))
+        return coordinates(parts)
+    shown = " ".join(map(coordinates, members[:most]))
     return shown if len(members) <= most else say(lang, "check.names.more", names=shown, count=len(members) - most)

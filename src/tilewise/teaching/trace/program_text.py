@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
-from tilewise.i18n.messages import counted, say
+from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
 from tilewise.teaching.trace.findings_text import change_of, kind_label, message_of
 
@@ -37,7 +37,7 @@ def program_text(report: ProgramReport, width: int = 80, everything: bool = Fals
         lines.append(translated(report.message, lang))
     count = len(report.faults)
     if count:
-        lines.append(counted(lang, "run.faults", count, file=PurePath(report.path).name))
+        lines.append(say(lang, "run.faults", count=count, file=PurePath(report.path).name))
     return "\n".join(lines).strip()
 
 

@@ -8,8 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
-from tilewise.i18n.messages import counted, say
+from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
+from tilewise.system.quantities import extent
 from tilewise.teaching.trace.causes import Cause, causes_of
 from tilewise.teaching.trace.findings_text import (
     change_of,
@@ -141,13 +142,13 @@ def _runs(report: CheckReport, width: int, everything: bool, lang: str) -> list[
 def _grounds(report: CheckReport, runs: list[Run], lang: str) -> str:
     """What was run of a kernel, and why."""
     first = runs[0]
-    by, bx = first.block[1], first.block[0]
     ground = translated(report.grounds.get(first.entry, ""), lang)
     shapes = ", ".join(dict.fromkeys(shape_name(r) for r in runs if r.origin in ("probe", "given")))
     if any(r.origin == "own" for r in runs) or not shapes:
         return say(lang, "check.and.at", ground=ground, shapes=shapes) if shapes else ground
     tile = say(lang, "check.tile", tile=first.tile) if first.tile else ""
-    return say(lang, "check.given", shapes=shapes, tile=tile, by=by, bx=bx) + (f": {ground}" if ground else "")
+    given = say(lang, "check.given", shapes=shapes, tile=tile, block=extent(first.block))
+    return f"{given}: {ground}" if ground else given
 
 
 def _details(runs: list[Run], width: int, whole: bool, lang: str) -> list[str]:
@@ -251,15 +252,15 @@ def verdict(report: CheckReport, costs: bool, lang: str = "en") -> str:
     more = say(lang, "verdict.rest", count=rest) if rest and not costs else ""
     bases = [cause.basis for cause in report.causes]
     seen, other, undecided = (bases.count(basis) for basis in Basis)
-    parts = [counted(lang, "verdict", seen) if seen else say(lang, "verdict.none")]
+    parts = [say(lang, "verdict.some", count=seen) if seen else say(lang, "verdict.none")]
     if other:
-        parts.append(counted(lang, "verdict.other", other))
+        parts.append(say(lang, "verdict.other", count=other))
     if undecided:
         parts.append(say(lang, "verdict.undecided", count=undecided))
     if report.not_judged:
-        parts.append(counted(lang, "verdict.kernel", len(report.not_judged)))
+        parts.append(say(lang, "verdict.kernel", count=len(report.not_judged)))
     faults = ", ".join(parts) + ("," if len(parts) > 1 else "")
     launches = len(report.runs)
     if report.program is not None:  # the program's own run counts as the launches it made
         launches += len(report.program.launches) - 1
-    return counted(lang, "verdict.launch", launches, faults=faults) + more
+    return say(lang, "verdict.launch", count=launches, faults=faults) + more

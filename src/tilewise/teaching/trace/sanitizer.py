@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from tilewise.emulator.check.wording import cell
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Touch
-from tilewise.teaching.trace.grouping import Name, same_place
+from tilewise.emulator.machine.lanes import Name
+from tilewise.teaching.trace.grouping import same_place
 from tilewise.teaching.trace.launch import Run
 from tilewise.teaching.trace.program_text import ordered
 from tilewise.teaching.trace.report import CheckReport
@@ -108,5 +109,5 @@ def _hint(finding: Finding) -> list[str]:
 
 
 def _xyz(name: Name) -> str:
-    x, y, z = (*reversed(name), 0, 0)[:3]
+    x, y, z = (*name, 0, 0)[:3]
     return f"({x},{y},{z})"

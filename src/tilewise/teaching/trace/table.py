@@ -9,7 +9,9 @@ from functools import partial
 import numpy as np
 
 from tilewise.emulator.machine.events import NONE, EventKind, Events
-from tilewise.i18n.messages import counted, say
+from tilewise.emulator.machine.lanes import name_of
+from tilewise.i18n.messages import say
+from tilewise.system.quantities import coordinates, extent
 from tilewise.teaching.trace.findings_text import findings_text, summary, wrapped
 from tilewise.teaching.trace.trace_data import TraceData
 
@@ -23,10 +25,8 @@ def draw(trace: TraceData, width: int = 80, phases: tuple[int, ...] | None = Non
     """The whole text; `phases` selects some. What does not fit is left out, with a note."""
     run, message = trace.run, partial(say, language)
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
-    gx, gy, _ = run.grid
-    bx, by, _ = run.block
-    phases_ = f", {counted(language, 'count.phase', trace.phases)}" if run.shape is not None and trace.phases else ""
-    lines = [f"{run.entry}{shape}{phases_}: " + message("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
+    phases_ = f", {say(language, 'count.phase', count=trace.phases)}" if run.shape is not None and trace.phases else ""
+    lines = [f"{run.entry}{shape}{phases_}: " + message("table.launch", grid=extent(run.grid), block=extent(run.block))]
     lines += wrapped("; ".join(run.binding), width)
     if run.supplied:
         lines += wrapped(message("table.supplied", names="; ".join(run.supplied)), width)
@@ -42,20 +42,12 @@ def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _pair(trace: TraceData, thread: int) -> str:
-    return _coordinates(thread, trace.run.block, ",")
+def thread_name(trace: TraceData, thread: int, brief: bool = False) -> str:
+    return coordinates(name_of(thread, trace.run.block), brief)
 
 
-def block_name(trace: TraceData, block: int) -> str:
-    return _coordinates(block, trace.run.grid, ", ")
-
-
-def _coordinates(number: int, extent: tuple[int, int, int], comma: str) -> str:
-    """(y, x), or (z, y, x) where there is a third dimension."""
-    x, y, z = extent
-    plane, rest = divmod(number, x * y)
-    parts = [plane, rest // x, rest % x] if z > 1 else [rest // x, rest % x]
-    return f"({comma.join(map(str, parts))})"
+def block_name(trace: TraceData, block: int, brief: bool = False) -> str:
+    return coordinates(name_of(block, trace.run.grid), brief)
 
 
 def _block(trace: TraceData, block: int, width: int, chosen: tuple[int, ...] | None, message: Message) -> list[str]:
@@ -66,19 +58,20 @@ def _block(trace: TraceData, block: int, width: int, chosen: tuple[int, ...] | N
     numbers = [p for p in range(int(events.phase.max()) + 1) if chosen is None or p in chosen]
     cells = {p: _cells(trace, events.where(events.phase == p), message) for p in numbers}
     column = max([20, *(len(s) for c in cells.values() for lines_ in c.values() for s in lines_)]) + 2
-    across = max(1, (width - 9) // column)
     threads = sorted(set(events.thread.tolist()))
     shown = threads[:THREADS_SHOWN]
+    first_column = max(len(thread_name(trace, thread)) for thread in shown) + 2
+    across = max(1, (width - first_column) // column)
     for first in range(0, len(numbers), across):
         group = numbers[first : first + across]
         heads = "".join(message("table.phase", phase=p).ljust(column) for p in group)
-        lines.append(message("table.thread").ljust(9) + heads)
+        lines.append(message("table.thread").ljust(first_column) + heads)
         for thread in shown:
             stacks = [cells[p].get(thread, []) for p in group]
             for i in range(max((len(s) for s in stacks), default=0)):
-                head = _pair(trace, thread) if i == 0 else ""
+                head = thread_name(trace, thread) if i == 0 else ""
                 parts = [(s[i] if i < len(s) else "").ljust(column) for s in stacks]
-                lines.append(head.ljust(9) + "".join(parts))
+                lines.append(head.ljust(first_column) + "".join(parts))
         for p in group:
             lines += _phase_notes(trace, events.where(events.phase == p), p, width, message)
     if len(shown) < len(threads):
@@ -161,7 +154,7 @@ def _phase_notes(trace: TraceData, events: Events, phase: int, width: int, messa
             last[int(sums.array[i]), int(sums.thread[i])] = float(sums.value[i])
         for array in dict.fromkeys(a for a, _ in last):
             mine = [(t, v) for (a, t), v in last.items() if a == array][:THREADS_SHOWN]
-            text = "  ".join(f"{_pair(trace, t)} {_number(v)}" for t, v in mine)
+            text = "  ".join(f"{thread_name(trace, t, brief=True)}: {_number(v)}" for t, v in mine)
             lines += ["  " + s for s in wrapped(message("table.sofar", name=trace.names[array], sums=text), width - 2)]
     return lines
 
@@ -172,7 +165,7 @@ def _barriers(events: Events, message: Message) -> str:
         return message("table.barrier.none")
     steps = dict(zip(barriers.step.tolist(), barriers.line.tolist(), strict=True))
     lines = ", ".join(message("findings.line", line=line) for line in steps.values())
-    return message(f"table.barrier.{'one' if len(steps) == 1 else 'many'}", lines=lines)
+    return message("table.barrier", count=len(steps), lines=lines)
 
 
 def _tiles(events: Events) -> dict[int, np.ndarray]:

@@ -23,6 +23,7 @@ from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import EngineError, TilewiseError
+from tilewise.system.quantities import coordinates, counted
 
 SCRATCH = 1 << 16
 LARGE = 1 << 30  # bytes above which a block is not looked at
@@ -162,13 +163,13 @@ def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
 
 
 def _thread(s: Session) -> str:
-    """Who it is, as (ty, tx) of block (by, bx)."""
+    """The thread that runs now, by its threadIdx and blockIdx."""
     out = []
     geometry = s.cuda.astray.geometry
     deep = (geometry.block[2] > 1, geometry.grid[2] > 1) if geometry is not None else (False, False)
     for name, three in (("threadIdx", deep[0]), ("blockIdx", deep[1])):
-        x, y, z = struct.unpack("<3I", s.memory.view(_address(s, name), 12).tobytes())
-        out.append(f"({z}, {y}, {x})" if three else f"({y}, {x})")
+        at = struct.unpack("<3I", s.memory.view(_address(s, name), 12).tobytes())
+        out.append(coordinates(at if three else at[:2]))
     return f"thread {out[0]} of block {out[1]}"
 
 
@@ -220,9 +221,10 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
     if block.kind == "static" and block.name == DYNAMIC_NAME:  # laid out for the most that any launch can have
         block = replace(block, size=s.cuda.astray.dynamic)
         hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
-    message = f"{_thread(s)}: a {verb} {address + size - block.end} bytes past the end of {describe(block)}"
+    past, before = counted(address + size - block.end, "byte"), counted(block.address - address, "byte")
+    message = f"{_thread(s)}: a {verb} {past} past the end of {describe(block)}"
     if address < block.address:
-        message = f"{_thread(s)}: a {verb} {block.address - address} bytes before the start of {describe(block)}"
+        message = f"{_thread(s)}: a {verb} {before} before the start of {describe(block)}"
     s.faults.add(
         Kind.OUT_OF_BOUNDS, line, message, hint, array=block.name or str(block.line), access=verb,
     )  # fmt: skip

@@ -29,6 +29,7 @@ from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Type
 from tilewise.errors import EngineError, KernelError, LimitError, UsageError
+from tilewise.system.quantities import extent
 
 
 def prepare(s: Session) -> None:
@@ -268,7 +269,7 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
     except UsageError as error:
         return str(error)
     if geometry.block[2] > 64:
-        return f"a block of {geometry.block}: z is at most 64"
+        return f"a block of {extent(geometry.block)}: z is at most 64"
     static = _static_shared(program)
     if static > 48 << 10:
         return f"{static} bytes of static shared memory: a block has 49152"

@@ -6,6 +6,7 @@ from tilewise.emulator.host.lower.operators import TOLD
 from tilewise.emulator.host.runtime.memory import BUSY, HAS, LACKS, Allocation
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
+from tilewise.system.quantities import counted
 
 SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
 LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
@@ -14,7 +15,7 @@ LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
 def describe(block: Allocation) -> str:
     """An allocation in the program's words."""
     name = f"{block.name} " if block.name else ""
-    size = f"{block.size} byte{'s' if block.size != 1 else ''}"
+    size = counted(block.size, "byte")
     if block.kind == "static":
         return f"{name}({size})".strip()
     return f"{name}({size} from {block.kind} at line {block.line})"
@@ -122,9 +123,9 @@ def _busy(s: Session, address: int, line: int) -> None:
 def _outside(s: Session, block: Allocation, address: int, size: int, line: int, access: str) -> None:
     past = address - block.end
     if address < block.address:
-        where = f"{block.address - address} bytes before the start of {describe(block)}"
+        where = f"{counted(block.address - address, 'byte')} before the start of {describe(block)}"
     elif past > 0:
-        where = f"{past} bytes past the end of {describe(block)}"
+        where = f"{counted(past, 'byte')} past the end of {describe(block)}"
     else:
         where = f"right past the end of {describe(block)}"
     made = s.faults.add(
@@ -151,7 +152,7 @@ def small_allocations(s: Session) -> None:
         s.faults.add(
             Kind.SMALL_ALLOCATION,
             block.line,
-            f"{describe(block)} is too small: line {line} goes {furthest} bytes past its end",
+            f"{describe(block)} is too small: line {line} goes {counted(furthest, 'byte')} past its end",
             f"{block.size} bytes hold {block.size // size} elements of {size} bytes: allocate count * sizeof(type)",
             array=block.name or str(block.address),
             other_line=line,
