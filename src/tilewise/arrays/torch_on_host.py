@@ -5,6 +5,7 @@ A signature has shapes and strides; every call checks that each tensor's storage
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,18 @@ class OnHostMemory:
         "_written", "tick",
     )  # fmt: skip
 
-    def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
-        self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
-        self._strides = product.stride()
+    def __init__(self, ready: Any, strides: tuple[int, ...], dtype: torch.dtype, M: Any, N: Any) -> None:
+        """`strides` and `dtype`: of P."""
+        self._ready, self._shape, self._strides, self._dtype = ready, ready.shape, strides, dtype
         self._at_addresses = ready.at_addresses()
-        self._left, self._right, self._written = _reach(M), _reach(N), _reach(product)
         self._left_size, self._right_size = M.element_size(), N.element_size()
+        self._left = reach(M.shape, M.stride(), self._left_size)
+        self._right = reach(N.shape, N.stride(), self._right_size)
+        self._written = reach(self._shape, strides, dtype.itemsize)
+
+    def first(self, M: Any, N: Any, out: None) -> Any:
+        """P in new memory."""
+        return self(M, N, None)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where a storage is smaller than its tensor, or `out` may share it with an operand."""
@@ -113,7 +120,7 @@ def prepared_on_host(again: Any, more: bool, product: Any, M: Any, N: Any) -> An
     if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats are converted, complex ones may be conjugated
         return None
     if not more:
-        return OnHostMemory(again, product, M, N)
+        return OnHostMemory(again, product.stride(), product.dtype, M, N)
     plain = not any(again.converted) and product.dim() > 1
     bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not again.arg  # NumPy has no epilogue for bits
     return OnHostMemoryWithMore(again, product, M, N) if plain and not bits else None
@@ -138,10 +145,14 @@ def _memory(x: Any) -> Any:
 
 
 def _reach(x: Any) -> int:
-    """Bytes from a tensor's first element to past its last."""
-    if x.is_contiguous():
-        return int(x.nbytes)
-    if not x.numel():
-        return 0
-    last = sum((extent - 1) * stride for extent, stride in zip(x.shape, x.stride(), strict=True))
-    return int((last + 1) * x.element_size())
+    return reach(x.shape, x.stride(), x.element_size())
+
+
+def reach(shape: Sequence[int], strides: Sequence[int], size: int) -> int:
+    """Bytes from a tensor's first element to past its last, of `size` bytes each."""
+    last = 0
+    for extent, stride in zip(shape, strides, strict=True):
+        if not extent:
+            return 0
+        last += (extent - 1) * stride
+    return (last + 1) * size

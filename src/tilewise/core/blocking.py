@@ -7,7 +7,7 @@ and which problems it takes, is decided in `backends/cpu/kernels/*/model.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import HEAVY, Expression, is_plain, uses
@@ -24,8 +24,7 @@ SHORT = 2**16  # steps up to which the call takes longer than the kernel
 DEPTH = 384  # KC: a larger one visits P less often, but leaves no room in the L1 cache
 
 
-@dataclass(frozen=True)
-class Blocking:
+class Blocking(NamedTuple):
     """The choice. `swapped`: Pᵀ = Nᵀ ⊗ Mᵀ is computed, because P is column-major."""
 
     kernel: str
@@ -89,16 +88,6 @@ def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
     if dtype.itemsize >= 4 and not products:  # a row is a cache line of P, and an element of M serves four vectors
         return (5, 4)
     return (8, 3) if sums and products and dtype.kind != "b" else (8, 2)  # max_times 1024³ 0.83 of the ports by 5 × 4
-
-
-def multiplies(problem: Problem) -> bool:
-    """Whether a step is a multiply-and-add, one instruction for most dtypes."""
-    return problem.semiring.multiplies
-
-
-def signals(problem: Problem) -> bool:
-    """Whether signalling NaNs must be quieted before a step: once where operands are packed, else at every load."""
-    return problem.dtype.kind == "f" and not never_signals(problem.semiring.mul)
 
 
 def takes_a_port(problem: Problem, tile: RegisterTile) -> bool:

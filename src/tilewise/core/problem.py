@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.algebra.to_llvm import never_signals
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
@@ -107,11 +108,61 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the hash: strings hash differently in another process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "shared", "_of_any_size")}
 
     @once
     def result(self) -> DType:
         return self.algebra.result
+
+    @once
+    def in_place(self) -> bool:
+        """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg."""
+        return self._alike and self.algebra.partial.kind in "iuf" and not self.return_arg
+
+    @once
+    def light(self) -> bool:
+        """In place, by steps that are a few instructions."""
+        return self.in_place and not self.semiring.heavy
+
+    @once
+    def halves(self) -> bool:
+        """Half precision on both sides, which kernels widen as they load; sums are float32."""
+        half = self.dtype_m.name in ("float16", "bfloat16") and self.algebra.partial.name == "float32"
+        return half and self.dtype_n == self.dtype_m and not self.return_arg
+
+    @once
+    def as_pairs(self) -> bool:
+        """Complex numbers that are multiplied and added, and can be where they lie: as pairs of real ones."""
+        return self._alike and self.algebra.partial.kind == "c" and self.semiring.multiplies and not self.return_arg
+
+    @once
+    def signals(self) -> bool:
+        """Whether signalling NaNs must be quieted before a step: once where operands are packed, else at every load."""
+        return self.dtype.kind == "f" and not never_signals(self.semiring.mul)
+
+    @property
+    def _alike(self) -> bool:
+        return self.dtype_m == self.dtype_n == self.algebra.partial == self.result
+
+    @once
+    def shared(self) -> dict[Any, Any]:
+        """A cache for what no size changes: one for all problems that are resized from this one."""
+        return {}
+
+    @once
+    def _of_any_size(self) -> dict[str, Any]:
+        """What extents and layouts do not change, computed."""
+        return {name: getattr(self, name) for name in OF_ANY_SIZE}
+
+    def resized(
+        self, m: int, k: int, n: int, stack: tuple[int, ...], layout_m: Layout, layout_n: Layout, layout_p: Layout
+    ) -> Problem:
+        """The same problem of another size; `dataclasses.replace` takes ten times as long."""
+        made = object.__new__(Problem)
+        made.__dict__.update(
+            self._of_any_size, m=m, k=k, n=n, stack=stack, layout_m=layout_m, layout_n=layout_n, layout_p=layout_p
+        )
+        return made
 
     @once
     def bare(self) -> Problem:
@@ -202,6 +253,13 @@ class Problem:
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
             },
         }
+
+
+OF_SIZE = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p")
+OF_ANY_SIZE = (
+    *(field.name for field in fields(Problem) if field.name not in OF_SIZE),
+    *("dtype", "algebra", "result", "in_place", "light", "halves", "as_pairs", "signals", "shared"),
+)
 
 
 def _taller(layout: Layout, rows: int, members: int) -> Layout | None:

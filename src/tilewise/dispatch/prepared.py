@@ -69,16 +69,24 @@ class CardLibrary(Protocol):
 class OnHost:
     """A prepared product on the CPU."""
 
-    __slots__ = ("_dtypes", "_fresh", "_given", "_straight", "_takes", "tick")
+    __slots__ = ("_dtypes", "_fresh", "_given", "_ready", "_straight", "tick")
 
     def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
         """`dtypes`: those of M, N and P, kept alive because a signature may hold their addresses. `straight`: `out` is
         known to be writeable and not to overlap M or N."""
-        self._takes, self._dtypes, self._straight = ready.takes, dtypes, straight
-        self._fresh, self._given = ready.into_fresh_memory(), ready.into_given_memory()
+        self._ready, self._dtypes, self._straight = ready, dtypes, straight
+        self._fresh: Any = None  # made by the second call, as `_given` is
+        self._given: Any = None
+
+    def first(self, M: Any, N: Any, out: Any) -> Any:
+        """P, by what is there already; None where `out` cannot be written directly."""
+        direct = out is None or self._straight or self._ready.takes(out, M, N)
+        return self._ready.multiply(M, N, out) if direct else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written directly."""
+        if self._fresh is None:
+            self._given, self._fresh = self._ready.into_given_memory(), self._ready.into_fresh_memory()
         if not keywords:
             return self._fresh(M, N)
         if self._straight:
@@ -86,7 +94,7 @@ class OnHost:
         out = keywords.get("out")
         if out is None:
             return self._fresh(M, N)
-        return self._given(M, N, out) if self._takes(out, M, N) else None
+        return self._given(M, N, out) if self._ready.takes(out, M, N) else None
 
 
 class MoreThanAProduct:
@@ -103,7 +111,7 @@ class MoreThanAProduct:
         from tilewise.backends.cpu.kernels.narrow.run import narrowing_of
 
         converters: list[Any] = []
-        for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
+        for x, dtype, converted in zip((M, N), self.ready.kernel.dtypes, self.converted, strict=True):
             if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
                 return None
             converters.append(narrowing_of(x, dtype) if converted else None)

@@ -10,11 +10,13 @@ import numpy as np
 from tilewise.core.options import GRADIENT_BYTE, Key, Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import run
-from tilewise.dispatch.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, MoreThanAProduct, keep, signature_for, tick
 from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured, route_of
 
 LOG = logging.getLogger("tilewise")
 DEFAULT_OPTIONS = Options()
+PLAIN = frozenset(("semiring", "precision", "accumulate", "nonnegative", "out"))  # keywords that a kind may have
+KINDS: dict[Key, Any] = {}  # see `kinds`: as many as there are pairs of dtypes, times semirings that have a name
 
 
 def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
@@ -36,13 +38,22 @@ def first_call(
 ) -> Any:
     """A call that no prepared one serves: by its route, or bound, planned, run and kept under its signature. `again`:
     the caller, for products of other operands that a call is reduced to."""
+    # a signature by machine code without the mark of a gradient: no route takes such tensors
+    signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
+    on_host = M.is_cpu if signed else M.__class__ is np.ndarray
+    kind = _kind_of(M, N, keywords) if on_host and key is not None else None
+    if key is not None and kind in KINDS:
+        out = keywords.get("out")
+        prepared = KINDS[kind].prepared(M, N, out, key)
+        product = None if prepared is None else prepared.first(M, N, out)
+        if product is not None:
+            PREPARED.keep(key, prepared)
+            return product
     if key is None and (M.__class__ is list or N.__class__ is list):
         arrays = _from_lists(M, N, keywords.get("semiring"))
         if arrays is not None:
             return again(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
     o = Options.of(keywords) if keywords else DEFAULT_OPTIONS
-    # a signature by machine code without the mark of a gradient: no route takes such tensors
-    signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
     route = None if signed else route_of(M, N, o, routes)
     if route is not None:
         return route.product(M, N, o, key, again)
@@ -51,8 +62,23 @@ def first_call(
     LOG.debug("%r", made.done.plan)
     if key is not None and made.done.again is not None:
         keep(key, made.done.again, call.library.name, made.product.array, M, N)
+        more = isinstance(made.done.again, MoreThanAProduct)
+        if kind is not None and key in PREPARED and made.done.plan.blocking is not None and not more:
+            from tilewise.dispatch.kinds import Kind  # lazily: products on a card do not load the CPU kernels
+
+            KINDS[kind] = Kind(made.done.plan, made.product.array.dtype)
     delivered = o.out if o.out is not None else call.library.deliver(made.product)
     return delivered if made.arg is None else (delivered, call.library.deliver(made.arg))
+
+
+def _kind_of(M: Any, N: Any, keywords: dict[str, Any]) -> Key | None:
+    """Calls with the same one differ in extents and strides alone; None for calls that have more than a semiring."""
+    if not keywords:
+        return (M.dtype, N.dtype)
+    for name, value in keywords.items():
+        if name not in PLAIN or not (name == "out" or value.__class__ in (str, bool)):
+            return None
+    return (M.dtype, N.dtype, *((name, name == "out" or value) for name, value in keywords.items()))
 
 
 def _from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:

@@ -116,11 +116,11 @@ def record_of(
     if not (M.size and N.size) or not registered():
         return None
     made = make_plan(call.problem, machine_of("cpu"), None, None)
-    if made.engine == "reference" or call.M.converted or call.N.converted:
+    if made.blocking is None or call.M.converted or call.N.converted:
         return None
     P = np.empty((*call.problem.stack, call.problem.m, call.problem.n), call.problem.result.numpy)
     arg = np.empty(P.shape, np.int64) if return_arg else None
-    return CallRecord(Ready(made, M, N, P, arg, None), (M, N, P) if arg is None else (M, N, P, arg))
+    return CallRecord(Ready(made.problem, made.blocking), (M, N, P) if arg is None else (M, N, P, arg))
 
 
 def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> Any:

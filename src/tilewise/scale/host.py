@@ -66,7 +66,8 @@ def load_kernels(schedule: Schedule) -> None:
         for accumulate in (False, True):
             made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
             if made.engine == "cpu":
-                Ready(made, M, N, P, None, None)
+                assert made.blocking is not None
+                Ready(made.problem, made.blocking)
 
 
 def _probe(problem: Problem) -> tuple[int, int, int]:

@@ -116,7 +116,7 @@ def test_a_kernel_that_leaves_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -
     family = FAMILIES["unpacked"]
 
     def fewer(a: Any, cut: Any, extents: Any) -> Any:
-        return replace(family.tasks(a, cut, extents), count=1, tasks_n=1, task_n=extents.n - 1)
+        return family.tasks(a, cut, extents)._replace(count=1, tasks_n=1, task_n=extents.n - 1)
 
     careless = replace(family, tasks=fewer)
     tiers = tuple(tuple(careless if f.name == "unpacked" else f for f in tier) for tier in TIERS)

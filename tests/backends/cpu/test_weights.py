@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.backends.cpu.kernels.weights.run import look_at
+from tilewise.core.problem import Layout, problem_of_shape
 
 KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
@@ -27,7 +30,7 @@ def test_one_weight_too_far_is_seen_wherever_it_lies(semiring, dtype):
     limits = np.iinfo(dtype)
     for count in (1, 7, 63, 64, 65, 200, 5000):
         M, N = (rng.integers(edges.lightest, edges.heaviest, (1, count), dtype, endpoint=True) for _ in range(2))
-        look = look_at(edges, M, N)
+        look = look_at(edges, problem_of_shape(1, count, 1, dtype, semiring))
         assert look(M, N)
         for wrong in {limits.min, limits.max, edges.heaviest + 1, edges.lightest - 1}:
             if not limits.min <= wrong <= limits.max or edges.lightest <= wrong <= edges.heaviest:
@@ -44,9 +47,10 @@ def test_one_weight_too_far_is_seen_wherever_it_lies(semiring, dtype):
 def test_narrower_operands_and_those_that_lie_apart():
     edges = no_edge_of(SEMIRINGS["min_plus"].over(DTYPES["int32"]))
     wide, narrow = np.zeros((4, 4), np.int32), np.full((4, 4), 127, np.int8)
-    look = look_at(edges, wide, narrow)
+    problem = problem_of_shape(4, 4, 4, "int32", "min_plus", dtype_n=DTYPES["int8"])
+    look = look_at(edges, problem)
     assert look(wide, narrow)
     wide[3, 3] = 2**31 - 1
     assert not look(wide, narrow)
-    assert look_at(edges, wide[:, ::2], narrow) is None
-    assert look_at(None, wide, narrow) is None
+    assert look_at(edges, replace(problem, layout_m=Layout(8, 2))) is None
+    assert look_at(edges, replace(problem, layout_m=Layout(1, 4))) is not None

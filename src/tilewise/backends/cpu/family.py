@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
-from tilewise.core.blocking import Blocking, RegisterTile, multiplies
+from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 PERIOD, ASSOCIATIVITY = 2**14, 4  # of NEON's first caches: bytes after which addresses share a set
@@ -21,8 +21,7 @@ PAGE = 2**12  # bytes after which addresses share a set of x86's first caches
 COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """The product as a kernel would compute it, as it is or transposed; an extent of 1 counts as contiguous."""
 
     m: int
@@ -54,13 +53,6 @@ def is_dot(view: View) -> bool:
     return view.m == view.n == 1
 
 
-def in_place(problem: Problem) -> bool:
-    """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg to keep."""
-    partial = problem.algebra.partial
-    same = problem.dtype_m == problem.dtype_n == partial == problem.result
-    return same and partial.kind in "iuf" and not problem.return_arg
-
-
 def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
     read: widths of 512, 1024, 4096 (NEON; of x86 see `whole_pages_apart`)."""
@@ -80,26 +72,8 @@ def _rows_of_n(problem: Problem, view: View) -> int:
     return problem.layout_m.col if view.swapped else problem.layout_n.row
 
 
-def halves(problem: Problem) -> bool:
-    """Half precision on both sides, which kernels widen as they load; sums are float32."""
-    half = problem.dtype_m.name in ("float16", "bfloat16") and problem.algebra.partial.name == "float32"
-    return half and problem.dtype_n == problem.dtype_m and not problem.return_arg
-
-
-def as_pairs(problem: Problem) -> bool:
-    """Complex numbers that are multiplied and added, and can be where they lie: as pairs of real ones."""
-    partial = problem.algebra.partial
-    same = problem.dtype_m == problem.dtype_n == partial == problem.result
-    return same and partial.kind == "c" and multiplies(problem) and not problem.return_arg
-
-
-def light(problem: Problem) -> bool:
-    """In place, by steps that are a few instructions."""
-    return in_place(problem) and not problem.semiring.heavy
-
-
 def light_or_halves(problem: Problem) -> bool:
-    return light(problem) or (halves(problem) and not problem.semiring.heavy)
+    return problem.light or (problem.halves and not problem.semiring.heavy)
 
 
 @dataclass(frozen=True)
@@ -119,6 +93,8 @@ class CpuFamily:
     group: int = 8  # panels of packed N that are walked before the next panel of M
     pairs: bool = False  # complex numbers are multiplied where they lie, as pairs of real ones
     keeps_gil: bool = False  # it takes less time than releasing the GIL
+    # whether it takes a problem's numbers, whatever their shape: found once for all sizes
+    numbers: Callable[[Problem, RegisterTile], bool] = lambda problem, tile: True
 
 
 class FamilyModel(Protocol):

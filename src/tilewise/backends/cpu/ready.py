@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
-from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.algebra.no_edge import NoEdge, around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, job_of
+from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, job_memory
 from tilewise.backends.cpu.kernels.shared.strips import job_size
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.kernels.weights.run import look_at
@@ -24,9 +23,11 @@ from tilewise.backends.cpu.runtime.address import address, data_field
 from tilewise.backends.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.backends.cpu.runtime.target import Target, host_target
 from tilewise.core.blocking import Blocking
-from tilewise.core.plan import Plan
-from tilewise.core.problem import Problem
+from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.system.builtin_call import builtin
+
+ALONE = np.zeros(1, np.int64)  # where the one member of no stack begins
+AT_ALONE = ALONE.ctypes.data
 
 
 @lru_cache(maxsize=512)
@@ -35,100 +36,151 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
     return compile.load(FAMILIES[name].text(a), a.target)
 
 
-def arithmetic_of(problem: Problem, cut: Blocking, target: Target, *, arg: bool = False) -> Arithmetic:
+def arithmetic_of(problem: Problem, cut: Blocking, target: Target) -> Arithmetic:
     """What a cut's kernel computes."""
-    sources, bits = (problem.dtype_m, problem.dtype_n), cut.columns > 1
-    return arithmetic(
-        problem.algebra, *sources, target, swapped=cut.swapped, arg=arg, bits=bits, deep=cut.deep, pairs=cut.pairs
+    how = problem.return_arg, cut.columns > 1, cut.deep, cut.pairs
+    return arithmetic(problem.algebra, problem.dtype_m, problem.dtype_n, target, cut.swapped, *how)
+
+
+class Kernel:
+    """A family's machine code for one arithmetic, and what its products have in common."""
+
+    __slots__ = (
+        "a",
+        "by_object",
+        "dtypes",
+        "enter",
+        "functions",
+        "lanes",
+        "launch",
+        "no_edge",
+        "onto",
+        "result",
+        "tasks",
     )
 
+    def __init__(self, problem: Problem, cut: Blocking, target: Target) -> None:
+        a = self.a = arithmetic_of(problem, cut, target)
+        assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {target.name}"
+        family = FAMILIES[cut.kernel]
+        self.functions, self.tasks = kernel_for(cut.kernel, a), family.tasks
+        self.by_object = bool(data_field())
+        self.launch = native()["launch_arrays" if self.by_object else "launch"]
+        short = self.by_object and "enter" in self.functions
+        enter = self.functions["enter"] if short else 0
+        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=family.keeps_gil) if short else None
+        self.no_edge = no_edge_of(problem.algebra)
+        self.onto = problem.algebra if problem.accumulate else None
+        self.result = problem.result.numpy
+        self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
+        self.lanes = 1 if a.heavy else a.lanes  # a heavy step takes as long as a vector of light ones, and longer
 
-@dataclass(frozen=True)
-class StridedMatrix:
-    """How a matrix (or a stack of them) lies: strides in elements, and where each member of the stack begins."""
 
-    row: int
-    col: int
-    rows: int
-    cols: int
-    offsets: Array
+def _kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
+    """One for all sizes of a problem."""
+    key = cut.kernel, cut.swapped, cut.deep, cut.pairs
+    found: Kernel | None = problem.shared.get(key)
+    if found is None or found.a.target is not target:
+        found = problem.shared[key] = Kernel(problem, cut, target)
+    return found
 
-    @classmethod
-    def of(cls, x: Array, stack: tuple[int, ...]) -> StridedMatrix:
-        size, offsets = x.itemsize, np.zeros(1, np.int64)
-        if stack:
-            for extent, stride in zip(stack, np.broadcast_to(x, (*stack, *x.shape[-2:])).strides[:-2], strict=True):
-                offsets = (offsets[:, None] + np.arange(extent) * (stride // size)).ravel()
-        rows, cols = x.shape[-2:]
-        row, col = (stride // size for stride in x.strides[-2:])
-        return cls(row if rows > 1 else max(cols, 1), col if cols > 1 else 1, rows, cols, offsets)
 
-    def transposed(self) -> StridedMatrix:
-        """The transposed matrix, in the same place."""
-        row = self.col if self.cols > 1 else max(self.rows, 1)
-        return StridedMatrix(row, self.row if self.rows > 1 else 1, self.cols, self.rows, self.offsets)
+def _strides(problem: Problem, cut: Blocking) -> tuple[int, int, int, int, int, int]:
+    """Rows and columns of M, N and P as the kernel has them; those of one element count as dense."""
+    M, N, P = problem.layout_m, problem.layout_n, problem.layout_p
+    m, k, n = problem.m, problem.k, problem.n
+    of_m = M.row if m > 1 else k or 1, M.col if k > 1 else 1
+    of_n = N.row if k > 1 else n or 1, N.col if n > 1 else 1
+    of_p = P.row if m > 1 else n or 1, P.col if n > 1 else 1
+    if cut.swapped:  # Pᵀ = Nᵀ ⊗ Mᵀ
+        of_m, of_n = (
+            (N.col if n > 1 else k or 1, N.row if k > 1 else 1),
+            (M.col if k > 1 else m or 1, M.row if m > 1 else 1),
+        )
+        of_p = P.col if n > 1 else m or 1, P.row if m > 1 else 1
+    if cut.pairs:  # in parts; a row of N and of P as a real one, its parts side by side
+        return 2 * of_m[0], 2 * of_m[1], 2 * of_n[0], 1, 2 * of_p[0], 1
+    return *of_m, *of_n, *of_p
 
-    def in_pairs(self, beside: bool) -> StridedMatrix:
-        """A complex matrix with strides in parts; `beside`: as a real one, the parts of a row side by side."""
-        cols, col = (2 * self.cols, 1) if beside else (self.cols, 2 * self.col)
-        return StridedMatrix(2 * self.row, col, self.rows, cols, 2 * self.offsets)
+
+def _offsets(steps: tuple[int, ...], stack: tuple[int, ...], each: int) -> Array:
+    """Where each member of a stack begins, in elements of which a number has `each`."""
+    offsets = ALONE
+    for extent, step in zip(stack, steps, strict=True):
+        offsets = (offsets[:, None] + np.arange(extent) * (each * step)).ravel()
+    return offsets
 
 
 class Ready:
     """A product of such operands. `run` takes their addresses."""
 
-    def __init__(self, plan: Plan, M: Array, N: Array, P: Array, arg: Array | None, target: Target | None) -> None:
-        problem, cut = plan.problem, plan.blocking
-        assert cut is not None
-        self.swapped = cut.swapped
-        a = arithmetic_of(problem, cut, target or host_target(), arg=arg is not None)
-        assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
-        self.placed = [StridedMatrix.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
+    __slots__ = (
+        "enter",
+        "kernel",
+        "look",
+        "offsets",
+        "shape",
+        "space",
+        "swapped",
+        "template",
+        "template_address",
+        "workers",
+    )
+
+    def __init__(
+        self, problem: Problem, cut: Blocking, target: Target | None = None, layout_arg: Layout | None = None
+    ) -> None:
+        """`layout_arg`: of the winning k, where they are not row-major."""
+        kernel = self.kernel = _kernel_of(problem, cut, target or host_target())
+        m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
+        row_m, col_m, row_n, col_n, row_p, col_p = _strides(problem, cut)
+        self.swapped, arg = cut.swapped, None
+        if problem.return_arg:
+            arg = layout_arg or row_major(m, n, stack)
         if cut.swapped:
-            self.placed = [x.transposed() for x in self.placed]
-            self.placed[0], self.placed[1] = self.placed[1], self.placed[0]
+            m, n = n, m
         if cut.pairs:
-            self.placed = [x.in_pairs(beside) for x, beside in zip(self.placed, (False, True, True), strict=True)]
-        self.functions = kernel_for(cut.kernel, a)
-        extents = _extents(a, self.placed)
-        self.tasks = FAMILIES[cut.kernel].tasks(a, cut, extents)
-        self.workers = min(extents.workers, self.tasks.count)
-        few = 0 < self.tasks.sums <= FEW_SUMS
-        self.sums_at = -1 if few else self.workers * self.tasks.each
-        self.space = self.workers * self.tasks.each + (0 if few else self.tasks.sums)
-        self.template = self._job(cut, problem.accumulate)
+            n *= 2
+        at_m = at_n = at_p = at_a = AT_ALONE
+        members = 1
+        if stack:
+            lying = [problem.layout_m, problem.layout_n, problem.layout_p, arg or problem.layout_p]
+            if cut.swapped:
+                lying[:2] = lying[1::-1]
+            self.offsets = [_offsets(x.stack, stack, 2 if cut.pairs else 1) for x in lying]
+            at_m, at_n, at_p, at_a = map(address, self.offsets)
+            members = len(self.offsets[2])
+        x = Extents(m, k, n, members, col_p == 1, row_n == 1, num_threads(), kernel.lanes)
+        t = kernel.tasks(kernel.a, cut, x)
+        workers = self.workers = min(x.workers, t.count)
+        few = 0 < t.sums <= FEW_SUMS
+        sums_at = -1 if few else workers * t.each
+        self.space = workers * t.each + (0 if few else t.sums)
+        row_a, col_a = (0, 0) if arg is None else (arg.col, arg.row) if cut.swapped else (arg.row, arg.col)
+        functions, apart = kernel.functions, t.sums > 0 and not t.strip
+        size = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
+        self.template = job_memory(
+            size,
+            0, row_m, col_m, 0, row_n, col_n, 0, row_p, col_p, 0, row_a, col_a,
+            m, k, n, at_m, at_n, at_p, at_a,
+            t.tasks_m, t.tasks_n, t.tasks_k, t.task_m, t.task_n, t.task_k, problem.accumulate,
+            cut.KC, cut.MC, cut.NC, cut.group, 0, t.each, 0, sums_at, members, t.strip,
+            functions["run_strips" if t.strip else "run"], t.count, workers, size,
+            functions["reduce"] if apart else 0, members * m if apart else 0,
+        )  # fmt: skip
         self.template_address = ctypes.addressof(self.template)
-        self.by_object = bool(data_field())
-        self.launch = native()["launch_arrays" if self.by_object else "launch"]
-        alone = not problem.stack and self.tasks.count == 1 and not (self.space or self.tasks.sums)
-        short = "enter" in self.functions and alone and data_field()
-        self.keeps_gil = FAMILIES[cut.kernel].keeps_gil
-        enter = self.functions.get("enter", 0)
-        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=self.keeps_gil) if short else None
-        self.no_edge = no_edge_of(problem.algebra)
-        self.look = look_at(self.no_edge, M, N)
-        self.onto = problem.algebra if problem.accumulate else None
-        self.result = problem.result.numpy
-        self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
+        alone = not stack and t.count == 1 and not (self.space or t.sums)
+        self.enter = kernel.enter if alone else None
+        self.look = None if kernel.no_edge is None else look_at(kernel.no_edge, problem)
         self.shape: tuple[int, ...] = ()  # of P, for the caller
 
-    def _job(self, cut: Blocking, onto: bool) -> Any:
-        t = self.tasks
-        count = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
-        M, N = self.placed[:2]
-        values = {"m": M.rows, "k": M.cols, "n": N.cols, "onto": int(onto), "fields": count}
-        for name, x in zip(("m", "n", "p", "a"), self.placed, strict=False):
-            values |= {f"row_{name}": x.row, f"col_{name}": x.col, f"at_{name}": x.offsets.ctypes.data}
-        values |= {
-            "tasks_m": t.tasks_m, "tasks_n": t.tasks_n, "tasks_k": t.tasks_k,
-            "task_m": t.task_m, "task_n": t.task_n, "task_k": t.task_k, "members": len(self.placed[2].offsets),
-            "KC": cut.KC, "MC": cut.MC, "NC": cut.NC, "group": cut.group, "strip": t.strip,
-            "workspace_bytes": t.each, "sums_at": self.sums_at,
-            "task": self.functions["run_strips" if t.strip else "run"], "tasks": t.count, "workers": self.workers,
-        }  # fmt: skip
-        if t.sums and not t.strip:
-            values |= {"reduce": self.functions["reduce"], "reductions": len(self.placed[2].offsets) * M.rows}
-        return job_of(count, **values)
+    @property
+    def no_edge(self) -> NoEdge | None:
+        return self.kernel.no_edge
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        return self.kernel.result
 
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The product of operands that lie as the ones this was made for."""
@@ -181,9 +233,9 @@ class Ready:
 
     def _straight(self) -> Callable[[Array, Array, Array], Any] | None:
         """A product that looks at no weights, with scratch memory and threads; None where there is more to do."""
-        if not self.by_object or self.no_edge is not None:
+        if not self.kernel.by_object or self.no_edge is not None:
             return None
-        several, launch, job = self.workers > 1, self.launch, self.template_address
+        several, launch, job = self.workers > 1, self.kernel.launch, self.template_address
         swapped, scratch = self.swapped, self.space
         borrow, give_back = workspace.borrow, workspace.give_back
 
@@ -233,7 +285,7 @@ class Ready:
 
     def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
         """`multiply_with_arg` without `out`, with everything bound that can be."""
-        if self.workers > 1 or not (self.by_object and self.shape):
+        if self.workers > 1 or not (self.kernel.by_object and self.shape):
             return self.multiply_with_arg
         launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
         edges, look, swapped, empty, whole = self.no_edge, self.look, self.swapped, np.empty, np.dtype(np.int64)
@@ -267,26 +319,21 @@ class Ready:
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
         weights = self.look is not None and self.look(M, N)
-        around(None if weights else self.no_edge, self._launch, M, N, P, arg, self.onto)
+        around(None if weights else self.no_edge, self._launch, M, N, P, arg, self.kernel.onto)
 
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         if self.swapped:
             M, N = N, M
-        where = (M, N, P) if self.by_object else (address(M), address(N), address(P))
+        launch, by_object = self.kernel.launch, self.kernel.by_object
+        where = (M, N, P) if by_object else (address(M), address(N), address(P))
         args = 0 if arg is None else address(arg)
         pool = current_pool() if self.workers > 1 else None
         threads = pool.address if pool is not None else 0
         if not self.space:
-            self.launch(threads, self.template_address, *where, args, 0)
+            launch(threads, self.template_address, *where, args, 0)
             return
         space = workspace.borrow(self.space)
         try:
-            self.launch(threads, self.template_address, *where, args, space[1])
+            launch(threads, self.template_address, *where, args, space[1])
         finally:
             workspace.give_back(space)
-
-
-def _extents(a: Arithmetic, placed: list[StridedMatrix]) -> Extents:
-    M, N, P = placed[:3]
-    lanes = 1 if a.heavy else a.lanes  # a heavy step takes as long as a vector of light ones, and longer
-    return Extents(M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, num_threads(), lanes)

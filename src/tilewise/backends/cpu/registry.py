@@ -12,7 +12,7 @@ from functools import lru_cache
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.to_llvm import part
-from tilewise.backends.cpu.family import CpuFamily, View, as_pairs, views
+from tilewise.backends.cpu.family import CpuFamily, View, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
 from tilewise.backends.cpu.kernels.bits import BITS
 from tilewise.backends.cpu.kernels.dots import DOTS
@@ -25,7 +25,7 @@ from tilewise.backends.cpu.kernels.short_dots import SHORT_DOTS
 from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
 from tilewise.backends.cpu.kernels.tiny import TINY
 from tilewise.backends.cpu.kernels.unpacked import UNPACKED
-from tilewise.core.blocking import Blocking, RegisterTile, even_strips, multiplies, register_tile
+from tilewise.core.blocking import Blocking, RegisterTile, even_strips, register_tile
 from tilewise.core.problem import Problem
 from tilewise.errors import UsageError
 
@@ -61,10 +61,18 @@ def choose(
     problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None, *, byte_dots: bool = False
 ) -> Blocking:
     """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
-    ring, partial = problem.semiring, problem.algebra.partial
-    tile = _tile(ring, partial, vector_bytes, registers, byte_dots, problem.return_arg)
+    return cut_for(problem, tile_of(problem, vector_bytes, registers, byte_dots), kernel)
+
+
+def cut_for(problem: Problem, tile: RegisterTile, kernel: str | None = None) -> Blocking:
+    """The same for a register tile that is known."""
     family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
     return _blocking(problem, family, view, tile, why)
+
+
+def tile_of(problem: Problem, vector_bytes: int, registers: int, byte_dots: bool) -> RegisterTile:
+    """The register tile of problems like this one, whatever their size."""
+    return _tile(problem.semiring, problem.algebra.partial, vector_bytes, registers, byte_dots, problem.return_arg)
 
 
 @lru_cache(maxsize=1024)
@@ -77,13 +85,22 @@ def _tile(
 
 def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     both = views(problem)
-    for tier in TIERS:
+    for tier in _tiers(problem, tile):
         for view in both:
             for family in tier:
                 why = family.takes(problem, view, tile) and family.suits(problem, view, tile)
                 if why:
                     return family, view, why
     raise AssertionError(f"no kernel takes {problem}")  # `packed` takes everything that has_kernel lets through
+
+
+def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:
+    """The families that take a problem's numbers: found once for all of its sizes."""
+    found: list[list[CpuFamily]] | None = problem.shared.get(tile)
+    if found is None:
+        kept = [[family for family in tier if family.numbers(problem, tile)] for tier in TIERS]
+        found = problem.shared[tile] = [tier for tier in kept if tier]
+    return found
 
 
 def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamily, View, str]:
@@ -103,7 +120,7 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         ring, itemsize = problem.semiring, INT32.itemsize
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, INT32, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
-    pairs = family.pairs and as_pairs(problem)
+    pairs = family.pairs and problem.as_pairs
     if pairs:
         ring, real = problem.semiring, part(problem.algebra.partial)
         itemsize = real.itemsize
@@ -111,10 +128,10 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         NR = vectors * tile.vector_bytes // itemsize
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
     MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
-    if tile.neon and itemsize >= 4 and not multiplies(problem):
+    if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
         MC //= 4  # packed M is repeated, and should lie in the second cache
     group = family.group * NR
-    if tile.neon and family is PACKED and problem.dtype.kind == "f" and multiplies(problem):
+    if tile.neon and family is PACKED and problem.dtype.kind == "f" and problem.semiring.multiplies:
         KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FETCHED_ROWS:
         group = FETCHED_GROUP * NR

@@ -9,6 +9,7 @@ from tilewise.arrays.extent import check_operand
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout
 
 
 def run(
@@ -32,6 +33,16 @@ def run(
         if arg is not None:
             arg[...] = -1
         return None
-    ready = Ready(plan, M, N, P, arg, target)
+    assert plan.blocking is not None
+    axes = len(stack)
+    lying = problem.resized(m, k, n, stack, *(_layout(x, axes) for x in (M, N, P)))
+    ready = Ready(lying, plan.blocking, target, None if arg is None else _layout(arg, axes))
     ready.run(M, N, P, arg)
     return ready
+
+
+def _layout(x: Array, axes: int) -> Layout:
+    """How an operand lies, broadcast over a stack of so many axes."""
+    *own, row, col = (stride // x.itemsize for stride in x.strides)
+    steps = [0 if extent == 1 else step for extent, step in zip(x.shape, own, strict=False)]
+    return Layout(row, col, (*[0] * (axes - len(steps)), *steps))

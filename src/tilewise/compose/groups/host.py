@@ -74,7 +74,7 @@ def _prepared(
     """The product of a group of so many rows, ready to run; None where the CPU engine has no kernel for it. `strides`:
     of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. The call does not keep its
     `Ready` alive, so both are returned."""
-    (m, k, n), (of_m, of_n, of_p) = sizes, strides
+    m, k, n = sizes
     algebra = find_semiring(ring).over(dtype)
     each = np.dtype(dtype.numpy).itemsize, np.dtype(algebra.result.numpy).itemsize
     lying = [Layout(*(step // size for step in pair)) for pair, size in zip(strides, (each[0], *each), strict=True)]
@@ -83,17 +83,9 @@ def _prepared(
     plan = make_plan(problem, machine_of("cpu"))
     if plan.engine != "cpu" or is_long(problem, plan.machine):
         return None
-    M, N, P = (
-        _like(shape, steps, kind.numpy)
-        for shape, steps, kind in (((m, k), of_m, dtype), ((k, n), of_n, dtype), ((m, n), of_p, algebra.result))
-    )
-    ready = Ready(plan, M, N, P, None, None)
+    assert plan.blocking is not None
+    ready = Ready(problem, plan.blocking)
     return ready.into_given_memory(), ready
-
-
-def _like(shape: tuple[int, int], strides: tuple[int, int], dtype: Any) -> HostArray:
-    """An array of this shape and these strides over a dummy element: it is never read."""
-    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
 
 
 def by_sizes(

@@ -3,22 +3,10 @@ shallow k."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tilewise.backends.cpu.family import View, as_pairs, halves, is_dot, light
+from tilewise.backends.cpu.family import View, is_dot
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages, rows_apart
-from tilewise.core.blocking import (
-    FEW,
-    TALL_K,
-    THIN_N,
-    Blocking,
-    RegisterTile,
-    is_short,
-    multiplies,
-    signals,
-    takes_a_port,
-)
+from tilewise.core.blocking import FEW, TALL_K, THIN_N, Blocking, RegisterTile, is_short, takes_a_port
 from tilewise.core.problem import Problem
 
 IDEA = "a few rows of N at a time, walked along their columns, onto rows of P"
@@ -42,11 +30,11 @@ ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """A float's multiply-and-add takes one lane of a vector on NEON, which tiles make more of than one row does; of
     halves a few rows there, or any where tiles round them."""
-    if not view.n_along_n or not (view.p_along_n or (light(problem) and view.m <= FEW)):
+    if not view.n_along_n or not (view.p_along_n or (problem.light and view.m <= FEW)):
         return False
-    if halves(problem):
-        return tile.neon and multiplies(problem) and (view.m <= FEW or _rounds(problem, view, tile))
-    return as_pairs(problem) or (light(problem) and (not tile.neon or view.m == 1 or not multiplies(problem)))
+    if problem.halves:
+        return tile.neon and problem.semiring.multiplies and (view.m <= FEW or _rounds(problem, view, tile))
+    return problem.as_pairs or (problem.light and (not tile.neon or view.m == 1 or not problem.semiring.multiplies))
 
 
 def _rounds(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -55,22 +43,22 @@ def _rounds(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if halves(problem) and multiplies(problem):
+    if problem.halves and problem.semiring.multiplies:
         if view.n < SHALLOW_COLUMNS:
             return ""
         if _rounds(problem, view, tile):
             return f"{view.k} of k: P is the cost, and is rounded and written along its rows"
         return f"{view.m} rows: N is read along its rows, and widened as it is loaded" if view.m <= HALVES else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
-    if view.m <= (PAIRED_ROWS if as_pairs(problem) else 1 if tile.neon and multiplies(problem) else ROWS):
+    if view.m <= (PAIRED_ROWS if problem.as_pairs else 1 if tile.neon and problem.semiring.multiplies else ROWS):
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_N  # by `unpacked`
-        if as_pairs(problem):  # by `dots`
+        if problem.as_pairs:  # by `dots`
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
-        if view.n >= lanes and not thin and not is_dot(view) and (multiplies(problem) or not tile.neon):
+        if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
             return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
-    if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or as_pairs(problem):
+    if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or problem.as_pairs:
         return ""
-    quiet, port = signals(problem), takes_a_port(problem, tile)
+    quiet, port = problem.signals, takes_a_port(problem, tile)
     depth, rows, columns = QUIET if quiet else PORT if port else LANE
     if view.k <= depth and view.n >= SHALLOW_COLUMNS:
         return f"{view.k} of k: P is the cost, and is written along its rows"
@@ -84,12 +72,12 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Of halves each task has room for a few rows of sums, or of N, where tiles round their sums."""
     count, each = far_stretches(x, a.bytes, DEPTH) if a.same_storage and x.m <= FEW else (1, x.k)
     if (x.m <= FEW and not a.same_storage) or (x.m < x.n and x.m < x.workers * a.MR):
-        made = replace(columns_apart(a, x, 0, 2, count), task_m=x.m)
+        made = columns_apart(a, x, 0, 2, count)._replace(task_m=x.m)
     else:
-        made = replace(rows_apart(a, x, 0), task_n=x.n)
-    made = replace(made, count=count * made.count, tasks_k=count, task_k=each)
+        made = rows_apart(a, x, 0)._replace(task_n=x.n)
+    made = made._replace(count=count * made.count, tasks_k=count, task_k=each)
     if a.same_storage:
         apart = count > 1 or not x.rows_of_P
-        return replace(made, sums=x.members * count * x.m * x.n * a.bytes) if apart else made
+        return made._replace(sums=x.members * count * x.m * x.n * a.bytes) if apart else made
     rows = max(x.m if x.m <= FEW else 0, x.k if x.k <= HALF_DEPTH else 0)
-    return replace(made, each=pages(rows * made.task_n * a.bytes))
+    return made._replace(each=pages(rows * made.task_n * a.bytes))

@@ -3,4 +3,4 @@
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.bits import model, text
 
-BITS = family("bits", model, text.bits_module, columns=8, MC=256)
+BITS = family("bits", model, text.bits_module, columns=8, MC=256, numbers=model.is_or_and)

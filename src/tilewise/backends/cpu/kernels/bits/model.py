@@ -14,17 +14,18 @@ __all__ = ["IDEA", "suits", "takes", "tasks"]
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return is_or_and(problem) and not problem.return_arg
+    return is_or_and(problem, tile)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "or and and over truth values work on bits" if view.preferred and not is_dot(view) else ""
 
 
-def is_or_and(problem: Problem) -> bool:
+def is_or_and(problem: Problem, tile: RegisterTile) -> bool:
     add, mul, both = problem.semiring.add, problem.semiring.mul, {Variable("x"), Variable("y")}
     return (
         problem.algebra.partial.kind == "b"
+        and not problem.return_arg
         and isinstance(add, Apply)
         and isinstance(mul, Apply)
         and add.op in ("or", "add", "max")

@@ -3,13 +3,11 @@ so may M where P is one cell."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tilewise.backends.cpu.family import PERIOD, View, as_pairs, halves, is_dot, light, light_or_halves
+from tilewise.backends.cpu.family import PERIOD, View, is_dot, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart, short_stretches
-from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
+from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, takes_a_port
 from tilewise.core.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
@@ -86,20 +84,26 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "one cell of P: a dot product reads M and N once, by whole vectors"
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
-    if as_pairs(problem) and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
+    if problem.as_pairs and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
         return f"{view.n} columns of complex numbers: dot products along k read them where they lie"
     if not light_or_halves(problem):
         most = CELLS if view.n_along_k or view.m > 1 else CELLS_APART
         few_cells = view.k >= TALL_K and view.m * view.n <= most
         return f"{view.m * view.n} cells of P: a dot product for each costs less than packing" if few_cells else ""
-    if light(problem) and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= FEW:
+    if problem.light and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= FEW:
         return f"{view.m} rows and {view.n} columns that lie along a long k: packing would cost more than dot products"
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     few = _few(problem, view, tile, lanes)
     reads = view.n_along_k or view.m >= lanes // 2  # else copying N's columns is the cost
     if 1 < view.n <= few and view.m > 1 and reads and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
-    if tile.neon and view.m > FEW and problem.dtype.kind == "f" and multiplies(problem) and _reads_best(problem, view):
+    if (
+        tile.neon
+        and view.m > FEW
+        and problem.dtype.kind == "f"
+        and problem.semiring.multiplies
+        and _reads_best(problem, view)
+    ):
         return f"{view.n} columns: dot products along k read M in few streams, and fill their lanes"
     if tile.neon and view.m > FEW and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k take no element into every lane"
@@ -126,27 +130,32 @@ def _reads_best(problem: Problem, view: View) -> bool:
 
 def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
     """Columns up to which that is the faster, on NEON; its multiply-and-add needs no such thing."""
-    if halves(problem) or multiplies(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+    if problem.halves or problem.semiring.multiplies or problem.dtype.itemsize < 4 or is_short(problem):
         return 0
     vectors = VECTORS[0] if view.n <= 2 * lanes else VECTORS[1]
     if view.k < vectors * lanes or view.k * view.n * problem.dtype.itemsize > NEAR:
         return 0
     most = PORT if takes_a_port(problem, tile) else MULTIPLIED
-    return QUIET * lanes // 4 if signals(problem) else most
+    return QUIET * lanes // 4 if problem.signals else most
 
 
 def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
     """Columns up to which whole vectors along k are worth their sums across lanes."""
-    if halves(problem):
+    if problem.halves:
         long = tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes
-        if tile.neon and multiplies(problem):
+        if tile.neon and problem.semiring.multiplies:
             return NEON_HALVES
         return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
     few, size = min(lanes // 2, FEW), problem.dtype.itemsize
-    if tile.neon and size >= 4 and view.k >= NEON_LONG and (problem.dtype.kind == "f" or not multiplies(problem)):
+    if (
+        tile.neon
+        and size >= 4
+        and view.k >= NEON_LONG
+        and (problem.dtype.kind == "f" or not problem.semiring.multiplies)
+    ):
         return NEON_COLUMNS
     whole = size == 8 or view.k % lanes == 0
-    if view.m >= ROWS and whole and problem.dtype.kind == "f" and multiplies(problem):
+    if view.m >= ROWS and whole and problem.dtype.kind == "f" and problem.semiring.multiplies:
         for columns, vectors, near in WIDER.get((tile.vector_bytes, size), ()):
             if view.k >= vectors * lanes and view.k * view.n * size <= near:
                 few = max(few, columns)
@@ -163,4 +172,4 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     if count == 1:
         return made
     sums = x.members * count * x.m * x.n * a.parts * a.bytes
-    return replace(made, count=x.members * count, tasks_m=1, task_m=x.m, tasks_k=count, task_k=depth, sums=sums)
+    return made._replace(count=x.members * count, tasks_m=1, task_m=x.m, tasks_k=count, task_k=depth, sums=sums)

@@ -3,9 +3,7 @@ half precision, k no shorter than a vector, and vectors that are long enough."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tilewise.backends.cpu.family import View, halves, light, light_or_halves
+from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart
 from tilewise.core.blocking import FEW, Blocking, RegisterTile, even_strips
@@ -17,12 +15,12 @@ IDEA = "a handful of columns; M is read once, where it lies"
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     wide = tile.vector_bytes >= 32 and view.k >= tile.vector_bytes // 4  # of halves
-    numbers = light(problem) or (wide and light_or_halves(problem))
+    numbers = problem.light or (wide and light_or_halves(problem))
     return numbers and view.n <= tile.NR and view.m_along_k and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if halves(problem):
+    if problem.halves:
         return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > FEW else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides its loop's counting
@@ -31,10 +29,10 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def KC(problem: Problem) -> int:
-    return even_strips(problem.k, HALF_DEPTH) if halves(problem) else 1024
+    return even_strips(problem.k, HALF_DEPTH) if problem.halves else 1024
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     packed = min(cut.KC, x.k) * a.NR * a.bytes
     made = rows_apart(a, x, packed)
-    return made if a.same_storage else replace(made, each=pages(packed + made.task_m * x.n * a.bytes))
+    return made if a.same_storage else made._replace(each=pages(packed + made.task_m * x.n * a.bytes))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tilewise.algebra.to_llvm import part
-from tilewise.backends.cpu.family import View, halves, light_or_halves, rows_collide
+from tilewise.backends.cpu.family import View, light_or_halves, rows_collide
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages
-from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, multiplies
+from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a handful of rows; N is read once, where it lies"
@@ -23,10 +21,10 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if view.m >= (PACKED if multiplies(problem) else PACKED_RING) and rows_collide(problem, view, tile):
+    if view.m >= (PACKED if problem.semiring.multiplies else PACKED_RING) and rows_collide(problem, view, tile):
         return ""
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
-    if halves(problem) and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
+    if problem.halves and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
         wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
 
@@ -43,8 +41,8 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     packed = FEW * min(cut.KC, x.k) * a.packed_m_bytes
     if not a.same_storage:
         made = columns_apart(a, x, packed, 1)
-        return replace(made, each=pages(packed + x.m * made.task_n * a.bytes))
+        return made._replace(each=pages(packed + x.m * made.task_n * a.bytes))
     count, each = far_stretches(x, a.bytes, cut.KC)
     made = columns_apart(a, x, packed, 1, count)
     sums = pages(count * x.m * x.n * a.bytes) if count > 1 else 0
-    return replace(made, count=count * made.count, tasks_k=count, task_k=each, sums=sums)
+    return made._replace(count=count * made.count, tasks_k=count, task_k=each, sums=sums)

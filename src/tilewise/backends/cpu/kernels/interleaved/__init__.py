@@ -3,4 +3,4 @@
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.interleaved import model, text
 
-INTERLEAVED = family("interleaved", model, text.interleaved_module, KC=model.KC, deep=model.deep)
+INTERLEAVED = family("interleaved", model, text.interleaved_module, KC=model.KC, deep=model.deep, numbers=model.is_deep)

@@ -3,9 +3,9 @@ once."""
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.family import View, is_dot, light
+from tilewise.backends.cpu.family import View, is_dot
 from tilewise.backends.cpu.kernels.packed.model import tasks
-from tilewise.core.blocking import RegisterTile, multiplies
+from tilewise.core.blocking import RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "integers of one and two bytes: several k side by side, multiplied and added at once"
@@ -19,7 +19,7 @@ __all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
 def deep(problem: Problem, tile: RegisterTile) -> int:
     """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction computes that."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
-    if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not multiplies(problem):
+    if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not problem.semiring.multiplies:
         return 1
     if any(x.kind not in "iu" or x.itemsize > min(2, partial.itemsize) for x in sources):
         return 1
@@ -32,13 +32,17 @@ def deep(problem: Problem, tile: RegisterTile) -> int:
     return 4 if tile.byte_dots and (partial.itemsize == 1 or kinds != {"u"}) else 2
 
 
-def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+def is_deep(problem: Problem, tile: RegisterTile) -> bool:
     return deep(problem, tile) > 1
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return is_deep(problem, tile)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     depth = deep(problem, tile)
-    thin = light(problem) and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
+    thin = problem.light and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
     pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
     return f"{depth} k at a time, multiplied and added by one instruction" if pays else ""
 

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from tilewise.backends.cpu.family import View, halves, light_or_halves
+from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, rows_apart, shared_strips
-from tilewise.core.blocking import (
-    SMALL_P,
-    TALL_K,
-    Blocking,
-    RegisterTile,
-    even_strips,
-    multiplies,
-    signals,
-    takes_a_port,
-)
+from tilewise.core.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, takes_a_port
 from tilewise.core.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
@@ -39,10 +28,10 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     # a narrow element of M takes a port to broadcast, which its arithmetic needs
-    spread = problem.dtype.itemsize < 4 and not halves(problem) and view.m * view.k * view.n >= NARROW
+    spread = problem.dtype.itemsize < 4 and not problem.halves and view.m * view.k * view.n >= NARROW
     shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
     packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view, tile))
-    if tile.registers >= 32 and signals(problem):
+    if tile.registers >= 32 and problem.signals:
         packs_m |= view.n >= COLUMNS  # a min that skips NaN is one instruction, once signalling NaN are made quiet
     return "" if packs_m else "M's rows lie along k, and are read where they are"
 
@@ -51,13 +40,13 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port. M's
     rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long. Halves are
     widened a few rows at a time here, and P is written by the tiles; `packed` makes a block of sums and rounds it."""
-    if multiplies(problem) and halves(problem):
+    if problem.semiring.multiplies and problem.halves:
         return False
-    if multiplies(problem) and problem.dtype.kind == "f":
+    if problem.semiring.multiplies and problem.dtype.kind == "f":
         return view.m >= NEON_HIGH and view.n >= NEON_WIDE and view.k > SHALLOW
-    if multiplies(problem) or problem.dtype.itemsize < 4:
-        return multiplies(problem) or view.n >= COLUMNS
-    return takes_a_port(problem, tile) and view.n >= (QUIETED if signals(problem) else REPEATED)
+    if problem.semiring.multiplies or problem.dtype.itemsize < 4:
+        return problem.semiring.multiplies or view.n >= COLUMNS
+    return takes_a_port(problem, tile) and view.n >= (QUIETED if problem.signals else REPEATED)
 
 
 def KC(problem: Problem) -> int:
@@ -70,10 +59,10 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     # NEON has a narrow N here, soon packed: 2554x192x104 by two threads 0.90 of OpenBLAS's speed shared, 1.09 apart
     apart = a.target.by_lane and a.fused and x.m >= APART * x.workers
     if x.workers > 1 and x.members == 1 and x.m > HIGH and not apart:
-        return replace(shared_strips(a, cut, x), each=0)
+        return shared_strips(a, cut, x)._replace(each=0)
     if a.target.by_lane and x.k <= SHALLOW and x.m >= x.workers * a.MR:
         packed = min(cut.group, -(-x.n // a.NR) * a.NR) * x.k * a.bytes
-        return replace(rows_apart(a, x, packed), task_n=x.n)
+        return rows_apart(a, x, packed)._replace(task_n=x.n)
     each_member = max(1, x.workers // x.members)
     task_m, task_n = pieces(x.m, x.n, each_member * (2 if each_member >= MANY else 1), cut, False)
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)

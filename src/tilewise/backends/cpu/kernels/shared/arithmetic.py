@@ -43,6 +43,14 @@ class Arithmetic:
     deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
     pairs: bool = False  # complex numbers where they lie: dtypes are of one part, N and P have twice the columns
 
+    def __hash__(self) -> int:
+        """Computed once: it is part of the key of every kernel."""
+        return self._hash
+
+    @once
+    def _hash(self) -> int:
+        return hash((self.add, self.mul, self.partial, self.source_m, self.source_n, self.result, self.target))
+
     @once
     def columns(self) -> int:
         """Columns of P that a lane holds."""
@@ -215,7 +223,6 @@ def arithmetic(
     source_m: DType,
     source_n: DType,
     target: Target,
-    *,
     swapped: bool = False,
     arg: bool = False,
     bits: bool = False,

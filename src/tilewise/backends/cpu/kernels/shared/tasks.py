@@ -6,7 +6,7 @@ k is cut by shape alone, never by the number of threads, so threads never change
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.strips import count_tasks
@@ -25,8 +25,7 @@ FAR_STRETCHES = 8  # of k, at most, where N comes from there
 LESS = 40  # times as many rows of N as sums of each column: one thread loses nothing then by leaving them apart
 
 
-@dataclass(frozen=True)
-class Extents:
+class Extents(NamedTuple):
     """The product as its kernel computes it, and how many threads may work on it."""
 
     m: int
@@ -41,6 +40,8 @@ class Extents:
     @property
     def workers(self) -> int:
         """As many threads as have enough to do each."""
+        if self.threads == 1:
+            return 1
         m, k, n = self.m, self.k, self.n
         work = self.members * (m * k * n + TOUCH * (m * k + k * n + m * n)) // self.lanes
         return max(1, min(self.threads, work // EACH))
@@ -51,9 +52,8 @@ class Extents:
         return self.workers if self.members < self.workers else 1
 
 
-@dataclass(frozen=True)
-class Tasks:
-    count: int
+class Tasks(NamedTuple):
+    count: int  # type: ignore[assignment]  # not how often a tuple has a value
     tasks_m: int = 1
     tasks_n: int = 1
     tasks_k: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.family import View, in_place
+from tilewise.backends.cpu.family import View
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.core.blocking import Blocking, RegisterTile
@@ -15,7 +15,7 @@ WAITING = 256
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return in_place(problem)
+    return problem.in_place
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:

@@ -4,9 +4,8 @@ or has few rows."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from tilewise.backends.cpu.family import View, light, rows_collide, whole_pages_apart
+from tilewise.backends.cpu.family import View, rows_collide, whole_pages_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import (
     Extents,
@@ -15,17 +14,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import (
     rows_apart,
     short_stretches,
 )
-from tilewise.core.blocking import (
-    FEW,
-    TALL_K,
-    THIN_N,
-    Blocking,
-    RegisterTile,
-    is_short,
-    multiplies,
-    signals,
-    takes_a_port,
-)
+from tilewise.core.blocking import FEW, TALL_K, THIN_N, Blocking, RegisterTile, is_short, takes_a_port
 from tilewise.core.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
@@ -52,7 +41,7 @@ NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.n_along_n and (view.p_along_n or view.m <= FEW)
+    return problem.light and view.n_along_n and (view.p_along_n or view.m <= FEW)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -61,7 +50,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
     if _thin(problem, view, tile):
         return f"{view.m} rows and {view.n} columns of a long k: M and N are read once where they lie"
-    neon = tile.neon and problem.dtype.kind == "f" and multiplies(problem)
+    neon = tile.neon and problem.dtype.kind == "f" and problem.semiring.multiplies
     if neon and _writes_more_than_it_reads(view, n):
         return ""
     shallow = NEON_SHALLOW if neon and view.k * n > 2 * N_NEAR else SHALLOW
@@ -83,7 +72,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether P is small and k long, so that M and N are read once and nothing is left to be packed for. One row of a
     few columns goes by `few_rows` on NEON, which prefetches rows of N (1x10^5x16 of float32 2.7 times as fast)."""
-    one_row = tile.neon and view.m == 1 and view.n > 3 and problem.dtype.kind == "f" and multiplies(problem)
+    one_row = tile.neon and view.m == 1 and view.n > 3 and problem.dtype.kind == "f" and problem.semiring.multiplies
     return view.k >= TALL_K and view.m <= FEW and view.n * problem.dtype.itemsize <= THIN_N and not one_row
 
 
@@ -99,7 +88,7 @@ def _writes_more_than_it_reads(view: View, n: int) -> bool:
 def _floats_fall_together(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """512² and 256x1024 of float64, 512x1024 of float32: 17 to 48 rows took 1.08 to 1.67 times as long as packed, where
     widths 16 wider took no longer; an N of half the size (256x512 of float64) loses nothing."""
-    return problem.dtype.kind == "f" and multiplies(problem) and whole_pages_apart(problem, view, tile)
+    return problem.dtype.kind == "f" and problem.semiring.multiplies and whole_pages_apart(problem, view, tile)
 
 
 def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -117,11 +106,11 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """On NEON: a handful of rows by `few_rows`, more by `packed`; both repeat M's elements once for many columns."""
-    if not tile.neon or multiplies(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+    if not tile.neon or problem.semiring.multiplies or problem.dtype.itemsize < 4 or is_short(problem):
         return False
     if view.m <= FEW:
         return view.m > 2 and view.n * problem.dtype.itemsize >= COLUMNS * tile.vector_bytes
-    columns, depth = PACKED_QUIET if signals(problem) else PACKED
+    columns, depth = PACKED_QUIET if problem.signals else PACKED
     return takes_a_port(problem, tile) and view.n >= columns and view.k >= depth
 
 
@@ -140,7 +129,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
             sums = x.members * count * x.m * x.n * a.bytes
             return Tasks(x.members * count, tasks_k=count, task_m=x.m, task_n=x.n, task_k=each, sums=sums)
     if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
-        made = replace(columns_apart(a, x, 0, 2), task_m=x.m)
+        made = columns_apart(a, x, 0, 2)._replace(task_m=x.m)
     else:
-        made = replace(rows_apart(a, x, 0), task_n=x.n)
-    return replace(made, task_k=x.k, sums=0 if x.rows_of_P else x.members * x.m * x.n * a.bytes)
+        made = rows_apart(a, x, 0)._replace(task_n=x.n)
+    return made._replace(task_k=x.k, sums=0 if x.rows_of_P else x.members * x.m * x.n * a.bytes)

@@ -6,12 +6,13 @@ import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 
-from tilewise.algebra.dtypes import Array
+from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.no_edge import NoEdge
 from tilewise.backends.cpu.kernels.weights.text import RECORD, weights_module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.core.problem import Layout, Problem
 from tilewise.system.builtin_call import builtin
 
 FEW = 4096  # cells that are looked through before another thread would have been let in
@@ -28,11 +29,12 @@ def _called(itemsize: int, few: bool) -> Callable[..., int]:
 
 
 class Look:
-    """Whether operands that lie as these do are all weights."""
+    """Whether operands that lie as a problem's do are all weights."""
 
-    def __init__(self, edges: NoEdge, M: Array, N: Array) -> None:
+    def __init__(self, edges: NoEdge, sizes: tuple[tuple[int, DType], ...]) -> None:
+        """`sizes`: elements of M and of N, and their dtypes."""
         size = edges.dtype.itemsize
-        counts = [x.size if x.itemsize == size else 0 for x in (M, N)]  # what a narrower dtype holds is a weight
+        counts = [count if of.itemsize == size else 0 for count, of in sizes]  # what a narrower dtype holds is a weight
         natural = 2 ** (8 * size)
         self.fields = (ctypes.c_uint64 * len(RECORD))(
             *counts, edges.lightest % natural, edges.heaviest - edges.lightest
@@ -47,8 +49,20 @@ class Look:
         return bool(self._called(self.record, M, N))
 
 
-def look_at(edges: NoEdge | None, M: Array, N: Array) -> Look | None:
-    """A look for operands like these; None where there is nothing to look for, or elements lie apart."""
-    if edges is None or not all(x.flags.c_contiguous or x.flags.f_contiguous for x in (M, N)):
-        return None
-    return Look(edges, M, N)
+def look_at(edges: NoEdge, problem: Problem) -> Look | None:
+    """A look for operands like a problem's; None where elements lie apart."""
+    m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
+    of_m, of_n = _elements(problem.layout_m, m, k, stack), _elements(problem.layout_n, k, n, stack)
+    return Look(edges, ((of_m, problem.dtype_m), (of_n, problem.dtype_n))) if of_m and of_n else None
+
+
+def _elements(layout: Layout, rows: int, cols: int, stack: tuple[int, ...]) -> int:
+    """How many an operand has; 0 where they lie apart. An axis that it is broadcast over adds none."""
+    inner = sorted((step, extent) for step, extent in ((layout.row, rows), (layout.col, cols)) if extent > 1)
+    axes = [*inner, *((step, extent) for step, extent in zip(layout.stack[::-1], stack[::-1], strict=True) if step)]
+    count = 1
+    for step, extent in axes:
+        if step != count:
+            return 0
+        count *= extent
+    return count

@@ -1,0 +1,95 @@
+"""New sizes of a known kind of call: the kernels are the same, so a first call chooses one, fills a job and runs.
+
+Calls are of one kind if they differ in extents and strides alone. The first is bound, planned and run step by step
+(`product.first_call`); for the others shapes and strides are read, and all that they do not change is known.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.arrays.numpy_library import SMALL
+from tilewise.arrays.numpy_signature import written_directly
+from tilewise.arrays.operand import dense_strides
+from tilewise.backends.cpu.ready import Ready
+from tilewise.backends.cpu.registry import cut_for, tile_of
+from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.core.options import Key
+from tilewise.core.plan import Plan
+from tilewise.core.problem import Layout, row_major
+from tilewise.core.shapes import ProductShape, product_shape
+from tilewise.dispatch.prepared import OnHost
+from tilewise.errors import ShapeError
+from tilewise.scale.pieces import piece_steps
+
+LOG = logging.getLogger("tilewise")
+
+
+class Kind:
+    """What calls of one kind share: a problem of any size, the register tile, and the dtype of P in its library."""
+
+    def __init__(self, plan: Plan, result: Any) -> None:
+        machine = plan.machine
+        self.problem, self.result, self.target = plan.problem, result, host_target()
+        self.tile = tile_of(plan.problem, machine.vector_bytes, machine.registers, machine.byte_dots)
+        self.most = 2 * piece_steps(plan.problem, machine)  # steps of a product that is not cut into pieces
+
+    def prepared(self, M: Any, N: Any, out: Any, key: Key) -> Any:
+        """The prepared call of operands of this kind; None where more than their layouts decides about it."""
+        if LOG.isEnabledFor(logging.DEBUG) or self.target is not host_target():
+            return None
+        try:
+            shape = product_shape(M.shape, N.shape)
+        except ShapeError:
+            return None  # its message names the arguments
+        m, k, n, stack = shape.m, shape.k, shape.n, shape.stack
+        members, on_numpy = math.prod(stack) if stack else 1, M.__class__ is np.ndarray
+        few = 0 < members * m * k * n <= self.most and members * m * n * self.problem.result.itemsize <= SMALL
+        of_m, of_n = (_strides(M), _strides(N)) if on_numpy else (M.stride(), N.stride())
+        layout_p = (
+            (_plain(n, 1) if not stack else row_major(m, n, stack)) if out is None else self._layout_of(out, shape)
+        )
+        if not few or of_m is None or of_n is None or layout_p is None:
+            return None
+        layout_m = _layout((1, k), (0, of_m[0]), stack) if shape.vector_m else _layout(M.shape, of_m, stack)
+        layout_n = _layout((k, 1), (of_n[0], 0), stack) if shape.vector_n else _layout(N.shape, of_n, stack)
+        problem = self.problem.resized(m, k, n, stack, layout_m, layout_n, layout_p)
+        ready = Ready(problem, cut_for(problem, self.tile), self.target)
+        ready.shape = shape.product
+        if on_numpy:
+            return OnHost(ready, (M.dtype, N.dtype, self.result), written_directly(key))
+        from tilewise.arrays.torch_on_host import OnHostMemory
+
+        return OnHostMemory(ready, dense_strides(ready.shape), self.result, M, N)
+
+    def _layout_of(self, out: Any, shape: ProductShape) -> Layout | None:
+        """The layout of a given P; None where it is not written directly."""
+        plain = out.__class__ is np.ndarray and out.shape == shape.product and out.dtype == self.result
+        strides = _strides(out) if plain and not (shape.vector_m or shape.vector_n) else None
+        return None if strides is None else _layout(out.shape, strides, shape.stack)
+
+
+_plain = lru_cache(maxsize=4096)(Layout)  # of no stack; most are met again
+
+
+def _strides(x: np.ndarray[Any, np.dtype[Any]]) -> Sequence[int] | None:
+    """In elements; None where elements lie between the places of whole ones, as in a field of records."""
+    size, strides = x.itemsize, x.strides
+    for stride in strides:
+        if stride % size:
+            return None
+    return [stride // size for stride in strides]
+
+
+def _layout(shape: Sequence[int], strides: Sequence[int], stack: tuple[int, ...]) -> Layout:
+    row, col = strides[-2:]
+    if not stack:
+        return _plain(row, col)
+    own = [0 if extent == 1 else step for extent, step in zip(shape[:-2], strides, strict=False)]
+    return Layout(row, col, (*[0] * (len(stack) - len(own)), *own))
