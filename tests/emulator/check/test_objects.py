@@ -25,6 +25,9 @@ struct View {
 };
 struct Add { float by; __device__ float operator()(float v) const { return v + by; } };
 template <class F> __device__ float twice(F f, float v) { return f(f(v)); }
+constexpr int square(int v) { return v * v; }
+constexpr int SIDE = square(4);
+namespace outer { namespace inner { __device__ int f(int v) { return v; } } using inner::f; }
 """
 
 
@@ -45,6 +48,12 @@ def run(body, head=HEAD, **options):
         ("auto f = [=](float t) { return t * t + n; }; a[i] = twice(f, i);", lambda i: (i * i + 8) ** 2 + 8),
         ("int s = 1; auto g = [&](int t) { s += t; }; g(i); g(2); a[i] = s;", lambda i: i + 3),
         ("auto& r = a[i]; r = i;", lambda i: i),
+        ("int s = i; auto f = [=](int t) { return s * t; }; s = 100; a[i] = f(2) + s;", lambda i: 2 * i + 100),
+        ("int s = i; auto f = [s, &n](int t) { return s + n; }; s = n = 3; a[i] = f(0);", lambda i: i + 3),
+        ("auto f = [k = 2 * i](int t) mutable { return k += t; }; f(1); a[i] = f(1);", lambda i: 2 * i + 2),
+        ("int s = i; int r = [=] { return s; }() + 1; a[i] = r;", lambda i: i + 1),
+        ("int s = 1; auto f = [=](float t) { return t + s; }; s = 5; a[i] = twice(f, i);", lambda i: i + 2),
+        ("a[i] = SIDE + lroundf(2.5f) + outer::f(i);", lambda i: 16 + 3 + i),
     ],
 )
 def test_a_kernel_of_classes_computes_what_c_does(body, value):

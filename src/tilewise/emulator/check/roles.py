@@ -117,6 +117,8 @@ def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable
     structs = any(matrix_struct(v.type) is not None for v in candidates)
     if not (asked or structs or program.usage or any(isinstance(s, int) for s in program.symbols)):
         return None  # nothing is walked row by row: three vectors, not three matrices
+    if len({element_dtype(v.type.to)[1] for v in candidates if isinstance(v.type, Pointer)}) > 1:
+        return None  # float4 beside float: how its rows are packed is not known
     stored = [v for v in candidates if _is_output(program, v)]
     named = {v.name: role_by_name(v.name) for v in candidates}
     if len(stored) == 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.compile.inline import InlineCompiler
+from tilewise.emulator.compile.closures import ClosureCompiler
 from tilewise.emulator.compile.intrinsics import FIXED, REAL, REFUSED, fmax, fmin
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
@@ -46,7 +46,7 @@ def tagged(type_: Any, value: Any) -> tuple[int, int]:
     return (2 if type_.size == 8 else 0) + type_.unsigned, int(value) & (1 << 64) - 1
 
 
-class CallCompiler(InlineCompiler):
+class CallCompiler(ClosureCompiler):
     def call(self, node: tree.Call) -> Operand:
         return self.dereferenced(self.call_result(node), node)
 
@@ -84,7 +84,7 @@ class CallCompiler(InlineCompiler):
         """A lambda, or an object with operator()."""
         value = self.expr(node.function)
         if isinstance(value.type, Closure):
-            return self.closure_call(node, value.type)
+            return self.after(value.fn, self.closure_call(node, value.type))
         if isinstance(value.type, Struct):
             place, before = self.object_place(node.function)
             return self.after(before, self.method(node, value.type, "operator()", None, place))

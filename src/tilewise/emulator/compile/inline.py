@@ -172,6 +172,7 @@ class InlineCompiler(ExprCompiler):
             value = self.expr(given) if type_ is None or isinstance(type_, Closure) else self.value_for(given, type_)
             if isinstance(value.type, Closure):
                 scope[name] = Variable(name, value.type, key, -1, "closure")
+                starts.append(value.fn)
                 continue
             self.path = path
             scope[name] = self.parameter_variable(name, value.type, id(parameter))
@@ -320,15 +321,6 @@ class InlineCompiler(ExprCompiler):
         _, functions = self.table.functions_named(name, self.env.scope)
         functions = [f for f in functions if len(f.parameters) == len(operands)]
         return self.device_call(call, functions) if functions else None
-
-    def closure(self, node: tree.Lambda) -> Operand:
-        """A lambda: what it captures is looked up where it is called, in the variables that it was made among."""
-        return Operand(Closure(node, [dict(scope) for scope in self.scopes[1:]], self.env), lambda c: None)
-
-    def closure_call(self, node: tree.Call, closure: Closure) -> Operand:
-        if id(closure.node) in self.open_functions:
-            raise self.refuse("a lambda that calls itself is not supported", node)
-        return self.inlined(closure.node, closure.node.body, node, closure.env, closure.scopes)
 
     def bind_reference(self, variable: Variable, address: Operand) -> Any:
         slot, fn = variable.slot, address.fn

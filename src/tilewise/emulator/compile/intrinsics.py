@@ -55,10 +55,14 @@ def _round_away(x: Any) -> Any:
     return np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x))
 
 
-def _to_int(rounded: F) -> F:
-    fitting = converter(FLOAT, INT)
+def _to_int(rounded: F, source: Scalar = FLOAT, target: Scalar = INT) -> F:
+    fitting = converter(source, target)
     assert fitting is not None
     return lambda x: fitting(rounded(x))
+
+
+def _to_long(rounded: F) -> F:
+    return _to_int(rounded, DOUBLE, LLONG)
 
 
 def _rsqrt(x: Any) -> Any:
@@ -152,6 +156,8 @@ FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
     "__float2int_rz": ((FLOAT,), INT, _to_int(np.trunc)),
     "__float2int_rd": ((FLOAT,), INT, _to_int(np.floor)),
     "__float2int_ru": ((FLOAT,), INT, _to_int(np.ceil)),
+    **{name: ((DOUBLE,), LLONG, _to_long(np.rint)) for name in ("lrint", "lrintf", "llrint", "llrintf")},
+    **{name: ((DOUBLE,), LLONG, _to_long(_round_away)) for name in ("lround", "lroundf", "llround", "llroundf")},
     "__int2float_rn": ((INT,), FLOAT, lambda a: a.astype(np.float32)),
     "__saturatef": ((FLOAT,), FLOAT, lambda a: np.clip(a, np.float32(0), np.float32(1))),
 }

@@ -16,8 +16,9 @@ from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.program import GlobalArray, Program, Variable
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.symbol_table import SymbolTable
+from tilewise.emulator.sema.symbol_table import SymbolTable, Unknown
 from tilewise.errors import LimitError
 
 TILE_NAMES = (
@@ -146,6 +147,8 @@ class Compiler(StmtCompiler):
             if item.init is None:
                 raise self.refuse(f"{item.name} has no value that is known here", node)
             value = self.value_for(item.init, type_)
+            if value.const is None:
+                value = self.known_initialiser(item.init, type_) or value
             if value.const is not None:
                 bare = self.symbol(item.name) if item.name in self.dimension_names else value.bare
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
@@ -157,6 +160,13 @@ class Compiler(StmtCompiler):
         self.array_slots.append(slot)
         return Variable(item.name, type_, key, slot, "reference")
 
+    def known_initialiser(self, init: Any, type_: Scalar) -> Operand | None:
+        """A constant that constexpr functions compute."""
+        try:
+            return self.constant_value(type_.dtype.type(constants.evaluate(self.table, init, self.env)[0]), type_)
+        except (Unknown, OverflowError):
+            return None
+
     def _first_values(self, name: str, type_: Type, init: Any) -> list[Any] | str:
         count = ctype.leaf_count(type_)
         if count * LEAF_BYTES > self.limits.memory:  # `run` has made them already, and never asks
@@ -165,6 +175,9 @@ class Compiler(StmtCompiler):
                 f"and {self.limits.memory:,} are allowed; leave the values out, or store them in a kernel"
             )
         parts = self.flatten(type_, init)
+        unknown = [p for p in parts if p.const is None and not p.pure]
+        if unknown:
+            raise self.refuse(f"the first value of {name} is not known before running", init)
         with np.errstate(all="ignore"):
             return [p.const if p.const is not None else p.fn(None) for p in parts]  # type: ignore[arg-type]
 

@@ -147,8 +147,10 @@ def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
         reader.advance()
         alias(reader, out, name, read_type.type_id(reader), template)
     else:
-        name = reader.qualified()
-        reader.names.aliases[name.rpartition("::")[2]] = name
+        owner, _, name = reader.qualified().rpartition("::")
+        owner = reader.names.find(owner, reader.scope, reader.names.namespaces) or owner
+        for known_as in {name, qualify(reader, name)}:
+            reader.names.aliases[known_as] = f"{owner}::{name}" if owner else name
     reader.expect(";")
     return True
 

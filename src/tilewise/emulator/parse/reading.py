@@ -28,7 +28,9 @@ class Names:
     def candidates(self, name: str, scope: str) -> Iterator[str]:
         """The qualified names that `name` may stand for, seen from `scope`, nearest first."""
         head, _, rest = name.partition("::")
-        if head in self.aliases:
+        if name in self.aliases:
+            yield self.aliases[name]
+        elif head in self.aliases:
             yield self.aliases[head] + ("::" + rest if rest else "")
         while scope:
             yield f"{scope}::{name}"

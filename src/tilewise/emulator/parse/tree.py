@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -359,3 +360,16 @@ class Alias(Node):
     type: Any
     template: list[TemplateParameter] = field(default_factory=list)
     scope: str = ""
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """Every node below, this one included."""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Node):
+            yield item
+            for name in item.__slots__ if hasattr(item, "__slots__") else ():
+                stack.append(getattr(item, name))
+        elif isinstance(item, (list, tuple)):
+            stack.extend(item)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.late import provide
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
@@ -168,9 +169,64 @@ def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> 
     return type_.align if node.alignment else size, types.ULONG
 
 
+def _member(p: SymbolTable, node: tree.Member, env: Environment, local: Any) -> Any:
+    """A member of a variable whose members are known by their paths, `grid.x`."""
+    local = local or env.local
+    found = local(f"{node.base.name}.{node.name}") if local is not None and isinstance(node.base, tree.Name) else None
+    if found is None or found.constant is None:
+        raise Unknown
+    return found.constant, found.type
+
+
+def _call(p: SymbolTable, node: tree.Call, env: Environment, local: Any) -> Any:
+    """The program's own functions of one return, min, max and C's functions of real numbers."""
+    if not isinstance(node.function, tree.Name) or node.function.owner is not None:
+        raise Unknown
+    given = [evaluate(p, argument, env, local) for argument in node.arguments]
+    name, functions = p.functions_named(node.function.name, env.scope)
+    for function in functions:
+        if function.tokens and not function.library and len(function.parameters) == len(given):
+            return _returned(p, function, given, env)
+    name = name.rpartition("::")[2]
+    if name in ("min", "max") and len(given) == 2:
+        type_ = types.common(given[0][1], given[1][1])
+        return (min if name == "min" else max)(wrap(type_, value) for value, _ in given), type_
+    real = REAL.get(name) or REAL.get(name.removesuffix("f"))
+    if real is None:
+        raise Unknown
+    single = name not in REAL or all(type_ is types.FLOAT for _, type_ in given)
+    try:
+        return float(real(*[float(value) for value, _ in given])), types.FLOAT if single else types.DOUBLE
+    except (TypeError, ValueError, OverflowError):
+        raise Unknown from None
+
+
+def _returned(p: SymbolTable, function: tree.Function, given: list[Any], env: Environment) -> Any:
+    if function.template or env.depth > DEEPEST:
+        raise Unknown
+    inner = Environment(scope=function.scope, depth=env.depth + 1)
+    body = body_of(p, function, inner, lenient=True).body
+    if len(body) != 1 or not isinstance(body[0], tree.Return) or body[0].value is None:
+        raise Unknown
+    for parameter, (value, _) in zip(function.parameters, given, strict=True):
+        inner.bindings[parameter.name] = _converted(p, parameter.type, value, inner)
+    return _converted(p, function.result, evaluate(p, body[0].value, inner)[0], inner)
+
+
+def _converted(p: SymbolTable, written: Any, value: Any, env: Environment) -> Any:
+    type_ = types.bare(p.resolve(written, env))
+    if not isinstance(type_, Scalar):
+        raise Unknown
+    return wrap(type_, value), type_
+
+
 TABLE: dict[type, Any] = {
     tree.Number: _number, tree.Name: _name, tree.Unary: _unary, tree.Binary: _binary, tree.Ternary: _ternary,
-    tree.Cast: _cast, tree.Construct: _cast, tree.SizeOf: _sizeof,
+    tree.Cast: _cast, tree.Construct: _cast, tree.SizeOf: _sizeof, tree.Member: _member, tree.Call: _call,
 }  # fmt: skip
+REAL: dict[str, Any] = {
+    name: getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt", "log2", "log", "exp", "pow", "fmod")
+} | {"fabs": abs, "fmin": min, "fmax": max, "round": lambda x: math.floor(abs(x) + 0.5) * math.copysign(1, x)}
+DEEPEST = 40  # calls inside each other
 
 provide(evaluate, wrap)

@@ -28,6 +28,7 @@ class Environment:
     scope: str = ""
     record: Record | None = None
     local: Any = None  # finds a variable of the function that is being lowered
+    depth: int = 0  # calls around it, while a constant is evaluated
 
 
 class SymbolTable:

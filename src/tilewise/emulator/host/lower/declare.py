@@ -7,7 +7,6 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder, Target
 from tilewise.emulator.host.lower.checked_memory import clear
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
-from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.initialise import complete, initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -138,7 +137,7 @@ def _register(b: Builder, name: str, type_: Type, init: Any, const: bool, consta
 
 def _names(init: Any, name: str) -> bool:
     """Whether a variable's first value names the variable itself."""
-    return any(isinstance(node, tree.Name) and node.name == name for node in walk(init))
+    return any(isinstance(node, tree.Name) and node.name == name for node in tree.walk(init))
 
 
 def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:

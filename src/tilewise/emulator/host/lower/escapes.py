@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.parse import tree
-
-
-def walk(node: Any) -> Iterator[Any]:
-    """Every node below, this one included."""
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, tree.Node):
-            yield item
-            for name in item.__slots__ if hasattr(item, "__slots__") else ():
-                stack.append(getattr(item, name))
-        elif isinstance(item, (list, tuple)):
-            stack.extend(item)
 
 
 def direct(node: Any) -> set[str]:
@@ -60,7 +46,7 @@ def changing_methods(p: Program) -> dict[str, set[int]]:
 
 def escaping(b: Builder, body: Any, reference_result: bool) -> set[str]:
     out: set[str] = set()
-    for node in walk(body):
+    for node in tree.walk(body):
         if isinstance(node, tree.Unary) and node.op == "&":
             out |= direct(node.operand)
         elif isinstance(node, tree.Call):
@@ -76,7 +62,7 @@ def escaping(b: Builder, body: Any, reference_result: bool) -> set[str]:
         elif isinstance(node, tree.Lambda):
             out |= {name for name, reference, _ in node.captures if reference}
             if node.default:
-                out |= {n.name for n in walk(node.body) if isinstance(n, tree.Name)}
+                out |= {n.name for n in tree.walk(node.body) if isinstance(n, tree.Name)}
         elif isinstance(node, tree.Binary) and node.op == ">>" and not b.program.device:  # in kernels it only shifts
             out |= direct(node.right)
         elif isinstance(node, tree.ForEach):

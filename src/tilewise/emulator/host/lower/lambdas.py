@@ -8,7 +8,6 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, store
 from tilewise.emulator.host.lower.conversion import bind, rvalue
-from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
@@ -88,7 +87,7 @@ def _wanted(b: Builder, node: tree.Lambda) -> list[tuple[str, bool, Any]]:
     out = list(node.captures)
     have = {name for name, _, _ in out}
     if node.default:
-        for item in walk(node.body):
+        for item in tree.walk(node.body):
             if isinstance(item, tree.Name) and item.name not in have and b.find(item.name) is not None:
                 have.add(item.name)
                 out.append((item.name, node.default == "&", None))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.subscripts import whole_number
 from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE
 from tilewise.emulator.parse import tree
@@ -58,14 +57,14 @@ class Nest:
 def find_nest(b: Builder, node: tree.For) -> Nest | None:
     if b.library or b.program.device or b.nest is not None or b.lanes is not None:
         return None
-    inside = list(walk(node.body))
+    inside = list(tree.walk(node.body))
     loops = [item for item in inside if isinstance(item, tree.For)]
     if len(loops) != 2 or not all(isinstance(item, SEEN) for item in inside):
         return None
     middle, inner = loops
-    if not any(item is inner for item in walk(middle.body)):
+    if not any(item is inner for item in tree.walk(middle.body)):
         middle, inner = inner, middle
-    if not any(item is inner for item in walk(middle.body)):
+    if not any(item is inner for item in tree.walk(middle.body)):
         return None
     row, column, term = counter(node), counter(middle), counter(inner)
     if row is None or column is None or term is None or len({row.name, column.name, term.name}) < 3:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.subscripts import Subscripts, whole_number
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
@@ -48,7 +47,7 @@ def plain_loop(b: Builder, node: tree.For) -> Loop | None:
     counter = test.left.name
     if not (isinstance(step, tree.Step) and step.op == "+" and _is(step.operand, counter)):
         return None
-    inside = list(walk(node.body))
+    inside = list(tree.walk(node.body))
     if not all(isinstance(item, PLAIN) for item in inside) or not _pure_calls(inside):
         return None
     changed = {v.name for item in inside if isinstance(item, tree.Declaration) for v in item.items}

@@ -11,7 +11,6 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
-from tilewise.emulator.host.lower.escapes import walk
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Scalar
@@ -37,7 +36,7 @@ def watch_comparisons(b: Builder, body: Any) -> None:
         return
     differences: dict[str, tuple[tree.Binary, Comparison]] = {}
     by_call: dict[int, tuple[tree.Binary, Comparison]] = {}
-    nodes = list(walk(body))
+    nodes = list(tree.walk(body))
     for node in nodes:
         found = _difference(node)
         if found is not None:
@@ -73,7 +72,7 @@ def _difference(node: Any) -> tree.Binary | None:
         inner = inner.operand
     if not isinstance(inner, tree.Binary) or inner.op != "-":
         return None
-    return inner if any(isinstance(part, tree.Index) for part in walk(inner)) else None
+    return inner if any(isinstance(part, tree.Index) for part in tree.walk(inner)) else None
 
 
 def _cut_inside(node: tree.Call) -> bool:
