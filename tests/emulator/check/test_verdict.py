@@ -27,6 +27,7 @@ __global__ void mm(float* M, float* N, float* P, int Width) {
 }
 """
 MAIN = """
+static float host_m[1 << 16], host_k[1 << 16], host_p[1 << 16];
 int main() {
     int n = SIZE;
     float *m, *k, *p;
@@ -36,8 +37,14 @@ int main() {
     cudaMemcpy(k, host_k, bytes, cudaMemcpyHostToDevice);
     dim3 block(TILE_WIDTH, TILE_WIDTH), grid((n + TILE_WIDTH - 1) / TILE_WIDTH, (n + TILE_WIDTH - 1) / TILE_WIDTH);
     mm<<<grid, block>>>(m, k, p, n);
+    cudaMemcpy(host_p, p, bytes, cudaMemcpyDeviceToHost);
+    cudaFree(m); cudaFree(k); cudaFree(p);
 }
 """
+
+
+def own_run(report, kernel):
+    return next(run for run in report.runs if run.entry == kernel and run.origin == "own")
 
 
 def kinds(findings):
@@ -59,13 +66,12 @@ class TestOwnLaunch:
         size = 4 * random.Random(seed).randint(1, 20) + 3
         report = check(UNGUARDED + MAIN.replace("SIZE", str(size)))
         assert "out-of-bounds" in kinds(report.seen), f"seed {seed}"
-        assert report.runs[0].origin == "own"
-        assert report.runs[0].shape == (size, size, size)
+        assert own_run(report, "mm").shape == (size, size, size)
 
     def test_of_a_large_grid_some_blocks_are_run(self):
-        report = check(UNGUARDED + MAIN.replace("SIZE", "512"))
+        report = check(UNGUARDED + MAIN.replace("SIZE", "256"))
         assert report.ok
-        assert any("of its 16384 blocks were run" in note for note in report.runs[0].supplied)
+        assert any("of its 4096 blocks were run" in note for note in own_run(report, "mm").supplied)
 
     def test_an_allocation_without_sizeof_is_too_short(self):
         text = UNGUARDED + MAIN.replace("SIZE", "8").replace("n * n * sizeof(float)", "n * n")
@@ -75,8 +81,13 @@ class TestOwnLaunch:
         body = MAIN.replace("int main() {\n    int n = SIZE;", "void multiply(int n) {")
         text = UNGUARDED + body + "\nint main() { const int size = 6; multiply(size); return 0; }"
         report = check(text)
-        assert report.runs[0].shape == (6, 6, 6)
+        assert own_run(report, "mm").shape == (6, 6, 6)
         assert not report.ok
+
+    def test_a_main_that_cannot_run_is_named(self):
+        report = check(UNGUARDED + MAIN.replace("SIZE", "7").replace("static float host_m[1 << 16], ", "static float "))
+        assert "host_m is not known here" in report.not_judged["main"]
+        assert not any(run.origin == "own" for run in report.runs)
 
     def test_a_kernel_that_multiplies_nothing_is_run_as_main_launches_it(self):
         text = """__global__ void add(const float* a, const float* b, float* c, int n) {
@@ -86,9 +97,11 @@ class TestOwnLaunch:
         int main() {
             int n = 1000; float *a, *b, *c;
             cudaMalloc(&a, n * sizeof(float)); cudaMalloc(&b, n * sizeof(float)); cudaMalloc(&c, n * sizeof(float));
+            cudaMemset(a, 0, n * sizeof(float)); cudaMemset(b, 0, n * sizeof(float));
             add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+            cudaFree(a); cudaFree(b); cudaFree(c);
         }"""
-        assert check(text.replace("GUARD", "if (i < n)")).clean
+        assert kinds(check(text.replace("GUARD", "if (i < n)")).seen) <= {"not-copied-back"}
         assert "out-of-bounds" in kinds(check(text.replace("GUARD", "")).seen)
 
 
@@ -192,7 +205,11 @@ def test_dynamic_shared_memory_ends_where_the_launch_says():
         __syncthreads();
         x[t] = s[n - 1 - t];
     }
-    int main() { int n = 64; int* x; cudaMalloc(&x, n * sizeof(int)); fill(x); back<<<1, n, BYTES>>>(x, n); }"""
+    int main() {
+        int n = 64; int* x;
+        cudaMalloc(&x, n * sizeof(int)); cudaMemset(x, 0, n * sizeof(int));
+        back<<<1, n, BYTES>>>(x, n);
+    }"""
     assert check(text.replace("BYTES", "n * sizeof(int)")).clean
     assert "out-of-bounds" in kinds(check(text.replace("BYTES", "n")).seen)
 
@@ -210,7 +227,8 @@ def test_barriers_order_global_memory_within_a_block():
     }
     int main() {
         int *x, *out;
-        cudaMalloc(&x, LENGTH * sizeof(int)); cudaMalloc(&out, sizeof(int)); fill(x);
+        cudaMalloc(&x, LENGTH * sizeof(int)); cudaMalloc(&out, sizeof(int));
+        cudaMemset(x, 1, LENGTH * sizeof(int));
         total<<<1, LENGTH / 2>>>(x, out);
     }"""
     assert check(text).clean
@@ -228,7 +246,7 @@ def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
     }
     int main() {
         int n = 100; float *x, *y;
-        cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); fill(x);
+        cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); cudaMemset(x, 0, n * 4);
         pairs<<<2, 64>>>(x, y, n);
     }"""
     assert check(text.replace("STORED", "n")).clean
@@ -257,11 +275,11 @@ def test_two_threads_that_give_a_cell_the_same_value_are_no_fault():
     assert "race" in kinds(check(text.replace("VALUE", "t")).seen)
 
 
-def test_sizes_that_a_function_sets_by_reference_are_not_known():
+def test_sizes_that_a_function_sets_by_reference_are_those_of_the_run():
     body = MAIN.replace("int n = SIZE;", "int n = 0;\n    load(n);")
     report = check(UNGUARDED + "void load(int& n) { n = 8; }" + body)
     assert report.ok
-    assert {run.origin for run in report.runs} == {"probe"}
+    assert own_run(report, "mm").shape == (8, 8, 8)
 
 
 class TestOneByOne:
@@ -275,7 +293,7 @@ class TestOneByOne:
     def test_a_notebook_s_magic_and_spaced_brackets_are_read(self):
         spaced = MAIN.replace("SIZE", "8").replace("<<<", "<< <").replace(">>>", ">> >")
         text = "%%writefile mm.cu\n" + UNGUARDED + spaced
-        assert check(text + "!nvcc mm.cu\n").runs[0].origin == "own"
+        assert own_run(check(text + "!nvcc mm.cu\n"), "mm").shape == (8, 8, 8)
 
 
 def test_the_median_report_of_a_wrong_kernel_is_short():

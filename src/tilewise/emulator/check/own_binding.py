@@ -11,8 +11,7 @@ import numpy as np
 
 from tilewise.emulator.check.binding import Bound, Shape, operands
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
-from tilewise.emulator.host.host_values import convert
-from tilewise.emulator.host.own_launch import Memory, OwnLaunch
+from tilewise.emulator.host.launch_site import LaunchSite
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.ctype import Pointer as PointerTo
 from tilewise.emulator.machine.ctype import Scalar, element_dtype
@@ -32,23 +31,68 @@ class NotKnown(Exception):
     reason: str
 
 
+@dataclass
+class OwnLaunch:
+    """A launch as `main` made it when it was run. An argument is a number, the memory behind a pointer, or None."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    line: int
+    arguments: list[Any]
+    site: LaunchSite | None = None
+
+
+@dataclass
+class Memory:
+    """What a pointer of a launch led to: how many bytes, and whether anything had put values there."""
+
+    bytes: int
+    filled: bool
+
+
+def own_launch(records: list[dict[str, Any]], kernel: str, sites: list[LaunchSite]) -> OwnLaunch | None:
+    """The kernel's first launch in a program's report, which comes from a process that is not trusted."""
+    for record in records:
+        if str(record.get("kernel")).rpartition("::")[2] != kernel or record.get("arguments") is None:
+            continue
+        try:
+            grid, block = (tuple(int(size) for size in record[key]) for key in ("grid", "block"))
+            arguments = [Memory(int(a["bytes"]), bool(a["filled"])) if isinstance(a, dict) else a
+                         for a in record["arguments"]]  # fmt: skip
+            line, shared = int(record["line"]), int(record["shared"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        if len(grid) == len(block) == 3:
+            here = next((s for s in sites if s.launch.line == line), sites[0] if sites else None)
+            return OwnLaunch(grid, block, shared, line, arguments, here)
+    return None
+
+
+def number_of(type_: Scalar, argument: Any) -> Any:
+    """A recorded number as the kernel's parameter has it; None where it is none."""
+    if not isinstance(argument, (int, float)):
+        return None
+    try:
+        return type_.dtype.type(argument)
+    except (OverflowError, ValueError):
+        return None
+
+
 def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limits: Limits, seed: int | None) -> Bound:
-    line = own.site.launch.span.line
-    if own.value.unknown or own.value.grid is None or own.value.block is None:
-        raise NotKnown(f"the launch at line {line} is not known before the host runs: {own.value.unknown}")
     if len(own.arguments) != len(program.parameters):
-        raise NotKnown(f"the launch at line {line} passes {len(own.arguments)} arguments")
+        raise NotKnown(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
     bound = Bound({}, {}, {}, {}, None, {}, None)
     lengths: dict[str, int] = {}
     for variable, argument in zip(program.parameters, own.arguments, strict=True):
         type_ = variable.type
-        if isinstance(type_, Scalar) and isinstance(argument, tuple):
-            number = convert(argument, type_)[1]
+        number = number_of(type_, argument) if isinstance(type_, Scalar) else None
+        if isinstance(type_, Scalar) and number is not None:
             bound.arguments[variable.name] = number
             if not type_.floating:
                 bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
             bound.lines.append(f"{variable.name} = {number:g}")
-        elif isinstance(type_, PointerTo) and isinstance(argument, Memory) and argument.bytes is not None:
+        elif isinstance(type_, PointerTo) and isinstance(argument, Memory):
             dtype, _ = element_dtype(type_.to)
             if dtype is None or matrix_struct(type_) is not None:
                 raise NotKnown(f"{variable.name} is {type_}")
@@ -56,7 +100,7 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limi
             if lengths[variable.name] > MOST_ELEMENTS:
                 raise NotKnown(f"{variable.name} has {lengths[variable.name]} elements, more than are looked at here")
         else:
-            raise NotKnown(f"what {variable.name} is at line {line} is not known before the host runs")
+            raise NotKnown(f"what {variable.name} is at line {own.line} is more than a number or an array of numbers")
     known = {**integers, **bound.symbols}
     bound.symbols = dict(known)
     matrices = assign_matrices(program)
@@ -79,8 +123,8 @@ def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | N
     for i, variable in enumerate(program.parameters):
         type_ = variable.type
         if isinstance(type_, Scalar):
-            known = arguments[i] if arguments and isinstance(arguments[i], tuple) else None
-            number = convert(known, type_)[1] if known is not None else type_.dtype.type(1 if type_.floating else count)
+            number = number_of(type_, arguments[i]) if arguments else None
+            number = type_.dtype.type(1 if type_.floating else count) if number is None else number
             bound.arguments[variable.name] = number
             if not type_.floating:
                 bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
@@ -160,11 +204,11 @@ def _make_buffers(
         stores = program.stores_to(variable)
         if source is not None and source.size == length:
             buffer.data = source.astype(dtype).reshape(-1)
-            if not (memory.filled or memory.cleared):
+            if not memory.filled:
                 buffer.known = np.zeros(len(buffer.data), np.bool_)
         elif role == "P" or (stores and not memory.filled):
-            buffer.data = np.full(max(1, length), 0 if memory.cleared or memory.filled else buffer.poison, dtype)
-            if not (memory.cleared or memory.filled):
+            buffer.data = np.full(max(1, length), 0 if memory.filled else buffer.poison, dtype)
+            if not memory.filled:
                 buffer.known = np.zeros(len(buffer.data), np.bool_)
         else:
             buffer.data = rng.integers(0, 8, max(1, length)).astype(dtype)

@@ -28,12 +28,11 @@ from tilewise.emulator.check.roles import (
     two_sizes,
 )  # fmt: skip
 from tilewise.emulator.compile.kernel import TILE_NAMES
-from tilewise.emulator.host.host_values import struct_value
-from tilewise.emulator.host.launch_site import HostRun, LaunchSite, LaunchValue
-from tilewise.emulator.host.own_launch import OwnLaunch, ProgramWalk
+from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue
 from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.ctype import Scalar
 from tilewise.emulator.machine.program import Program
+from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
 from tilewise.errors import UsageError
@@ -45,8 +44,8 @@ class Prepared:
     def __init__(self, loaded: Loaded, function: Function) -> None:
         self.loaded = loaded
         self.function = function
-        sites = launches_of(loaded, function)
-        self.site = sites[0] if sites else None
+        self.sites = launches_of(loaded, function)
+        self.site = self.sites[0] if self.sites else None
         self.first = self._compile()
         self.matrices = assign_matrices(self.first) if not named_otherwise(function.short) else None
         self.constants = self._constant_sizes()
@@ -147,18 +146,10 @@ class Prepared:
 
     # -- the file's own launch
 
-    def own_launch(self) -> OwnLaunch | None:
-        """The launch as `main` makes it, as far as that can be known without running it."""
-        if self.site is None:
-            return None
-        return ProgramWalk(self.loaded.compiler(), self._supplied(), self.site).find()
-
-    def _supplied(self) -> dict[str, Any]:
-        loaded = self.loaded
-        return {n: (ctype.INT, np.int32(loaded.width)) for n in TILE_NAMES if n not in loaded.integers}
-
     def _host(self, site: LaunchSite, forced: dict[str, Any]) -> LaunchValue:
-        return HostRun(self.loaded.compiler(), forced, self._supplied()).run(site)
+        loaded = self.loaded
+        supplied = {n: (loaded.width, types.INT) for n in TILE_NAMES if n not in loaded.integers}
+        return HostNames(loaded.table, forced, supplied).at(site)
 
     def evaluate_launch(self, bound: Bound) -> LaunchValue | None:
         if self.site is None:
@@ -168,17 +159,15 @@ class Prepared:
         for parameter, name in zip(parameters, self.site.arguments, strict=False):
             value = bound.arguments.get(parameter.name)
             if name and isinstance(value, np.generic):
-                kind = _scalar_of(value)
-                if kind is not None:
-                    forced[name] = (kind, value)
+                forced[name] = _typed(value)
         if bound.matrices is not None and bound.shape is not None:
             m, k, n = bound.shape
             extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
             for name in [a.split(".")[0] for a in self.site.arguments if a.endswith((".x", ".y"))]:
                 role = role_by_name(name.removeprefix("dims").removeprefix("dim").removeprefix("size"))
                 if role is not None:  # dimsA.x columns, dimsA.y rows, as the SDK's sample has them
-                    forced[f"{name}.x"] = (ctype.UINT, np.uint32(extents[role][1]))
-                    forced[f"{name}.y"] = (ctype.UINT, np.uint32(extents[role][0]))
+                    forced[f"{name}.x"] = (extents[role][1], types.UINT)
+                    forced[f"{name}.y"] = (extents[role][0], types.UINT)
             for role, variable in bound.matrices.items():
                 struct = matrix_struct(variable.type)
                 if struct is None:
@@ -186,17 +175,11 @@ class Prepared:
                 rows, cols = extents[role]
                 table = {"rows": rows, "cols": cols, "pitch": cols}
                 members = {f.name: table[r] for f in struct.fields if (r := member_role(struct, f.name)) in table}
-                value = struct_value(struct, members)
-                for name in self._host_names():
-                    if role_by_name(name) == role:
-                        forced.setdefault(name, value)
-                position = [v.name for v in self.first_parameters()].index(variable.name)
-                if position < len(self.site.arguments) and self.site.arguments[position]:
-                    forced[self.site.arguments[position]] = value
+                names = [name for name in self._host_names() if role_by_name(name) == role]
+                position = [p.name for p in parameters].index(variable.name)
+                names += self.site.arguments[position : position + 1]
+                forced |= {f"{name}.{member}": (size, types.INT) for name in names for member, size in members.items()}
         return self._host(self.site, forced)
-
-    def first_parameters(self) -> list[Any]:
-        return self.function.parameters
 
     def _host_names(self) -> list[str]:
         """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
@@ -236,8 +219,13 @@ class Prepared:
         return False
 
 
-def _scalar_of(value: Any) -> Scalar | None:
-    for type_ in (ctype.INT, ctype.UINT, ctype.LONG, ctype.ULONG, ctype.FLOAT, ctype.DOUBLE):
-        if value.dtype == type_.dtype:
-            return type_
-    return ctype.INT if value.dtype.kind in "iu" else None
+def _typed(value: Any) -> tuple[Any, types.Scalar]:
+    kinds = {
+        "i4": types.INT,
+        "u4": types.UINT,
+        "i8": types.LONG,
+        "u8": types.ULONG,
+        "f4": types.FLOAT,
+        "f8": types.DOUBLE,
+    }
+    return value.item(), kinds.get(value.dtype.str[1:], types.INT)

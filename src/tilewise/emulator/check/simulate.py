@@ -13,11 +13,10 @@ from tilewise.emulator.check.binding import Bound, Seed, Shape, bind
 from tilewise.emulator.check.explain import explain
 from tilewise.emulator.check.judge import cost_findings, judge
 from tilewise.emulator.check.loading import here
-from tilewise.emulator.check.own_binding import bind_free, bind_own
+from tilewise.emulator.check.own_binding import OwnLaunch, bind_free, bind_own
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.wording import word
 from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
-from tilewise.emulator.host.own_launch import OwnLaunch
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
@@ -134,15 +133,13 @@ def simulate_own(
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
     program = prepared.first
     bound = bind_own(program, own, prepared.loaded.integers, limits, seed)
-    assert own.value.grid is not None
-    assert own.value.block is not None
-    geometry = Geometry(own.value.grid, own.value.block)
+    geometry = Geometry(own.grid, own.block)
     notes: list[str] = []
     blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
     if blocks is not None:
         notes.append(f"{len(blocks)} of its {geometry.blocks} blocks were run")
     setting = Setting(
-        prepared, program, bound, geometry, own.site, own.value.shared, limits, notes, True, semiring, blocks=blocks
+        prepared, program, bound, geometry, own.site, own.shared, limits, notes, True, semiring, blocks=blocks
     )
     return run(setting)
 
@@ -151,11 +148,11 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     """A kernel whose sizes nobody knows: enough blocks and memory for anything, so that only what no launch can
     mend is kept, barriers and shared memory."""
     program = prepared.first
-    block = (own.value.block if own is not None else None) or _literal_block(prepared)
+    block = own.block if own is not None else _literal_block(prepared)
     grid = tuple(2 if f"blockIdx.{axis}" in _builtins_used(prepared.function) else 1 for axis in "xyz")
     geometry = Geometry((grid[0], grid[1], grid[2]), block)
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
-    dynamic = own.value.shared if own is not None else None
+    dynamic = own.shared if own is not None else None
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
     setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
     made = run(setting)
@@ -172,7 +169,7 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -
     """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
     kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
     declared = {name for name, _, _, external in prepared.first.shared if not external}
-    block_known = own is not None and own.value.block is not None
+    block_known = own is not None
     if finding.kind is Kind.DIVERGENT_BARRIER:
         return block_known
     if finding.kind is Kind.RACE:

@@ -21,6 +21,11 @@ class Tried:
     done: Simulation
     fits: bool = True  # every size is a multiple of the tile
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the program's own launch."""
+        return self.origin == "own" and self.done.launch.blocks is None
+
 
 def settle(tried: Sequence[Tried]) -> str:
     """Give every finding its basis; the sentence that says on what the verdict stands."""

@@ -1,4 +1,4 @@
-"""The launch in the file: where it is, and what its <<<grid, block>>> comes to for the sizes asked."""
+"""The launch in the file: where it is, and what its <<<grid, block>>> comes to for given sizes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from tilewise.emulator.compile.resolver import TypeResolver
-from tilewise.emulator.host.host_values import HostValues, Typed, Unknown, convert
-from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import Scalar, Struct
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.constants import evaluate
-from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
-from tilewise.emulator.sema.symbol_table import Unknown as NotConstant
+from tilewise.emulator.sema.constants import evaluate, wrap
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 from tilewise.emulator.sema.type_resolution import argument as template_argument
 from tilewise.errors import KernelError
+
+Typed = tuple[Any, Scalar]
+VECTORS = ("dim3", "uint3", "make_uint3")
 
 
 @dataclass
@@ -42,7 +41,7 @@ def find_launches(table: SymbolTable, kernel: str) -> list[LaunchSite]:
     out: list[LaunchSite] = []
     for function in host_functions(table):
         if any(t.text in ("<<<", "<<") for t in tokens_of(function.tokens or [])):
-            for launch in _launches(host_body(table, function)):
+            for launch in launches_in(host_body(table, function)):
                 if isinstance(launch.kernel, tree.Name) and launch.kernel.name.rpartition("::")[2] == kernel:
                     out.append(LaunchSite(launch, function, [_argument_name(a) for a in launch.arguments]))
     return out
@@ -64,6 +63,11 @@ def host_body(table: SymbolTable, function: tree.Function) -> tree.Block:
         return tree.Block([])
 
 
+def launches_in(node: Any) -> list[tree.Launch]:
+    found = [item for item in tree.walk(node) if isinstance(item, tree.Launch)]
+    return sorted(found, key=lambda launch: (launch.line, launch.column))
+
+
 def _argument_name(node: Any) -> str:
     while isinstance(node, (tree.Cast, tree.Unary)):
         node = node.operand
@@ -74,204 +78,170 @@ def _argument_name(node: Any) -> str:
     return node.name if isinstance(node, tree.Name) else ""
 
 
-def _launches(node: Any) -> list[tree.Launch]:
-    """All launches below a statement or expression."""
-    if isinstance(node, tree.Launch):
-        return [node]
-    if isinstance(node, tree.Block):
-        return [x for s in node.body for x in _launches(s)]
-    if isinstance(node, tree.Switch):
-        return _launches(node.body)
-    if isinstance(node, tree.If):
-        return _launches(node.yes) + (_launches(node.no) if node.no else [])
-    if isinstance(node, (tree.For, tree.While)):
-        return _launches(node.body)
-    if isinstance(node, tree.Expression):
-        return _launches(node.value)
-    if isinstance(node, tree.Binary):
-        return _launches(node.left) + _launches(node.right)
-    if isinstance(node, tree.Call):
-        return [x for a in node.arguments for x in _launches(a)]
-    return []
+class HostNames:
+    """The host function of a launch, read in order up to it: what its names come to for the sizes given.
 
+    `forced` names keep their values; members stand under their paths, `grid.x`. `supplied` are constants of headers
+    that are not there: the file's own names come first."""
 
-class HostRun(HostValues):
-    """Walks the host function once, in order, keeping what is known; forced names keep the value given."""
+    def __init__(self, table: SymbolTable, forced: dict[str, Typed], supplied: dict[str, Typed]) -> None:
+        self.table, self.forced, self.supplied = table, forced, supplied
+        self.known: dict[str, Typed | None] = dict(forced)
+        self.environment = Environment(local=self.lookup)
+        self.busy: set[str] = set()
 
-    def __init__(self, types: TypeResolver, forced: dict[str, Any], supplied: dict[str, Typed]) -> None:
-        """`supplied` are constants of headers that are not there; the file's own names come first."""
-        super().__init__(types)
-        self.supplied = supplied
-        self.forced = forced
-        self.names.update(forced)
-        self.outer = self._global
-        self._busy: set[str] = set()
-        self.value_at: LaunchValue | None = None
-
-    def _global(self, name: str) -> Typed | None:
-        try:
-            known = evaluate(self.table, tree.Name(name), Environment())
-        except NotConstant:
-            known = None
-        if known is not None:
-            scalar = self.types.machine_type(known[1], tree.Name(name))
-            return (scalar, scalar.dtype.type(known[0])) if isinstance(scalar, Scalar) else None
-        item = self.table.entities.variables.get(name)
-        if item is None or item.init is None or name in self._busy:
-            return self.supplied.get(name)
-        self._busy.add(name)
-        try:
-            value = self.value(item.init)
-            type_ = self._type(item.type)
-            return convert(value, type_) if isinstance(type_, Scalar) else value
-        finally:
-            self._busy.discard(name)
-
-    def run(self, site: LaunchSite) -> LaunchValue:
-        self._walk(host_body(self.table, site.function), site.launch)
-        if self.value_at is None:
+    def at(self, site: LaunchSite) -> LaunchValue:
+        if not self._read(host_body(self.table, site.function), site.launch):
             return LaunchValue(None, None, None, [], "the launch stands where it cannot be followed")
-        return self.value_at
+        return self._launch(site.launch)
 
-    def _known(self, name: str) -> Any:
-        """What the symbol table asks of a host function's variables."""
-        if name not in self.names:
-            return None
-        value = self.names[name]
-        known = value[1].item() if isinstance(value, tuple) else None
-        type_ = self.types.written_type(value[0]) if isinstance(value, tuple) else None
-        return SimpleNamespace(constant=known, type=type_)
+    def lookup(self, name: str) -> Any:
+        """What the symbol table wants to know of a variable; None where it is none of the function's."""
+        if name in self.known:
+            found = self.known[name]
+        else:
+            item = self.table.entities.variables.get(name)
+            if item is None or item.init is None or isinstance(item.type, tree.TypeConst) or name in self.busy:
+                found = self.supplied.get(name)
+            else:
+                self.busy.add(name)
+                found = self._converted(self._try(item.init), item.type)
+                self.busy.discard(name)
+            if found is None:
+                return None
+        return SimpleNamespace(constant=found and found[0], type=found and found[1])
 
-    def _set(self, name: str, value: Any) -> None:
-        if name not in self.forced:
-            self.names[name] = value
+    def value(self, node: Any) -> Typed:
+        try:
+            return evaluate(self.table, node, self.environment)
+        except KernelError as error:
+            raise Unknown(error.message) from None
 
-    def _try(self, node: Any) -> Any:
+    def _try(self, node: Any) -> Typed | None:
         try:
             return self.value(node)
         except Unknown:
             return None
 
-    def _walk(self, node: Any | None, target: tree.Launch) -> bool:
+    def _converted(self, value: Typed | None, written: Any) -> Typed | None:
+        if value is None or tree.is_auto(written):
+            return value
+        try:
+            type_ = types.bare(self.table.resolve(written, self.environment))
+        except (KernelError, Unknown):
+            return value
+        return (wrap(type_, value[0]), type_) if isinstance(type_, Scalar) else value
+
+    def _read(self, node: Any, target: tree.Launch) -> bool:
         """True once the launch was met."""
-        if node is None:
-            return False
         if isinstance(node, tree.Block):
-            return any(self._walk(s, target) for s in node.body)
+            return any(self._read(part, target) for part in node.body)
+        if isinstance(node, tree.If):
+            condition = self._try(node.condition)
+            if condition is not None and target not in launches_in(node):
+                return self._read(node.yes if condition[0] else node.no, target)
+            return self._read(node.yes, target) or self._read(node.no, target)
+        if isinstance(node, (tree.For, tree.While, tree.Switch)):
+            return self._read(getattr(node, "init", None), target) or self._read(node.body, target)
         if isinstance(node, tree.Declaration):
-            self._declare(node)
+            for item in node.items:
+                given = [item.init] if item.init is not None else item.arguments or []
+                self._set(item.name, given, item.type)
         elif isinstance(node, tree.Expression):
             return self._effect(node.value, target)
-        elif isinstance(node, tree.If):
-            condition = self._try(node.condition)
-            if isinstance(condition, tuple):
-                inside = node.yes if condition[1] else node.no
-                if target in _launches(node.yes) and inside is not node.yes:
-                    inside = node.yes
-                return self._walk(inside, target)
-            return self._walk(node.yes, target) or self._walk(node.no, target)
-        elif isinstance(node, tree.For):
-            self._walk(node.init, target)
-            return self._walk(node.body, target)
-        elif isinstance(node, (tree.While, tree.Switch)):
-            return self._walk(node.body, target)
         elif isinstance(node, tree.Unread):
             for name in node.changed:
-                if name in self.names and name not in self.forced and not isinstance(self.names[name], dict):
-                    self.names[name] = None
+                self._put(name, None)
         return False
-
-    def _declare(self, node: tree.Declaration) -> None:
-        for item in node.items:
-            value: Any = None
-            type_: Any = None
-            if not tree.is_auto(item.type):
-                try:
-                    type_ = self._type(item.type)
-                except Unknown:
-                    type_ = None
-            try:
-                if isinstance(type_, Struct) and type_.name == "dim3":
-                    value = self.dim3(_given(item))
-                elif item.init is not None:
-                    value = self.value(item.init)
-                elif item.arguments is not None and len(item.arguments) == 1:
-                    value = self.value(item.arguments[0])
-            except Unknown:
-                value = None
-            if isinstance(type_, Scalar) and isinstance(value, tuple):
-                value = convert(value, type_)
-            self._set(item.name, value)
 
     def _effect(self, node: Any, target: tree.Launch) -> bool:
-        if isinstance(node, tree.Launch):
-            if node is target:
-                self.value_at = self._launch(node)
-                return True
-            return False
-        if isinstance(node, tree.Binary) and node.op == ",":
-            return self._effect(node.left, target) or self._effect(node.right, target)
-        if isinstance(node, tree.Call):
-            return any(self._effect(a, target) for a in node.arguments if target in _launches(a))
-        if isinstance(node, tree.Assign):
-            self._assign(node)
-        elif isinstance(node, tree.Step) and isinstance(node.operand, tree.Name):
-            self._set(node.operand.name, None)
+        if target in launches_in(node):
+            return True
+        for part in tree.walk(node):
+            if isinstance(part, tree.Assign):
+                self._assign(part)
+            elif isinstance(part, tree.Step):
+                self._put(_argument_name(part.operand), None)
         return False
 
-    def _assign(self, node: tree.Assign) -> Any:
-        value = self._assign(node.value) if isinstance(node.value, tree.Assign) else self._try(node.value)
-        target = node.target
-        if node.op and value is not None:
-            old = self._try(target)
-            value = self.operate(node.op, old, value) if isinstance(old, tuple) and isinstance(value, tuple) else None
-        if isinstance(target, tree.Name):
-            old = self.names.get(target.name)
-            if isinstance(old, tuple) and isinstance(value, tuple):
-                value = convert(value, old[0])
-            self._set(target.name, value)
-        elif isinstance(target, tree.Member) and isinstance(target.base, tree.Name):
-            base = self.names.get(target.base.name)
-            if isinstance(base, list) and target.name in ("x", "y", "z"):
-                parts = list(base)
-                known = convert(value, ctype.UINT) if isinstance(value, tuple) else None
-                parts["xyz".index(target.name)] = known
-                self.names[target.base.name] = parts
-                return known
-        return value
+    def _assign(self, node: tree.Assign) -> None:
+        name, value = _argument_name(node.target), node.value
+        while isinstance(value, tree.Assign):
+            value = value.value
+        if node.op:
+            value = tree.Binary(node.op, node.target, value)
+        old = self.known.get(name)
+        self._set(name, [value], old[1] if old is not None else tree.TypeAuto())
+
+    def _set(self, name: str, given: list[Any], written: Any) -> None:
+        """A variable's new value: a number, or three of a dim3."""
+        parts = _components(given[0]) if len(given) == 1 else given
+        plain = written.of if isinstance(written, tree.TypeConst) else written
+        dim3 = isinstance(plain, tree.TypeName) and plain.name in VECTORS
+        if dim3 or (len(given) == 1 and parts is not None and not isinstance(given[0], tree.Braces)):
+            try:
+                for axis, size in zip("xyz", self._three(parts if parts is not None else given), strict=True):
+                    self._put(f"{name}.{axis}", (size, types.UINT))
+            except Unknown:
+                for axis in "xyz":
+                    self._put(f"{name}.{axis}", None)
+            return
+        source = given[0].name if len(given) == 1 and isinstance(given[0], tree.Name) else ""
+        for axis in "xyz":  # a copy of a dim3
+            if f"{source}.{axis}" in self.known:
+                self._put(f"{name}.{axis}", self.known[f"{source}.{axis}"])
+        self._put(name, self._converted(self._try(given[0]), written) if len(given) == 1 else None)
+
+    def _put(self, name: str, value: Typed | None) -> None:
+        if name and name not in self.forced:
+            self.known[name] = value
+
+    def _three(self, given: list[Any]) -> tuple[int, int, int]:
+        if len(given) == 1 and isinstance(given[0], tree.Name) and f"{given[0].name}.x" in self.known:
+            found = [self.known[f"{given[0].name}.{axis}"] for axis in "xyz"]
+            if any(part is None for part in found):
+                raise Unknown(f"a part of {given[0].name} is not known before the host runs")
+            return tuple(int(part[0]) for part in found if part is not None)  # type: ignore[return-value]
+        if len(given) == 1 and (inner := _components(given[0])) is not None:
+            return self._three(inner)
+        sizes = [int(wrap(types.UINT, self.value(part)[0])) for part in given[:3]]
+        x, y, z = [*sizes, 1, 1, 1][:3]
+        return x, y, z
 
     def _launch(self, node: tree.Launch) -> LaunchValue:
         found: list[Any] = []
-        unknown = ""
+        unknown = "" if len(node.configuration) > 1 else "<<<…>>> needs a grid and a block"
         for argument in node.configuration[:2]:
             try:
-                value = self.value(argument)
-                parts = value if isinstance(value, list) else self.dim3([argument])
-                if any(p is None for p in parts):
-                    raise Unknown(f"a part of {'block' if found else 'grid'} is not known before the host runs")
-                found.append(tuple(int(p[1]) for p in parts))
+                found.append(self._three([argument]))
             except Unknown as error:
-                unknown = unknown or str(error)
+                unknown = unknown or str(error) or f"{_text(argument)} is not known before the host runs"
                 found.append(None)
-        while len(found) < 2:
-            found.append(None)
-            unknown = unknown or "<<<…>>> needs a grid and a block"
         shared: int | None = 0
         if len(node.configuration) > 2:
-            try:
-                shared = int(self.scalar(node.configuration[2])[1])
-            except Unknown as error:
-                shared, unknown = None, unknown or str(error)
+            size = self._try(node.configuration[2])
+            shared = int(size[0]) if size is not None else None
+            unknown = unknown or ("" if size is not None else "the bytes of shared memory are not known")
         template: list[Any] = []
         for argument in node.kernel.arguments or []:
             try:
-                template.append(template_argument(self.table, argument, Environment(local=self._known)))
-            except (KernelError, NotConstant):
+                template.append(template_argument(self.table, argument, self.environment))
+            except (KernelError, Unknown):
                 template.append(None)
-        return LaunchValue(found[0], found[1], shared, template, unknown)
+        grid, block = [*found, None, None][:2]
+        return LaunchValue(grid, block, shared, template, unknown)
 
 
-def _given(item: tree.Variable) -> list[Any]:
-    if isinstance(item.init, tree.Braces):
-        return item.init.items
-    return [item.init] if item.init is not None else item.arguments or []
+def _components(node: Any) -> list[Any] | None:
+    """The arguments of `dim3(…)` or `{…}`; None where it is neither."""
+    if isinstance(node, tree.Braces):
+        return node.items
+    if isinstance(node, tree.Construct) and isinstance(node.type, tree.TypeName) and node.type.name in VECTORS:
+        return node.arguments[0].items if node.braces else node.arguments
+    if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and node.function.name in VECTORS:
+        return node.arguments
+    return None
+
+
+def _text(node: Any) -> str:
+    return _argument_name(node) or "a part of it"

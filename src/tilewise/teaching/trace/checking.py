@@ -12,7 +12,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.emulator.budget import Exhausted
 from tilewise.emulator.check.adversary import demonstrate
 from tilewise.emulator.check.loading import Loaded, choose
-from tilewise.emulator.check.own_binding import NotKnown
+from tilewise.emulator.check.own_binding import NotKnown, OwnLaunch, own_launch
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import Simulation, simulate, simulate_free, simulate_own
 from tilewise.emulator.check.verdict import Tried, settle
@@ -21,7 +21,7 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
 from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
 from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
-from tilewise.teaching.trace.program_run import ENTRY, as_run, grounds_of, not_run, run_of_program, weigh
+from tilewise.teaching.trace.program_run import ENTRY, as_run, grounds_of, launched, not_run, run_of_program, weigh
 from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText
 
@@ -51,11 +51,15 @@ class CheckRequest:
 
 
 def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
-    """Every kernel on its own: one that cannot be run does not keep the others from being judged."""
+    """Every kernel on its own: one that cannot be run does not keep the others from being judged. A program's `main`
+    is run first: the launches that it makes are judged as they were made."""
+    program = _program(loaded, request)
+    records = program.launches if program is not None and not not_run(program) else []
     runs: list[Run] = []
     grounds: dict[str, str] = {}
     failed: dict[str, TilewiseError] = dict(loaded.refused) if request.entry is None else {}
     prepared: list[Prepared] = []
+    tiles: set[str] = set()
     for function in choose(loaded, request.entry):
         try:
             prepared.append(Prepared(loaded, function))
@@ -63,8 +67,9 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
             failed[function.short] = error
     for one in prepared:
         try:
-            tried = _tried(one, request)
+            tried = _tried(one, request, own_launch(records, one.function.short, one.sites))
             ground = settle(tried)
+            tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
             if not runs:
@@ -77,46 +82,51 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
         if ground:
             grounds[one.function.short] = ground
         runs += made
-    runs, program = _with_program(loaded, request, runs, grounds, failed)
+    runs, program = _with_program(loaded, request, runs, grounds, failed, program, tiles)
     if not runs and failed:
         raise next(iter(failed.values()))
     reasons = {name: str(error) for name, error in failed.items()}
     return CheckReport(loaded.source.name, tuple(runs), grounds, reasons, program)
 
 
+def _program(loaded: Loaded, request: CheckRequest) -> ProgramReport | None:
+    if request.given or request.rung is not None or request.defines is None:
+        return None
+    return run_of_program(loaded.source, request.defines, request.limits, request.unsafe)
+
+
 def _with_program(
-    loaded: Loaded, request: CheckRequest, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError]
-) -> tuple[list[Run], ProgramReport | None]:
+    loaded: Loaded, request: CheckRequest, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError],
+    program: ProgramReport | None, tiles: set[str],
+) -> tuple[list[Run], ProgramReport | None]:  # fmt: skip
     """Where there is a main, its own run comes first and decides what the kernels' findings rest on."""
-    if request.given or request.rung is not None or request.entry is not None or request.defines is None:
-        return runs, None
-    program = run_of_program(loaded.source, request.defines, request.limits, request.unsafe)
-    if program is None:
+    if program is None or request.entry is not None:
         return runs, None
     if not_run(program):
-        failed[ENTRY] = EngineError(program.message)
+        wanting = f"the program wants {program.wanted} and was given none: tilewise run FILE -- ARGUMENTS"
+        failed[ENTRY] = EngineError(wanting if program.wanted else program.message)
         return runs, None
+    for name in launched(program) & failed.keys():  # run by main, with every check
+        del failed[name]
     runs = weigh(program, runs)
     grounds[ENTRY] = grounds_of(program)
-    return [as_run(program, loaded.source.name, runs), *runs], program
+    return [as_run(program, loaded.source.name, runs, tiles), *runs], program
 
 
-def _tried(one: Prepared, request: CheckRequest) -> list[Tried]:
+def _tried(one: Prepared, request: CheckRequest, own: OwnLaunch | None) -> list[Tried]:
     if request.given:
         return [Tried("given", _probe(one, request, size)) for size in _sizes(one, request.shape)]
     tried: list[Tried] = []
     reason = ""
-    if request.rung is None:
+    if own is not None:
         try:
-            own = _own(one, request)
+            tried.append(Tried("own", _own(one, request, own)))
         except NotKnown as error:
-            own, reason = None, error.reason
-        if own is not None:
-            tried.append(Tried("own", own))
+            reason = error.reason
     if one.multiplies:
         tried += _probes(one, request, bool(tried))
     if not tried:
-        tried.append(Tried("free", _free(one, request, reason)))
+        tried.append(Tried("free", _free(one, request, own, reason)))
     return tried
 
 
@@ -153,9 +163,9 @@ def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
     return tried
 
 
-def _free(one: Prepared, request: CheckRequest, reason: str) -> Simulation:
+def _free(one: Prepared, request: CheckRequest, own: OwnLaunch | None, reason: str) -> Simulation:
     try:
-        done = simulate_free(one, one.own_launch(), seed=request.seed, limits=request.limits)
+        done = simulate_free(one, own, seed=request.seed, limits=request.limits)
     except NotKnown as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
@@ -166,10 +176,7 @@ def _free(one: Prepared, request: CheckRequest, reason: str) -> Simulation:
     return done
 
 
-def _own(one: Prepared, request: CheckRequest) -> Simulation | None:
-    own = one.own_launch()
-    if own is None:
-        return None
+def _own(one: Prepared, request: CheckRequest, own: OwnLaunch) -> Simulation:
     done = simulate_own(one, own, seed=request.seed, limits=request.limits, semiring=request.semiring)
     if request.adversarial and done.launch.blocks is None:
         demonstrate(done)

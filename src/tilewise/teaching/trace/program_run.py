@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options
 from tilewise.emulator.host.process import run_program
@@ -35,33 +36,56 @@ ENTRY = "main"
 def run_of_program(
     source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
 ) -> ProgramReport | None:
-    """The program's own run; None where there is no main, or where the program cannot be run here.
+    """The program's own run; None where it has no main.
 
     `unsafe`: also where the system has no sandbox for it."""
-    path = Path(source.name)
-    if not MAIN.search(source.text) or not ALLOCATES.search(source.text) or not path.is_file():
+    if not MAIN.search(source.text) or not ALLOCATES.search(source.text):
         return None
     options = Options(
         seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
         output=8 << 20,
         defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
     )  # fmt: skip
+    path = Path(source.name)
     try:
-        report = run_program(path, [], options, capture=True)
-    except (TilewiseError, OSError):
-        return None
-    return None if report.ended == "refused" or report.wanted else report
+        if path.is_file():
+            return run_program(path, [], options, capture=True)
+        with TemporaryDirectory() as folder:  # a text: the run needs a file
+            copy = Path(folder) / "kernel.cu"
+            copy.write_text(source.text, "utf-8")
+            return _renamed(run_program(copy, [], options, capture=True), str(copy), source.name)
+    except (TilewiseError, OSError) as error:
+        return ProgramReport(source.name, 4, "refused", str(error))
+
+
+def _renamed(program: ProgramReport, path: str, name: str) -> ProgramReport:
+    """The report with the text's own name where it names the file that stood for it."""
+    for finding in program.findings:
+        if finding.place is not None and finding.place.file == path:
+            finding.place = replace(finding.place, file=name)
+    return replace(program, path=name, message=program.message.replace(path, name))
 
 
 def not_run(program: ProgramReport) -> bool:
-    """Whether there is no run to report: no sandbox, or its process failed."""
-    return program.ended in (UNCONFINED, "failed")
+    """Whether there is no run to report: no sandbox, refused, in want of arguments, or its process failed."""
+    return program.ended in (UNCONFINED, "failed", "refused") or bool(program.wanted)
 
 
-def as_run(program: ProgramReport, file: str, runs: list[Run]) -> Run:
-    """The program's run beside those of its kernels, without findings that theirs report in more detail."""
+def launched(program: ProgramReport) -> set[str]:
+    """The kernels that the program's own run executed."""
+    return {str(launch["kernel"]).rpartition("::")[2] for launch in program.launches if not launch.get("failed")}
+
+
+def as_run(program: ProgramReport, file: str, runs: list[Run], tiles: set[str]) -> Run:
+    """The program's run beside those of its kernels, without findings that theirs report in more detail. `tiles`:
+    shared arrays of which those runs decided whether a cell without a value reached any result."""
     reported = {(f.kind, f.line) for run in runs for f in run.findings if f.basis is Basis.SEEN}
-    mine = [f for f in program.findings if f.severity is Severity.FAULT and (f.kind, f.line) not in reported]
+    mine = [
+        f
+        for f in program.findings
+        if f.severity is Severity.FAULT and (f.kind, f.line) not in reported
+        if not (f.kind is Kind.UNINITIALISED_READ and f.array in tiles)
+    ]
     return Run(file, ENTRY, None, None, (1, 1, 1), (1, 1, 1), (), (), {}, tuple(mine), origin="own")
 
 
@@ -87,7 +111,7 @@ def program_alone(
     program = run_of_program(source, defines, limits, unsafe)
     if program is None or not_run(program):
         raise error from None
-    run = as_run(program, source.name, [])
+    run = as_run(program, source.name, [], set())
     return CheckReport(source.name, (run,), {ENTRY: grounds_of(program)}, {"its kernels": str(error)}, program)
 
 

@@ -70,6 +70,7 @@ class Card:
     path: str | Path
     machine: Machine = field(init=False)
     launches: list[dict[str, Any]] = field(default_factory=list)
+    described: set[str] = field(default_factory=set)  # kernels whose first launch is in there with its arguments
     nanoseconds: float = 0.0  # of work given to the card
     last: int = 0
     sticky: int = 0
