@@ -9,7 +9,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.lost_values import copy_states
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
-from tilewise.emulator.host.lower.shared_races import note_touch
+from tilewise.emulator.host.lower.races import note_touch
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, TRUSTED, Place, Value
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 from tilewise.emulator.sema.late import provide
@@ -30,6 +30,8 @@ def load(b: Builder, place: Place) -> Value:
         note_touch(b, address, type_)
     elif not place.register and place.check not in (KNOWN, TRUSTED):
         address = check_read(b, address, type_.size, place.check, place.span)
+        if place.check == FULL and b.program.watched and not b.library:
+            note_touch(b, address, type_)
     seen = OK if place.check in (FULL, TRUSTED) else ""
     text = b.make(f"load {stored(type_)}, ptr {address}, align 1{seen}")
     return Value(type_, b.from_memory(type_, text))
@@ -46,7 +48,7 @@ def store(b: Builder, place: Place, text: str) -> None:
     elif not place.register and place.check not in (KNOWN, SHARED, TRUSTED):
         mark(b, address, type_.size)
     text = b.to_memory(type_, text)
-    if place.check == SHARED:
+    if place.check == SHARED or (place.check == FULL and b.program.watched and not b.library):
         note_touch(b, address, type_, text)
     if b.nest is not None and not place.register:
         b.nest.note_store(b, address, type_.size)

@@ -18,7 +18,7 @@ from tilewise.emulator.host.lower.lockstep.kernel import group_functions, write_
 from tilewise.emulator.host.lower.lost_values import COPY_STATES
 from tilewise.emulator.host.lower.module import declarations, framed, head, native_stack, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
-from tilewise.emulator.host.lower.shared_races import TICK, watching
+from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, watching
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Record, Type
@@ -253,7 +253,7 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
 
     `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads.
-    `watched`: one by one, with a note at every touch of shared memory."""
+    `watched`: one by one, with a note at every touch of shared or global memory."""
     p.device, p.shared, p.dynamic_shared, p.externals, p.watched = True, [], 0, {}, watched
     p.called_by_handle = {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
@@ -284,11 +284,11 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     if lanes is not None:
         out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
         enter_thread = "@enter_group"
-    watched = watched and bool(p.shared)
+    tick = block_tick = ""
     if watched:
         out.append(watching(p, enter_thread))
         enter_thread = "@enter_watched"
-    tick = TICK if watched else ""
+        tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
     stack = 0
     if waits:
         width = lanes.width if lanes else 1
@@ -299,7 +299,7 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     beyond, shared = _without_values(p)
     room = [f"  %wanted = mul i64 %n, {stack}", "  %room = add i64 %wanted, 16", "  %no_room = icmp eq i64 0, 1"]
     room += native_stack(p.memory, "no_room", "%room")
-    out.append(RUN_BLOCKS.format(room="\n".join(room), beyond=beyond, tick=tick, shared=shared,
+    out.append(RUN_BLOCKS.format(room="\n".join(room), beyond=beyond, tick=block_tick, shared=shared,
                                  enter_block=enter[0].symbol, name=p.text(kernel.node.name)))  # fmt: skip
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])

@@ -27,7 +27,7 @@ from tilewise.system.quantities import coordinates, counted
 
 SCRATCH = 1 << 16
 LARGE = 1 << 30  # bytes above which a block is not looked at
-WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
+WATCHED_THREADS = 4096  # of a launch in which races are looked for, where the machine cannot
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
 
@@ -67,13 +67,13 @@ class CompiledKernel:
             ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
     def watched(self) -> Any:
-        """The kernel with a note at every touch of shared memory; None where it has none, or orders warps itself."""
+        """The kernel with a note at every touch of memory; None where it orders warps itself."""
         program = self.s.program
         if "watched" not in self._made:
             self._made["watched"] = None
             if "volatile" not in self.s.source.text:
                 text = kernel_module(program, self.site, None, watched=True)
-                if program.shared and "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
+                if "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
                     start = compile_module(text, symbols_of(self.s), entry="run_blocks")
                     self._made["watched"] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
         return self._made["watched"]
@@ -90,7 +90,7 @@ class CompiledKernel:
     ) -> int:  # fmt: skip
         """Run the blocks from each first to each end; how many threads were run side by side.
 
-        `watch`: races in shared memory are looked for in the first blocks."""
+        `watch`: races are looked for in the first blocks."""
         s = self.s
         state = s.cuda.astray
         state.geometry, state.dynamic = geometry, min(shared, DYNAMIC_SHARED)
@@ -232,23 +232,22 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
 
 @runtime("rt_race")
 def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
-    """Two threads in shared memory; either line may come first, and the pair is told once."""
+    """Two threads in one place; either line may come first, and the pair is told once."""
     block = s.memory.find(address)
-    name, byte = (block.name, address - block.address) if block is not None else ("shared memory", 0)
+    name, at = (block.name, address - block.address) if block is not None else ("shared memory", 0)
     pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})
     told = pairs.setdefault((name, frozenset((line, other))), line)
-    who, between = _thread(s), f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
-    message = (
-        f"{who} reads {name} at byte {byte}, which another thread wrote at line {other} with no barrier between them"
+    who, far = _thread(s), kind >= 4
+    hint = f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
+    if far:
+        hint = "let only one block touch each cell, or use atomic operations: blocks run in no order"
+    messages = (
+        f"{who} reads {name} at byte {at}, which another thread wrote at line {other} with no barrier between them",
+        f"{who} stores to {name} at byte {at}, where another thread wrote at line {other} with no barrier between them",
+        f"{who} stores to {name} at byte {at}, which another thread read at line {other} with no barrier between them",
+        f"{who} reads {name} at byte {at}, which a thread of another block wrote at line {other}",
+        f"{who} stores to {name} at byte {at}, where a thread of another block wrote at line {other}",
+        f"{who} stores to {name} at byte {at}, which a thread of another block read at line {other}",
     )
-    if kind == 1:
-        message = (
-            f"{who} stores to {name} at byte {byte}, where another thread wrote at line {other} "
-            "with no barrier between them"
-        )
-    elif kind == 2:
-        message = (
-            f"{who} stores to {name} at byte {byte}, which another thread read at line {other} "
-            "with no barrier between them"
-        )
-    s.faults.add(Kind.RACE, told, message, between, array=name, access="kernel", other_line=other)
+    message = messages[(kind & 3) + 3 * far]
+    s.faults.add(Kind.RACE, told, message, hint, array=name, access="kernel", other_line=other)

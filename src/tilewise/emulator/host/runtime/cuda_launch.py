@@ -11,7 +11,7 @@ from tilewise.emulator.host.lower.launch import argument_offsets
 from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
-from tilewise.emulator.host.runtime.cuda_arguments import Arguments
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments, described
 from tilewise.emulator.host.runtime.cuda_card import Card, PendingError
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.host_faults import describe, uncopied
@@ -144,6 +144,9 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
             s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _mend(problem), access="launch")
         record["failed"] = problem
         return
+    if site.kernel.name not in card.described:
+        card.described.add(site.kernel.name)
+        record["arguments"] = described(s, site, arguments)
     given = Arguments(s, site, program)
     if not given.usable(arguments):
         card.illegal_address()
@@ -174,9 +177,6 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
     if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
         made = run_compiled(run)
         if not isinstance(made, str):
-            if reason:
-                why = reason.splitlines()[0]
-                _note(s, f"{run.site.kernel.name} was run without looking for races in global memory: {why}")
             return made, 1.0
         if run.program is None:
             why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""
@@ -202,11 +202,6 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
             given.finished(run.site.node.line)
             return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
         raise
-
-
-def _note(s: Session, text: str) -> None:
-    if text not in s.faults.notes:
-        s.faults.notes.append(text)
 
 
 def _through_null(s: Session, error: KernelError, kernel: str) -> None:

@@ -115,6 +115,17 @@ class Memory:
 
     # -- giving out
 
+    @property
+    def device_start(self) -> int:
+        return self.base + self.size // 2
+
+    def apart(self, size: int) -> int:
+        """A large range of zeros outside of the program's memory, of which only what is touched takes pages."""
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+        pages = mmap.mmap(-1, size, flags=flags)
+        self._kept_apart.append((pages, np.frombuffer(pages, np.uint8)))
+        return int(self._kept_apart[-1][1].ctypes.data)
+
     def private(self, size: int) -> int:
         """Zeros outside of the program's memory, where no store of the program leads: control words, and what compiled
         code found out about arrays and relies on."""

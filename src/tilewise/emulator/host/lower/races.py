@@ -1,7 +1,9 @@
-"""Races in shared memory, for kernels that the interpreting machine cannot run: compiled with a note at every touch.
+"""Races, for kernels that the interpreting machine cannot run: compiled with a note at every touch of shared and
+global memory.
 
-A cell of 24 bytes goes with every byte of the block's arrays: when, by whom and on which line it was written last, and
-read last. Two threads that touch one element between two barriers, one of them writing, race."""
+A cell of 24 bytes goes with every byte: when, by whom and on which line it was written last, and read last. Two threads
+of a block that touch one element between two barriers, one of them writing, race; in global memory so do two of
+different blocks, whenever that was in one launch. The clock is one for all kernels: cells outlive a launch."""
 
 from __future__ import annotations
 
@@ -11,10 +13,19 @@ from tilewise.emulator.parse.types import Pointer, Type
 
 CELL = 24
 TOLD = 200  # of one module: each is a call into the runtime
-TICK = "  %now = load i32, ptr @epoch\n  %then = add i32 %now, 1\n  store i32 %then, ptr @epoch"
+GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells: pages are taken where one is touched
+BLOCK_TICK = """
+  %now = load i32, {clock}
+  %then = add i32 %now, 1
+  store i32 %then, {clock}
+  %first_block = icmp eq i64 %b, %first
+  %launched = load i32, {launch}
+  %launch = select i1 %first_block, i32 %then, i32 %launched
+  store i32 %launch, {launch}
+  store i32 %then, {block}"""
+TICK = "  %now = load i32, {clock}\n  %then = add i32 %now, 1\n  store i32 %then, {clock}"
 
 WATCH = """
-@epoch = internal global i32 0
 @who = internal global i32 0
 @told = internal global i32 0
 define internal void @enter_watched(i64 %t) #0 {{
@@ -38,11 +49,20 @@ done:
 define internal void @touch(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
 entry:
 {find}
+  %off = sub i64 %at, {device}
+  %in = icmp ult i64 %off, {global_bytes}
+  %far = mul i64 %off, {cell}
+  %cell = add i64 %far, {global_cells}
+  br i1 %in, label %found, label %none
+none:
   ret void
 found:
-  %cell = phi i64 {cells}
-  %p = inttoptr i64 %cell to ptr
-  %now = load i32, ptr @epoch
+  %where = phi i64 {cells}[ %cell, %{last} ]
+  %everywhere = phi i1 {shared}[ true, %{last} ]
+  %p = inttoptr i64 %where to ptr
+  %now = load i32, {clock}
+  %launch = load i32, {launch}
+  %block = load i32, {block}
   %me = load i32, ptr @who
   %pw = getelementptr i32, ptr %p, i64 1
   %plw = getelementptr i32, ptr %p, i64 2
@@ -57,18 +77,31 @@ found:
   %rline = load i32, ptr %prl
   %wnow = icmp eq i32 %wepoch, %now
   %wother = icmp ne i32 %writer, %me
-  %met = and i1 %wnow, %wother
+  %wnear = and i1 %wnow, %wother
+  %wsince = icmp uge i32 %wepoch, %launch
+  %wbefore = icmp ult i32 %wepoch, %block
+  %wblock = and i1 %wsince, %wbefore
+  %wfar = and i1 %wblock, %everywhere
+  %met = or i1 %wnear, %wfar
   %differs = xor i1 %same, true
   %clash = and i1 %met, %differs
   %rnow = icmp eq i32 %repoch, %now
   %rother = icmp ne i32 %reader, %me
-  %seen = and i1 %rnow, %rother
+  %rnear = and i1 %rnow, %rother
+  %rsince = icmp uge i32 %repoch, %launch
+  %rbefore = icmp ult i32 %repoch, %block
+  %rblock = and i1 %rsince, %rbefore
+  %rfar = and i1 %rblock, %everywhere
+  %seen = or i1 %rnear, %rfar
+  %wkind = select i1 %wfar, i32 4, i32 0
+  %wwkind = or i32 %wkind, 1
+  %rkind = select i1 %rfar, i32 6, i32 2
   %writes = icmp ne i32 %write, 0
   br i1 %writes, label %store, label %load
 load:
   br i1 %met, label %raw, label %noted
 raw:
-  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 0)
+  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wkind)
   br label %noted
 noted:
   store i32 %now, ptr %pr
@@ -79,13 +112,13 @@ noted:
 store:
   br i1 %clash, label %waw, label %readers
 waw:
-  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 1)
+  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wwkind)
   br label %readers
 readers:
   %overwritten = and i1 %seen, %differs
   br i1 %overwritten, label %war, label %written
 war:
-  call void @tell(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 2)
+  call void @tell(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
   br label %written
 written:
   store i32 %now, ptr %p
@@ -97,7 +130,7 @@ written:
 
 
 def note_touch(b: Builder, address: str, type_: Type, value: str = "") -> None:
-    """Before an element of shared memory is read, or (`value`) written; a store of what is there already is no race."""
+    """Before an element is read, or (`value`) written; a store of what is there already is no race."""
     at = b.make(f"ptrtoint ptr {address} to i64")
     same = "false"
     if value and not isinstance(type_, Pointer):
@@ -109,10 +142,18 @@ def note_touch(b: Builder, address: str, type_: Type, value: str = "") -> None:
     b.emit(f"call void @touch(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
 
 
+def clock(p: Program) -> dict[str, str]:
+    """Where the clock stands, and what it showed when launch and block began."""
+    at = p.race_clock = p.race_clock or p.memory.private(64)
+    names = {"clock": at, "launch": at + 4, "block": at + 8}
+    return {name: f"ptr inttoptr (i64 {where} to ptr)" for name, where in names.items()}
+
+
 def watching(p: Program, enter_thread: str) -> str:
     """The functions that go with it, for the arrays that the kernel was found to have."""
     p.external("rt_race")
-    find, cells = [], []
+    p.race_cells = p.race_cells or p.memory.apart(GLOBAL_BYTES * CELL)
+    find, cells, shared, last = [], "", "", "entry"
     for i, (start, size) in enumerate(p.shared):
         cell = p.memory.static(size * CELL, "", False)
         find += [
@@ -120,5 +161,10 @@ def watching(p: Program, enter_thread: str) -> str:
             f"  %far{i} = mul i64 %off{i}, {CELL}", f"  %cell{i} = add i64 %far{i}, {cell}",
             f"  br i1 %in{i}, label %found, label %next{i}", f"next{i}:",
         ]  # fmt: skip
-        cells.append(f"[ %cell{i}, %{'entry' if i == 0 else f'next{i - 1}'} ]")
-    return WATCH.format(enter_thread=enter_thread, told=TOLD, find="\n".join(find), cells=", ".join(cells))
+        cells += f"[ %cell{i}, %{last} ], "
+        shared += f"[ false, %{last} ], "
+        last = f"next{i}"
+    return WATCH.format(
+        enter_thread=enter_thread, told=TOLD, find="\n".join(find), cells=cells, shared=shared, last=last, cell=CELL,
+        device=p.memory.device_start, global_bytes=GLOBAL_BYTES, **clock(p), global_cells=p.race_cells,
+    )  # fmt: skip
