@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -208,3 +210,32 @@ def test_the_parent_reports_for_a_child_that_cannot(capfd):
     errors = capfd.readouterr().err
     assert "ended without a message" in errors
     assert "2048 MiB were allowed" in errors
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_program_run_by_a_person_has_no_time_limit(terminal, monkeypatch):
+    """Who looks at a terminal sees what the program does, and has Ctrl-C; a pipe and CI keep 20 s and 2 GiB."""
+    from tilewise.cli import run
+    from tilewise.system.memory import total
+
+    monkeypatch.setattr(run.sys, "stderr", SimpleNamespace(isatty=lambda: terminal))
+    monkeypatch.delenv("CI", raising=False)
+    limits = run._usual_limits()
+    assert (limits.seconds, limits.progress) == ((math.inf, True) if terminal else (20.0, False))
+    assert limits.memory == (max(2 << 30, total()[0] // 2) if terminal else 2 << 30)
+    monkeypatch.setenv("CI", "true")
+    assert run._usual_limits().seconds == 20
+
+
+def test_what_a_program_is_doing_is_shown_until_it_prints(monkeypatch):
+    from tilewise.emulator.host.runtime import console as module
+
+    sent = []
+    monkeypatch.setattr(module, "_write", lambda descriptor, data: sent.append((descriptor, data)))
+    console = module.Console(1000)
+    console._watched, console._shown = True, {}
+    console.status("3 s · p.cu:7 · multiply 40 %")
+    console.write(b"Width? ")
+    console.flush()
+    console.status("4 s · p.cu:8")  # not over what a person is to answer
+    assert sent == [(2, "\r\x1b[K3 s · p.cu:7 · multiply 40 %".encode()), (2, b"\r\x1b[K"), (1, b"Width? ")]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tilewise.cli.terminal import json_text, plain, report_options
+
+if TYPE_CHECKING:
+    from tilewise.emulator.host.options import Options
 
 
 class _WithArguments(click.Command):
@@ -29,10 +35,9 @@ class _WithArguments(click.Command):
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
 @click.option(
     "--limit-time",
-    default=20.0,
-    show_default=True,
+    type=float,
     metavar="SECONDS",
-    help="Without those in which the machine has no core for it.",
+    help="Without those in which the machine has no core for it; 20, and none where stderr is a terminal.",
 )
 @click.option(
     "--interpret",
@@ -41,7 +46,11 @@ class _WithArguments(click.Command):
     metavar="SECONDS",
     help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
 )
-@click.option("--limit-memory", default="2GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
+@click.option(
+    "--limit-memory",
+    metavar="BYTES",
+    help="Of host and card together; 2GiB, and half of the machine's where stderr is a terminal.",
+)
 @click.option(
     "--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed, and written to files."
 )
@@ -50,7 +59,8 @@ class _WithArguments(click.Command):
 @report_options("text", "sanitizer", "sarif", "json", of="Of what is said about it: ")
 def command(
     program: Path, further: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
-    allow_write: tuple[str, ...], limit_time: float, interpret: float, limit_memory: str, limit_output: str,
+    allow_write: tuple[str, ...], limit_time: float | None, interpret: float,
+    limit_memory: str | None, limit_output: str,
     real_time: bool, form: str, language: str, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
@@ -66,10 +76,12 @@ def command(
 
     sources = list(takewhile(_is_source, further))
     arguments = [*further[len(sources) :], *click.get_current_context().meta["own"]]
+    usual = _usual_limits()
     options = Options(
-        seconds=limit_time,
+        seconds=usual.seconds if limit_time is None else limit_time,
         interpret=interpret,
-        memory=budget(limit_memory, "--limit-memory"),
+        memory=usual.memory if limit_memory is None else budget(limit_memory, "--limit-memory"),
+        progress=usual.progress,
         output=budget(limit_output, "--limit-output"),
         card=card,
         real_time=real_time,
@@ -100,6 +112,16 @@ def command(
     if text:
         click.echo(text, err=True)
     return report.exit_code
+
+
+def _usual_limits() -> Options:
+    """A person at a terminal sees what the program is doing, and has Ctrl-C; anything else has limits."""
+    from tilewise.emulator.host.options import Options
+    from tilewise.system.memory import total
+
+    if not sys.stderr.isatty() or os.environ.get("CI"):
+        return Options()
+    return Options(seconds=math.inf, memory=max(Options.memory, total()[0] // 2), progress=True)
 
 
 def _is_source(argument: str) -> bool:

@@ -307,3 +307,83 @@ def test_a_block_that_is_not_the_tile_is_said():
     small = MAIN.replace("SIZE", "8").replace("dim3 block(TILE_WIDTH, TILE_WIDTH)", "dim3 block(2, 2)")
     report = check(UNGUARDED + small)
     assert any("blocks have 2 × 2 × 1 threads, but the tile" in f.hint for f in report.seen)
+
+
+SCALED = """
+__global__ void gemm(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < M && y < N) {
+        float sum = 0;
+        for (int i = 0; i < K; ++i) sum += A[x * K + i] * B[i * N + y];
+        C[x * N + y] = FACTOR * sum + beta * C[x * N + y];
+    }
+}
+int main() {
+    int n = 32;
+    size_t bytes = n * n * sizeof(float);
+    float *h = new float[n * n], *a, *b, *c;
+    for (int i = 0; i < n * n; i++) h[i] = i % 7;
+    cudaMalloc(&a, bytes); cudaMalloc(&b, bytes); cudaMalloc(&c, bytes);
+    cudaMemcpy(a, h, bytes, cudaMemcpyHostToDevice);
+    cudaMemcpy(b, h, bytes, cudaMemcpyHostToDevice);
+    cudaMemcpy(c, h, bytes, cudaMemcpyHostToDevice);
+    gemm<<<dim3(2, 2), dim3(16, 16)>>>(n, n, n, 0.5f, a, b, 3.0f, c);
+}
+"""
+
+
+def test_a_product_times_alpha_is_the_product(tmp_path):
+    (tmp_path / "k.cu").write_text(SCALED.replace("FACTOR", "alpha"))
+    assert check(tmp_path / "k.cu").ok
+    (tmp_path / "k.cu").write_text(SCALED.replace("FACTOR", "2"))
+    assert [str(f.kind) for f in check(tmp_path / "k.cu").faults] == ["wrong-product"]
+
+
+def test_an_array_of_32_is_too_short_for_64_in_every_launch():
+    fixed = """
+__global__ void k(int* d, int n) {
+    __shared__ int s[32];
+    for (int i = 0; i < LENGTH; i++) s[i] = d[i];
+    __syncthreads();
+    d[threadIdx.x] = s[31 - threadIdx.x % 32];
+}
+"""
+    assert [(str(f.kind), f.line, f.array) for f in check(fixed.replace("LENGTH", "64")).faults] == [
+        ("out-of-bounds", 4, "s")
+    ]
+    assert check(fixed.replace("LENGTH", "n")).ok  # who knows
+
+
+def test_a_scan_reads_into_a_variable_before_it_stores():
+    report = check("""
+__global__ void scan(float* out, const float* in, int n) {
+    __shared__ float sdata[256];
+    int t = threadIdx.x;
+    sdata[t] = t < n ? in[t] : 0;
+    __syncthreads();
+    for (int i = 1; i < blockDim.x; i *= 2) {
+        if (t >= i) sdata[t] += sdata[t - i];
+        __syncthreads();
+    }
+    if (t < n) out[t] = sdata[t];
+}
+""")
+    assert [(str(f.kind), f.line, f.array) for f in report.faults] == [("race", 8, "sdata")]
+    assert "read into a variable, __syncthreads()" in report.faults[0].hint
+
+
+def test_headers_beside_the_file_are_read(tmp_path):
+    (tmp_path / "memory.h").write_text(
+        "template <class T> T* made(int n) { T* p; cudaMalloc(&p, n * sizeof(T)); return p; }\n#define BLOCK 16\n"
+    )
+    (tmp_path / "k.cu").write_text("""#include "memory.h"
+__global__ void k(int* x, int n) {
+    __shared__ int s[BLOCK];
+    s[threadIdx.x] = n;
+    x[threadIdx.x] = s[BLOCK - 1 - threadIdx.x];
+}
+int main() { int* d = made<int>(8); k<<<1, BLOCK>>>(d, 8); cudaDeviceSynchronize(); }
+""")
+    report = check(tmp_path / "k.cu")
+    assert report.program is not None
+    assert {(str(f.kind), f.line, f.array) for f in report.faults} == {("race", 5, "s"), ("out-of-bounds", 5, "x")}

@@ -49,7 +49,7 @@ def judge(
     if elementwise(bound.arrays["M"], bound.arrays["N"], have, written):
         return out
     wrong = differs(have, expected, bound) & written if cells == 1 else np.zeros_like(written)
-    if not wrong.any():
+    if not wrong.any() or any(not (differs(have, f * expected, bound) & written).any() for f in _factors(bound)):
         return out
     reading = _reading(bound, written) if plain else None
     if reading is not None and meant(reading, bound.shape, function, source):
@@ -57,6 +57,12 @@ def judge(
         return out
     out.append(_wrong_product(bound, buffer, have, expected, wrong, written, source, reading))
     return out
+
+
+def _factors(bound: Bound) -> list[float]:
+    """alpha of alpha * M * N + beta * P: floating parameters; P before the launch is zero where it adds to it."""
+    values = [float(v) for v in bound.arguments.values() if isinstance(v, np.floating)]
+    return [v for v in values if v not in (0.0, 1.0) and np.isfinite(v)]
 
 
 def _uncovered(name: str, written: np.ndarray, geometry: Geometry, launch: Place | None, m: int, n: int) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gc
 import json
+import math
 import os
 import signal
 import sys
@@ -41,8 +42,8 @@ class Report:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to report
     gc.disable()  # reading and lowering make a large tree and no garbage: looking for some takes a tenth of the time
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the parent says so
     settings = json.loads(sys.argv[1])
     end_with(settings["parent"])
     _limits(settings)
@@ -56,11 +57,12 @@ def main() -> None:
 
     options = Options(**settings["options"])
 
-    def stop(reason: str) -> None:
-        report({"status": 4, "ended": "limit", "message": reason, "findings": [], "notes": [], "launches": []})
-        os._exit(4)
+    def stop(status: int, reason: str) -> None:
+        report({"status": status, "ended": "limit", "message": reason, "findings": [], "notes": [], "launches": []})
+        os._exit(status)
 
     watch = Watch(options, settings["began"], stop)
+    signal.signal(signal.SIGINT, lambda *_: watch.interrupt())  # what was found by then is reported
     try:
         session, text = build(Path(settings["path"]), options, report)
         watch.session, watch.part = session, "compiling it"
@@ -139,8 +141,11 @@ def _limits(settings: dict[str, Any]) -> None:
     for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS):  # its memory is laid out whole; the watch limits it
         hard = resource.getrlimit(which)[1]
         resource.setrlimit(which, (hard, hard))
-    seconds = int(settings["options"]["seconds"]) + 10  # the watch ends it before; this is for one that it cannot
-    for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_NOFILE, 64)):
+    limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 64)]
+    seconds = settings["options"]["seconds"]
+    if math.isfinite(seconds):  # the watch ends it before; this is for one that it cannot
+        limits.append((resource.RLIMIT_CPU, 2 * (int(seconds) + 10)))
+    for which, most in limits:
         _, hard = resource.getrlimit(which)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (wanted, hard if which != resource.RLIMIT_CORE else wanted))

@@ -157,8 +157,24 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
     made = run(setting)
     empty = dynamic == 0  # a launch without bytes for extern __shared__ memory: no sizes give it any
-    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own) or (empty and _in_dynamic(f, bound))]
+    always = _of_one_thread(setting, own, seed) if any(f.kind is Kind.OUT_OF_BOUNDS for f in made.findings) else set()
+    made.findings = [
+        f
+        for f in made.findings
+        if _of_no_launch(f, prepared, own) or (empty and _in_dynamic(f, bound)) or (f.kind, f.line, f.array) in always
+    ]
     return made
+
+
+def _of_one_thread(setting: Setting, own: OwnLaunch | None, seed: int) -> set[tuple[Kind, int, str]]:
+    """What a single thread with sizes of 1 does wrong in an array whose length the kernel declares: every launch does
+    it. Lengths that a template or a header would give are not the kernel's."""
+    program, alone = setting.program, Geometry((1, 1, 1), (1, 1, 1))
+    declared = {name for name, _, _, external in program.shared if not external}
+    if not declared or program.supplied or setting.prepared.function.template:
+        return set()
+    made = run(replace(setting, geometry=alone, bound=bind_free(program, own, 1, seed), notes=[]))
+    return {(f.kind, f.line, f.array) for f in made.findings if f.kind is Kind.OUT_OF_BOUNDS and f.array in declared}
 
 
 def _in_dynamic(finding: Finding, bound: Bound) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.emulator.check.atomic_update import atomic_update
 from tilewise.emulator.check.binding import Bound
 from tilewise.emulator.check.index_names import index_at, size_name
 from tilewise.emulator.machine.findings import Finding, Kind, Touch
@@ -128,6 +129,9 @@ def _race(finding: Finding, first: Touch) -> str:
 
 
 def _race_hint(finding: Finding) -> str:
+    atomic = atomic_update(finding)
+    if atomic:
+        return f"several threads update this cell, and a barrier does not order them: {atomic}"
     if finding.scope == "between blocks":
         return "let only one block touch each cell, or use atomic operations: blocks run in no order"
     if finding.access in ("load", "store"):
@@ -136,6 +140,8 @@ def _race_hint(finding: Finding) -> str:
     if finding.hazard == "RAW":
         where = f", between line {other} and line {finding.line}" if other and other < finding.line else ""
         return f"put __syncthreads() after the tile is loaded and before it is used{where}"
+    if finding.hazard == "WAR" and other == finding.line and finding.place is not None:
+        return "this line reads what others write: read into a variable, __syncthreads(), and store after it"
     if finding.hazard == "WAR":
         after = f": after the loop of line {other}" if other > finding.line else ""
         return f"put __syncthreads() after the tile is used and before the next one is loaded over it{after}"

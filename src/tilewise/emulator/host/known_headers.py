@@ -27,13 +27,14 @@ RARE_THRUST = "rare_thrust.h"
 OPENCV = "opencv.h"
 STRING_VIEW = "string_view.h"
 THRUST_TUPLE = "thrust_tuple.h"
+HALF = "half.h"
 # what few programs use is read where the text names one of these words (and includes the header of the second column)
 ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     TEXTURES: ("", ("texture", "cudaArray", "MallocArray", "Texture", "surf2D", "Surface", "cudaMalloc3D",
                     "cudaPitchedPtr", "cudaExtent", "cudaChannelFormat")),
     C_RARE: ("", ("errno", "EINVAL", "remainder", "nan(", "nanf(", "llround", "llrint", "modf", "frexp", "ldexpf",
-                  "exp10", "sincos", "div(", "div_t", "bsearch", "setenv", "putenv", "memalign", "_aligned_", "memchr",
-                  "strncat", "strerror_r",
+                  "exp10", "pow<", "sincos", "div(", "div_t", "bsearch", "setenv", "putenv", "memalign", "_aligned_",
+                  "memchr", "strncat", "strerror_r",
                   "strncasecmp", "strndup", "strnlen", "spn(", "strpbrk", "strtok_r", "ispunct", "isxdigit",
                   "isgraph", "iscntrl", "ungetc", "clearerr", "setbuf", "seeko", "tello", "_s(", "_snprintf", "_strdup",
                   "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
@@ -48,6 +49,7 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                      "CU_DEVICE_", "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS",
                      "nvtxRangeE", "nvtxDomain", "nvtxName")),
     STRING_VIEW: ("", ("string_view",)),
+    HALF: ("cublas.h", ("half",)),
     DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
                        "__byte_perm", "__dp4a", "__cvta")),
     THRUST_TUPLE: (THRUST, ("thrust::tuple", "make_tuple", "zip_iterator")),
@@ -118,7 +120,7 @@ KNOWN: dict[str, str] = {
     "shrUtils.h": "helper_cuda.h", "helper_image.h": "helper_cuda.h", "exception.h": "helper_cuda.h",
     "cuda_bf16.h": "bfloat16.h", "cuda_bf16.hpp": "bfloat16.h",
     "cpu_bitmap.h": "by_example.h", "cpu_anim.h": "by_example.h",
-    "cuda_fp16.h": "half.h", "cuda_fp16.hpp": "half.h", "helper_math.h": "helper_math.h",
+    "cuda_fp16.h": HALF, "cuda_fp16.hpp": HALF, "helper_math.h": "helper_math.h",
     "cutil_math.h": "helper_math.h",
     **dict.fromkeys(("gputimer.h", "timer.h"), "course_timers.h"),
     **dict.fromkeys(("GL/glut.h", "GL/freeglut.h", "GL/gl.h", "GL/glu.h", "GL/glew.h", "GLUT/glut.h", "OpenGL/gl.h",
@@ -167,7 +169,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",),
     RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
     RARE_THRUST: (THRUST,), THRUST_TUPLE: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
-    OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": ("half.h", DEVICE),
+    OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF, DEVICE),
     STREAMS: (STRING,), STRING_VIEW: (STREAMS,),
     STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),

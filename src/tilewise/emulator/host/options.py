@@ -15,7 +15,7 @@ REQUIRED, WHERE_POSSIBLE, OFF = "required", "where possible", "off"
 class Options:
     """What a run may take and touch."""
 
-    seconds: float = 20.0  # from the start of its process to its end, without those in which it had no core
+    seconds: float = 20.0  # from the start of its process to its end, without those in which it had no core; may be inf
     wall: float | None = None  # by the clock; CLOCK times `seconds` where nobody says
     interpret: float = 4.0  # seconds of kernels with every check; what is beyond runs as compiled code
     memory: int = 2 << 30
@@ -28,6 +28,7 @@ class Options:
     include: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)  # further files of the program
     sandbox: str = REQUIRED
+    progress: bool = False  # stderr is a terminal: what the program is doing is shown there
     other_copies: bool = False  # of headers known by name that the project has too: see translation_unit
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,11 +17,12 @@ from typing import IO, Any
 
 from tilewise.emulator.host.file_broker import FileBroker
 from tilewise.emulator.host.options import Options
-from tilewise.emulator.host.program_report import ProgramReport, received
+from tilewise.emulator.host.program_report import ANNOUNCED, ProgramReport, received
 from tilewise.errors import FileError
 
 CHILD = "tilewise.emulator.check.program_child"
-GRACE = 1.0  # seconds beyond its limit that a process has to tell what was found
+GRACE = 1.0  # seconds beyond its limit that a process has to tell what was found,
+INTERRUPTED = 0.4  # and behind Ctrl-C
 REPORT = 64 << 20  # bytes of a report that are kept
 SLACK = 1 << 20  # bytes of captured output beyond the limit that are kept
 # what a captured program's process needs of the environment: the rest may be secrets of whoever grades
@@ -48,7 +50,7 @@ def run_program(
         "parent": os.getpid(),
         "files": broker.theirs.fileno(), "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
-    most = options.clock + GRACE
+    most = None if math.isinf(options.clock) else options.clock + GRACE
     try:
         if fork and not capture and stdin is None and _alone():
             code, text, late = _forked(settings, broker, pipe, writer, most)
@@ -59,7 +61,12 @@ def run_program(
         report = _Collected(pipe, REPORT)
         output = _Collected(process.stdout, options.output + SLACK) if process.stdout else None
         errors = _Collected(process.stderr, options.output + SLACK) if process.stderr else None
-        late = _waited(process, stdin, most)
+        try:
+            late = _waited(process, stdin, most)
+        except KeyboardInterrupt:
+            if capture or not report.document():
+                raise
+            late = False
         made = received(str(path), process.returncode, report.data(), late, options)
         if output is not None and errors is not None:
             made.output, made.errors = (part.data().decode("utf-8", "replace") for part in (output, errors))
@@ -84,20 +91,23 @@ def _started(settings: dict[str, Any], capture: bool, stdin: bytes | None) -> su
     )  # fmt: skip
 
 
-def _waited(process: subprocess.Popen[bytes], stdin: bytes | None, most: float) -> bool:
+def _waited(process: subprocess.Popen[bytes], stdin: bytes | None, most: float | None) -> bool:
     """Wait for the program; whether it had to be ended."""
     if stdin is not None:
         threading.Thread(target=_feed, args=(process, stdin), daemon=True).start()
     try:
         process.wait(most)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
         return True
-    except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
-        process.kill()
-        process.wait()
+    except KeyboardInterrupt:  # the program goes too, whatever it is doing
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(INTERRUPTED)
         raise
+    finally:
+        if process.returncode is None:
+            process.kill()
+            process.wait()
     return False
 
 
@@ -113,16 +123,24 @@ class _Collected:
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe, self._most = pipe, most
         self._parts = bytearray()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        self._ended = threading.Event()  # a join that Ctrl-C interrupts takes the thread for ended (CPython 3.11)
+        threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         with contextlib.suppress(OSError), self._pipe as pipe:
             while part := os.read(pipe.fileno(), 1 << 16):
                 self._parts += part[: self._most - len(self._parts)]
+        self._ended.set()
+
+    def wait(self, seconds: float | None = None) -> None:
+        self._ended.wait(seconds)
+
+    def document(self) -> bool:
+        """Whether the process reported more than that there is a fault."""
+        return len(self.data()) > len(ANNOUNCED)
 
     def data(self) -> bytes:
-        self._thread.join()
+        self._ended.wait()
         return bytes(self._parts)
 
 
@@ -135,7 +153,7 @@ def _alone() -> bool:
 
 
 def _forked(
-    settings: dict[str, Any], broker: FileBroker, reader: IO[bytes], writer: int, most: float
+    settings: dict[str, Any], broker: FileBroker, reader: IO[bytes], writer: int, most: float | None
 ) -> tuple[int, bytes, bool]:
     """The child's status, its report, and whether it had to be ended. It never returns into the caller."""
     from importlib import import_module
@@ -164,17 +182,24 @@ def _forked(
     late: list[bool] = []
     clock = threading.Thread(target=end_late, daemon=True)
     clock.start()
+    report = _Collected(reader, REPORT)
     try:
-        text = _Collected(reader, REPORT).data()
+        report.wait()
         _, status = os.waitpid(child, 0)
-    except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
+    except BaseException as error:  # Ctrl-C: the program goes too, whatever it is doing
+        try:
+            if isinstance(error, KeyboardInterrupt):
+                os.kill(child, signal.SIGINT)
+                report.wait(INTERRUPTED)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+        if not report.document():
+            raise
     finally:
         ended.set()
     clock.join()
-    return os.waitstatus_to_exitcode(status), text, bool(late)
+    return os.waitstatus_to_exitcode(status), report.data(), bool(late)
 
 
 def _close_others(kept: set[int]) -> None:

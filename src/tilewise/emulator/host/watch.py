@@ -8,11 +8,13 @@ not count, nor do those in which it waits for a person to type. The parent proce
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 from tilewise.emulator.host.options import Options
@@ -23,14 +25,18 @@ LOOK = 0.02  # seconds between two looks
 GROWN = 64  # by one part in so many: states are looked at again
 SPARE = 16  # one part in so many is left for what is taken between two looks
 LEAST = 512 << 20  # bytes that reading and compiling may take, however little the program is given
+SHOWN_AFTER, SHOWN_EVERY = 2.0, 0.5  # seconds: what the program is doing, where a person looks on
+INTERRUPTED = 130  # the status that a shell has for Ctrl-C
 
 
 class Watch:
-    def __init__(self, options: Options, began: float, stop: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, began: float, stop: Callable[[int, str], None]) -> None:
         self.options, self.began = options, began
         self.part = "reading it"
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
         self._stop, self._typed = stop, _is_typed()
+        self._interrupted = False
+        self._shown = began + SHOWN_AFTER if options.progress else math.inf
         self.tasks = "/proc/self/task"
         self._files: dict[str, int] = {}  # open descriptors under /proc/self: no path can be opened in the sandbox
         self._sealed = False
@@ -45,17 +51,44 @@ class Watch:
         self._open_tasks()
         self._sealed = True
 
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self._interrupted = True
+
     def _watch(self) -> None:
         while not (reason := self._look()):
+            self._show()
             time.sleep(LOOK)
+        status = INTERRUPTED if self._interrupted else 4
         if self.session is not None and self.session.cuda is not None:
             line = self.session.source.place(self.session.line, 1).line if self.session.line else 0
             where = f"; it was near line {line} then" if line else f"; it was {self.part} then"
-            self.session.finish(4, "limit", reason + where)
+            self.session.finish(status, "limit", reason + where)
         else:
-            self._stop(f"{reason}; it was {self.part} then")
+            self._stop(status, f"{reason}; it was {self.part} then")
+
+    def _show(self) -> None:
+        """For whom a terminal has: how long it has taken, where it is, and how much of a launch is done."""
+        now = time.monotonic()
+        if now < self._shown:
+            return
+        self._shown = now + SHOWN_EVERY
+        session = self.session
+        if session is None:
+            return
+        parts = [f"{now - self.began:.0f} s"]
+        if session.line:
+            place = session.source.place(session.line, 1)
+            parts.append(f"{PurePath(place.file).name}:{place.line}")
+        if session.cuda is not None and session.cuda.progress:
+            parts.append(session.cuda.progress)
+        elif not session.line:
+            parts.append(self.part)
+        session.console.status(" · ".join(parts))
 
     def _look(self) -> str:
+        if self._interrupted:
+            return "by Ctrl-C"
         passed = time.monotonic() - self.began
         own = time.process_time() if self._typed else max(passed - self.without_a_core(), self._ran)
         if own > self.options.seconds:

@@ -51,7 +51,7 @@ def causes_of(seen: Iterable[Seen]) -> list[Cause]:
         made.setdefault((basis, entry), []).append(Cause(members[0], members[1:]))
     out: list[Cause] = []
     for _, causes in sorted(made.items(), key=lambda item: item[0][0]):
-        causes.sort(key=lambda c: (_depth(c.lead.finding), c.lead.finding.line))
+        causes.sort(key=lambda c: (depth(c.lead.finding), c.lead.finding.line))
         out += _folded(causes)
     return out
 
@@ -75,8 +75,9 @@ def shared_race(finding: Finding) -> bool:
     return finding.kind is Kind.RACE and finding.scope == "within a block" and finding.access in ("read", "write")
 
 
-def _depth(finding: Finding) -> int:
-    """Races in global memory mostly follow from stores that leave their row, so they come late."""
+def depth(finding: Finding) -> int:
+    """How far from the mistake a finding is. Races in global memory mostly follow from stores that leave their row,
+    so they come late."""
     place = ORDER.index(finding.kind)
     return place if finding.kind is not Kind.RACE or shared_race(finding) else ORDER.index(Kind.UNCOVERED)
 

@@ -39,7 +39,8 @@ def run_of_program(
     """The program's own run; None where it has no main.
 
     `unsafe`: also where the system has no sandbox for it."""
-    if not MAIN.search(source.text) or not ALLOCATES.search(source.text):
+    texts = [source.text, *(other.text for other in getattr(source, "others", ()) if Path(other.name).is_file())]
+    if not MAIN.search(source.text) or not any(map(ALLOCATES.search, texts)):
         return None
     options = Options(
         seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,

@@ -9,16 +9,18 @@ from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
+from tilewise.teaching.trace.causes import depth
 from tilewise.teaching.trace.findings_text import change_of, kind_label, message_of
 
 SHOWN = 12  # findings that are printed without --all
 
 
 def ordered(report: ProgramReport) -> list[Finding]:
-    """The findings that are reported: faults by line, then memory that is not freed or not copied back."""
+    """The findings that are reported: faults, causes before their symptoms and then by line; then memory that is not
+    freed or not copied back."""
     order = {Severity.FAULT: 0, Severity.NOTE: 1, Severity.COST: 2}
     found = [f for f in report.findings if f.severity is Severity.FAULT or f.kind in (Kind.LEAK, Kind.NOT_COPIED_BACK)]
-    return sorted(found, key=lambda f: (order[f.severity], f.line))
+    return sorted(found, key=lambda f: (order[f.severity], depth(f), f.line))
 
 
 def program_text(report: ProgramReport, width: int = 80, everything: bool = False, lang: str = "en") -> str:

@@ -193,10 +193,17 @@ void srand(unsigned int seed) {
 int rand() { if (__rand_at < 0) srand(1); return __rand_next(); }
 long random() { return rand(); }
 void srandom(unsigned int seed) { srand(seed); }
-double drand48();
-void srand48(long seed);
-long lrand48();
-int rand_r(unsigned int* seed);
+unsigned long __drand48 = 0;
+unsigned long __step48() { return __drand48 = (__drand48 * 0x5DEECE66Dul + 0xBul) & 0xFFFFFFFFFFFFul; }
+double drand48() { return __step48() / 281474976710656.0; }
+long lrand48() { return __step48() >> 17; }
+long mrand48() { return (int)(unsigned int)(__step48() >> 16); }
+void srand48(long seed) { __drand48 = ((unsigned long)(unsigned int)seed << 16) + 0x330Eul; }
+int rand_r(unsigned int* seed) {
+    unsigned int a = *seed * 1103515245u + 12345u, b = a * 1103515245u + 12345u, c = b * 1103515245u + 12345u;
+    *seed = c;
+    return (int)((((a / 65536 % 2048) << 10 ^ (b / 65536 % 1024)) << 10) ^ (c / 65536 % 1024));
+}
 int atoi(const char* s);
 long atol(const char* s);
 long long atoll(const char* s);

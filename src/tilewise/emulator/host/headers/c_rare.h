@@ -26,6 +26,7 @@ double frexp(double x, int* e) {
 float frexpf(float x, int* e) { return (float)frexp(x, e); }
 float ldexpf(float x, int n) { return (float)ldexp(x, n); }
 double exp10(double x) { return pow(10.0, x); }
+template <class T, class U> double pow(T x, U y) { return pow((double)x, (double)y); }
 float exp10f(float x) { return powf(10.0f, x); }
 void sincos(double x, double* s, double* c) { *s = sin(x); *c = cos(x); }
 void sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }

@@ -30,6 +30,14 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperat
     if (compute != CUDA_R_16F && compute != CUDA_R_32F && compute != CUDA_R_64F && compute != CUDA_R_32I) return CUBLAS_STATUS_NOT_SUPPORTED;
     return cublasGemmEx(h, ta, tb, m, n, k, alpha, a, atype, lda, b, btype, ldb, beta, c, ctype, ldc, compute == CUDA_R_16F ? CUBLAS_COMPUTE_16F : compute == CUDA_R_32F ? CUBLAS_COMPUTE_32F : compute == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32I, algo);
 }
+template <class H> cublasStatus_t cublasHgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const H* alpha, const H* a, int lda, const H* b, int ldb, const H* beta, H* c, int ldc) {
+    return cublasGemmEx(h, ta, tb, m, n, k, alpha, a, CUDA_R_16F, lda, b, CUDA_R_16F, ldb, beta, c, CUDA_R_16F, ldc, CUBLAS_COMPUTE_16F, CUBLAS_GEMM_DEFAULT);
+}
+template <class H> cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const H* alpha, const H* a, int lda, long long sa, const H* b, int ldb, long long sb, const H* beta, H* c, int ldc, long long sc, int count) {
+    cublasStatus_t r = CUBLAS_STATUS_SUCCESS;
+    for (int i = 0; i < count && r == CUBLAS_STATUS_SUCCESS; ++i) r = cublasHgemm(h, ta, tb, m, n, k, alpha, a + i * sa, lda, b + i * sb, ldb, beta, c + i * sc, ldc);
+    return r;
+}
 cublasStatus_t cublasInit() { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasShutdown() { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasGetVersion(cublasHandle_t h, int* v) { *v = 120400; return CUBLAS_STATUS_SUCCESS; }

@@ -1,11 +1,43 @@
 // std::mt19937 and the distributions, with libstdc++'s own sequences.
 namespace std {
+class seed_seq {
+    unsigned int* _v; size_t _n;
+public:
+    typedef unsigned int result_type;
+    seed_seq() : _v(nullptr), _n(0) {}
+    seed_seq(initializer_list<unsigned int> l) : _v(new unsigned int[l.size()]), _n(0) { for (unsigned int* p = l.begin(); p != l.end(); ++p) _v[_n++] = *p; }
+    template <class I> seed_seq(I first, I last) : _v(new unsigned int[last - first]), _n(0) { while (first != last) _v[_n++] = (unsigned int)*first++; }
+    ~seed_seq() { delete[] _v; }
+    size_t size() const { return _n; }
+    template <class I> void generate(I first, I last) {
+        size_t n = last - first, t = n >= 623 ? 11 : n >= 68 ? 7 : n >= 39 ? 5 : n >= 7 ? 3 : (n - 1) / 2, p = (n - t) / 2, q = p + t, m = _n + 1 > n ? _n + 1 : n;
+        for (size_t i = 0; i < n; ++i) first[i] = 0x8b8b8b8bu;
+        for (size_t k = 0; n && k < m; ++k) {
+            unsigned int x = (unsigned int)first[k % n] ^ (unsigned int)first[(k + p) % n] ^ (unsigned int)first[(k + n - 1) % n];
+            unsigned int r = 1664525u * (x ^ (x >> 27)), s = r + (unsigned int)(k == 0 ? _n : k <= _n ? k % n + _v[k - 1] : k % n);
+            first[(k + p) % n] = (unsigned int)first[(k + p) % n] + r; first[(k + q) % n] = (unsigned int)first[(k + q) % n] + s; first[k % n] = s;
+        }
+        for (size_t k = m; n && k < m + n; ++k) {
+            unsigned int x = (unsigned int)first[k % n] + (unsigned int)first[(k + p) % n] + (unsigned int)first[(k + n - 1) % n];
+            unsigned int r = 1566083941u * (x ^ (x >> 27)), s = r - (unsigned int)(k % n);
+            first[(k + p) % n] = (unsigned int)first[(k + p) % n] ^ r; first[(k + q) % n] = (unsigned int)first[(k + q) % n] ^ s; first[k % n] = s;
+        }
+    }
+};
 class mt19937 {
     unsigned int _s[624]; int _at;
 public:
     typedef unsigned int result_type;
     static const unsigned int default_seed = 5489u;
     mt19937(unsigned int seed_ = 5489u) { seed(seed_); }
+    mt19937(seed_seq& q) { seed(q); }
+    void seed(seed_seq& q) {
+        q.generate(_s, _s + 624);
+        bool zero = (_s[0] & 0x80000000u) == 0;
+        for (int i = 1; i < 624; ++i) zero = zero && _s[i] == 0;
+        if (zero) _s[0] = 0x80000000u;
+        _at = 624;
+    }
     void seed(unsigned int x) { _s[0] = x; for (int i = 1; i < 624; ++i) _s[i] = 1812433253u * (_s[i - 1] ^ (_s[i - 1] >> 30)) + i; _at = 624; }
     static unsigned int min() { return 0; }
     static unsigned int max() { return 4294967295u; }
@@ -27,6 +59,15 @@ public:
     static unsigned long min() { return 0; }
     static unsigned long max() { return 18446744073709551615ul; }
     mt19937_64(unsigned long x = 5489ul) { seed(x); }
+    mt19937_64(seed_seq& q) { seed(q); }
+    void seed(seed_seq& q) {
+        unsigned int a[624];
+        q.generate(a, a + 624);
+        bool zero = true;
+        for (int i = 0; i < 312; ++i) { _s[i] = a[2 * i] + ((unsigned long)a[2 * i + 1] << 32); zero = zero && (i ? _s[i] : _s[i] >> 31) == 0; }
+        if (zero) _s[0] = 0x8000000000000000ul;
+        _at = 312;
+    }
     void seed(unsigned long x) { _s[0] = x; for (int i = 1; i < 312; ++i) _s[i] = 6364136223846793005ul * (_s[i - 1] ^ (_s[i - 1] >> 62)) + i; _at = 312; }
     unsigned long operator()() {
         if (_at == 312) {
@@ -42,7 +83,9 @@ class minstd_rand0 {
     unsigned int _x;
 public:
     minstd_rand0(unsigned int x = 1) : _x(x % 2147483647u ? x % 2147483647u : 1) {}
+    minstd_rand0(seed_seq& q) { seed(q); }
     void seed(unsigned int x) { _x = x % 2147483647u ? x % 2147483647u : 1; }
+    void seed(seed_seq& q) { unsigned int a[4]; q.generate(a, a + 4); seed(a[3]); }
     unsigned int operator()() { _x = (unsigned int)((unsigned long)_x * 16807ul % 2147483647ul); return _x; }
     static unsigned int min() { return 1; }
     static unsigned int max() { return 2147483646u; }

@@ -30,7 +30,7 @@ typedef long streamsize;
 class ios_base { public: typedef int fmtflags; static const int fixed = 1; static const int scientific = 2; static const int left = 4; static const int right = 8;
     static const int hex = 16; static const int dec = 32; static const int boolalpha = 64; static const int in = 1; static const int out = 2; static const int app = 4;
     static const int binary = 8; static const int trunc = 16; static const int ate = 32; static const int beg = 0; static const int cur = 1; static const int end = 2; static const int floatfield = 3; static const int adjustfield = 12;
-    static bool sync_with_stdio(bool b) { return true; } };
+    static bool sync_with_stdio(bool b = true) { return true; } };
 typedef ios_base ios;
 class ostream {
 public:
@@ -58,6 +58,7 @@ public:
     ostream& put(char c) { __os_c(_id, c); return *this; }
     ostream& write(const char* s, long n) { __os_n(_id, s, n); return *this; }
     ostream& flush() { __os_flush(_id); return *this; }
+    ostream* tie(ostream* o = nullptr) { return nullptr; }
     long precision(long n) { return __os_set(_id, 1, n); }
     long precision() { long n = __os_set(_id, 1, 6); __os_set(_id, 1, n); return n; }
     long width(long n) { return __os_set(_id, 0, n); }
@@ -97,6 +98,7 @@ class istream {
 public:
     int _id; long _read;
     istream(int id) : _id(id) {}
+    ostream* tie(ostream* o = nullptr) { return nullptr; }
     istream& operator>>(int& v) { if (__is_number(_id, 0)) v = (int)__is_integer(); return *this; }
     istream& operator>>(unsigned int& v) { if (__is_number(_id, 0)) v = (unsigned int)__is_integer(); return *this; }
     istream& operator>>(long& v) { if (__is_number(_id, 0)) v = __is_integer(); return *this; }

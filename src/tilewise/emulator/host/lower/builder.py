@@ -206,11 +206,13 @@ class Builder:
 
     # -- calls
 
-    def note_line(self, line: int) -> None:
-        """Tell the runtime which line of the program is running, before something that may complain."""
-        if not self.library and line and self.noted_line != line:
-            self.emit(f"store i32 {line}, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
-            self.noted_line = line
+    def note_line(self, line: int, column: int = 0) -> None:
+        """Tell the runtime which line of the program is running, before something that may complain; and which of
+        several calls on it."""
+        place = line | column << 32
+        if not self.library and line and self.noted_line != place:
+            self.emit(f"store i64 {place}, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
+            self.noted_line = place
 
     def call(self, result: Type, callee: str, arguments: list[tuple[str, str]], llvm: str | None = None) -> str:
         """A call; arguments are (LLVM type, text). The name of the result, or ''."""

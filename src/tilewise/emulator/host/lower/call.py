@@ -173,7 +173,7 @@ def call_instance(
         given += packed(b, values[len(instance.parameters) :], checked=True)
     b.line = line
     if instance.node.library and not b.library:
-        b.note_line(b.line)
+        b.note_line(b.line, _column(node))
     else:
         b.noted_line = 0
     text = b.call(result, symbol, given, "void" if space else None)
@@ -256,11 +256,15 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
     llvm = "i8" if result is types.BOOL else result.llvm
     program.external(name, f"declare {llvm} @{name}({kinds})")
     program.functions_called[name] = function
-    b.note_line(b.line)
+    b.note_line(b.line, _column(node))
     text = b.call(result, f"@{name}", [("i8" if t == "i1" else t, _widened(b, t, v)) for t, v in given], llvm)
     if result is types.BOOL:
         text = b.make(f"icmp ne i8 {text}, 0")
     return finished(b, result, text)
+
+
+def _column(node: Any) -> int:
+    return node.function.column if isinstance(node, tree.Call) else 0
 
 
 def _widened(b: Builder, llvm: str, text: str) -> str:

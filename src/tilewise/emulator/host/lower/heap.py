@@ -30,6 +30,7 @@ def lower_new(b: Builder, node: tree.New) -> Value:
         count = convert(b, late.lower(b, node.length), types.LONG).text
     word = b.program.text(str(type_))
     b.line = node.line
+    b.note_line(b.line, node.column)
     array = int(node.length is not None)
     address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {word + (array << 24)}, i32 {b.line_text()})")
     if node.length is None:

@@ -140,12 +140,17 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
     clear(b, address, record.size)
     given: dict[str, Any] = {}
     targets = [(f, f.offset) for f in record.fields]
-    order = 0
-    for item, name in zip(items, names, strict=True):
+    order, left = 0, list(zip(items, names, strict=True))
+    while left:
+        item, name = left.pop(0)
         if name is None:
             if order >= len(targets):
                 raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")
-            name = targets[order][0].name
+            name, of = targets[order][0].name, targets[order][0].type
+            if isinstance(of, Array) and not isinstance(item, (tree.Braces, tree.Text)):  # braces left out
+                cells = _cells(of)
+                item = [item, *(one for one, _ in left[: cells - 1])]
+                left = left[cells - 1 :]
         order = next((i for i, (f, _) in enumerate(targets) if f.name == name), -2) + 1
         if order < 0:
             raise b.refuse(f"{record} has no member {name}")
@@ -158,6 +163,10 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
             late.initialise(b, place, f.init.init if f.init.init is not None else f.init.arguments)
         elif isinstance(f.type, Record) and not f.type.trivial:
             construct(b, f.type, place.address, [])
+
+
+def _cells(array: Array) -> int:
+    return array.length * (_cells(array.of) if isinstance(array.of, Array) else 1)
 
 
 def default_members(b: Builder, record: Record, address: str, skip: set[str] = frozenset()) -> None:  # type: ignore[assignment]

@@ -14,40 +14,6 @@ START = 1_700_000_000_000_000_000  # nanoseconds: what a fixed clock shows at fi
 TICK = 1_000  # it moves on by this at every look, so that no difference is zero
 
 
-def _step48(s: Session) -> int:
-    x = (s.state.get("drand48", 0) * 0x5DEECE66D + 0xB) & (1 << 48) - 1
-    s.state["drand48"] = x
-    return int(x)
-
-
-@runtime("lrand48")
-def lrand48(s: Session) -> int:
-    return _step48(s) >> 17
-
-
-@runtime("drand48")
-def drand48(s: Session) -> float:
-    return _step48(s) / (1 << 48)
-
-
-@runtime("srand48")
-def srand48(s: Session, seed: int) -> None:
-    s.state["drand48"] = ((seed & 0xFFFFFFFF) << 16) + 0x330E
-
-
-@runtime("rand_r")
-def rand_r(s: Session, pointer: int) -> int:
-    if not writable(s, pointer, 4):
-        return 0
-    seed = int.from_bytes(s.memory.view(pointer, 4).tobytes(), "little")
-    result = 0
-    for shift, bits in ((0, 0x7FF), (10, 0x3FF), (10, 0x3FF)):
-        seed = (seed * 1103515245 + 12345) & 0xFFFFFFFF
-        result = ((result << shift) ^ (seed // 65536 % (bits + 1))) & 0xFFFFFFFF
-    s.memory.put(pointer, seed.to_bytes(4, "little"))
-    return result
-
-
 def now(s: Session) -> int:
     if s.options.real_time:
         return time.time_ns()

@@ -67,9 +67,9 @@ def stream_of(s: Session, pointer: int) -> Stream | None:
     known: dict[int, Stream] = s.state.setdefault("streams", {})
     found = known.get(pointer)
     if found is None:
-        s.faults.add(
-            Kind.NULL_POINTER, s.line, "a file is used that is not open", "check what fopen returned", access="file"
-        )
+        name, line = s.state.get("not opened", ("", 0))
+        hint = f"{name} could not be opened at line {line}: check what fopen returned" if name else "fopen it first"
+        s.faults.add(Kind.NULL_POINTER, s.line, "a file is used that is not open", hint, access="file")
         s.finish(139, "crash", "the program would be stopped here (segmentation fault)")
     return found
 

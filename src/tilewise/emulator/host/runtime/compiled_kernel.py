@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,9 @@ from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, ke
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lockstep.kernel import width_of
-from tilewise.emulator.host.runtime.host_faults import describe, uncopied
 from tilewise.emulator.host.runtime.linking import symbols_of
-from tilewise.emulator.host.runtime.memory import Allocation, Memory
+from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
+from tilewise.emulator.host.runtime.missing_values import uncopied
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
@@ -28,6 +29,7 @@ from tilewise.system.quantities import coordinates, counted
 SCRATCH = 1 << 16
 LARGE = 1 << 30  # bytes above which a block is not looked at
 WATCHED_THREADS = 4096  # of a launch in which races are looked for, where the machine cannot
+PARTS = 100  # of a launch
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
 
@@ -102,12 +104,20 @@ class CompiledKernel:
             blocks = [(max(first, few), last) for first, last in blocks]
         run, width = self._function(geometry)
         self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
-        for first, last in blocks:
-            if first < last and not s.cuda.sticky:
+        for first, last in _parts(blocks, -(-geometry.blocks // PARTS)):
+            s.cuda.progress = f"{self.site.kernel.name} {100 * first // geometry.blocks} %"
+            if not s.cuda.sticky:
                 with s.memory.running():
                     run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
         state.geometry = None
         return width
+
+
+def _parts(blocks: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """The same blocks, at most so many at a time: between two parts it is known how far a launch is."""
+    for first, last in blocks:
+        for at in range(first, last, most):
+            yield at, min(at + most, last)
 
 
 def _whole(memory: Memory, block: Allocation) -> bool:

@@ -5,12 +5,15 @@ A terminal gets its control characters made visible (`system.terminal`); a file 
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 import time
 
 from tilewise.errors import LimitError
 from tilewise.system.terminal import Shown, is_terminal
 
 BUFFER = 1 << 16
+CLEARED = b"\r\x1b[K"
 PATIENCE = 0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
 
 
@@ -23,6 +26,9 @@ class Console:
         self._shown = {descriptor: Shown() for descriptor in (1, 2) if is_terminal(descriptor)}
         self._watched = os.isatty(1)
         self._sent = 0.0
+        self._width = shutil.get_terminal_size().columns
+        self._status = False  # a line is shown that the next output replaces
+        self._sending = threading.Lock()
 
     def write(self, data: bytes) -> None:
         if data:
@@ -30,7 +36,7 @@ class Console:
         room = self.limit - self.count
         self.buffer += data if len(data) <= room else data[: max(0, room)]
         self.spend(len(data))
-        if len(self.buffer) >= BUFFER:
+        if len(self.buffer) >= BUFFER or (self._watched and b"\n" in data):  # line by line, as C does for a terminal
             self.flush()
 
     def error(self, data: bytes) -> None:
@@ -60,9 +66,20 @@ class Console:
         for descriptor, shown in self._shown.items():
             _write(descriptor, shown(b"", final=True))
 
+    def status(self, text: str) -> None:
+        """A line on stderr, a terminal, for as long as the program prints nothing; none beside a line left open."""
+        with self._sending:
+            if self.ended_line or not self._watched:
+                _write(2, CLEARED + text[: self._width - 1].encode("utf-8", "replace"))
+                self._status = True
+
     def _send(self, descriptor: int, data: bytes) -> None:
         shown = self._shown.get(descriptor)
-        _write(descriptor, shown(data) if shown is not None else data)
+        with self._sending:
+            if self._status:
+                self._status = False
+                _write(2, CLEARED)
+            _write(descriptor, shown(data) if shown is not None else data)
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -10,7 +10,7 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.cuda_card import Card
-from tilewise.emulator.host.runtime.host_faults import describe
+from tilewise.emulator.host.runtime.memory import describe
 from tilewise.emulator.host.runtime.releases import MENDS
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.runtime.host_faults import describe
-from tilewise.emulator.host.runtime.memory import BUSY, HAS_VALUE, Allocation, Memory
+from tilewise.emulator.host.runtime.memory import HAS_VALUE, SEEN_BY_BOTH, Allocation, Memory, describe
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.ctype import element_dtype
@@ -151,9 +150,8 @@ class Arguments:
                 self._give_values(block, buffer.known, buffer.data.dtype.itemsize)
             if buffer.shadow is not None:
                 block.written = True
-                if block.kind == "cudaMallocManaged":
-                    self.s.cuda.unsynchronised[block.address] = line
-                    self.s.memory.change(block.address, block.size, give=BUSY)
+                if block.kind in SEEN_BY_BOTH:
+                    self.s.cuda.in_use(block, block.address, block.size, line)
                     block.stored = 0
 
     def _give_values(self, block: Allocation, known: np.ndarray, width: int) -> None:
@@ -199,10 +197,14 @@ def _known(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
     return known
 
 
-def reached(s: Session, site: Any, address: int, changed: bool = False) -> list[Allocation]:
-    """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to."""
+def reached(s: Session, site: Any, address: int, changed: bool = False, program: Any = None) -> list[Allocation]:
+    """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to, as the
+    types say, and the `program` for the machine where there is one."""
     out: list[Allocation] = []
-    for type_, offset in zip(site.parameters, site.offsets, strict=True):
+    for i, (type_, offset) in enumerate(zip(site.parameters, site.offsets, strict=True)):
+        known = changed and program is not None and isinstance(type_, HostPointer)
+        if known and not program.stores_to(program.parameters[i]):
+            continue
         for pointer, at in _pointers(type_, address + offset):
             target = struct.unpack("<Q", s.memory.view(at, 8).tobytes())[0]
             block = s.memory.find(target) if target and not (changed and pointer.const) else None

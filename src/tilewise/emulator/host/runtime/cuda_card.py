@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.core.machine import KNOWN_CARDS, Machine
+from tilewise.emulator.host.runtime.memory import BUSY, Allocation
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.errors import UsageError
 
@@ -64,6 +65,21 @@ class Astray:
     told: int = 0
 
 
+@dataclass(frozen=True)
+class Incomplete:
+    """A copy to the host of memory that had no values everywhere: what the host reads there, no kernel stored."""
+
+    to: int
+    size: int
+    line: int
+    source: Allocation
+    offset: int  # in it
+    stored: int  # the line of the launch that had stored to it by then; 0 for none
+
+    def reaches(self, address: int) -> bool:
+        return self.to <= address < self.to + self.size
+
+
 @dataclass
 class Card:
     session: Session
@@ -81,10 +97,12 @@ class Card:
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)
     pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
+    incomplete: list[Incomplete] = field(default_factory=list)
     inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
     compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
     interpreted: float = 0.0  # seconds that the machine has about taken
     astray: Astray = field(default_factory=Astray)
+    progress: str = ""  # of the launch that runs now
     word: Any = None  # fills in the sentences of a kernel's findings
 
     def __post_init__(self) -> None:
@@ -106,6 +124,11 @@ class Card:
     def illegal_address(self) -> None:
         """A card stops the kernel, and every call after it returns the error."""
         self.sticky = self.fail(ILLEGAL_ADDRESS)
+
+    def in_use(self, block: Allocation, address: int, size: int, line: int) -> None:
+        """The card works on memory that the host reaches, until the host waits."""
+        self.unsynchronised[block.address] = line
+        self.session.memory.change(address, size, give=BUSY)
 
     def copied(self, size: int) -> None:
         self.nanoseconds += 1e9 * (COPY_START + size / PCI)

@@ -11,12 +11,14 @@ from tilewise.emulator.host.lower.launch import argument_offsets
 from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
+from tilewise.emulator.host.runtime.compiled_kernel import compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, described
 from tilewise.emulator.host.runtime.cuda_card import Card, PendingError
 from tilewise.emulator.host.runtime.graphs import captured
-from tilewise.emulator.host.runtime.host_faults import describe, uncopied
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
 from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
+from tilewise.emulator.host.runtime.memory import describe
+from tilewise.emulator.host.runtime.missing_values import uncopied
 from tilewise.emulator.host.runtime.repeated_launches import repeated
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.host.runtime.swapped_arguments import tell_swapped
@@ -138,6 +140,8 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
     program, reason = _for_the_machine(s, site)
     problem = _configuration(s, geometry, shared, program)
     if problem:
+        if program is None:
+            _refuse_unreadable(s, site, reason)
         card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
         card.unasked.append(PendingError(card.last, line, problem))
         if not any(p.line == line for p in card.unasked[:-1]):
@@ -154,7 +158,9 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
         return
     run = KernelRun(s, site, program, geometry, arguments, shared, _keep)
     before = set(map(id, s.faults.all()))
+    card.progress = site.kernel.name
     outcome, times = repeated(run, lambda: _run(run, given, reason))
+    card.progress = ""
     tell_swapped(s, site, arguments, before)
     record["microseconds"] = round(times * seconds_of(card, outcome, geometry) * 1e6, 3)
     card.computed(times * seconds_of(card, outcome, geometry))
@@ -170,6 +176,18 @@ def _for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
         return None, str(error)
 
 
+def _refuse_unreadable(s: Session, site: LaunchSite, reason: str) -> None:
+    """A kernel that no compiler takes ends the program, though its launch would fail before it ran."""
+    made = compiled(s, site, Geometry((1, 1, 1), (32, 1, 1)))
+    if isinstance(made, str):
+        raise EngineError(_not_supported(reason, made))
+
+
+def _not_supported(reason: str, made: str) -> str:
+    why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""
+    return f"the kernel of this launch is not supported yet:\n{reason}{why}"
+
+
 def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]:
     """Interpreted while that is quick, else compiled; how many times the outcome stands for the whole grid."""
     s = run.s
@@ -179,8 +197,7 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
         if not isinstance(made, str):
             return made, 1.0
         if run.program is None:
-            why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""
-            raise EngineError(f"the kernel of this launch is not supported yet:\n{reason}{why}")
+            raise EngineError(_not_supported(reason, made))
     s.cuda.interpreted += setup
     try:
         values = given.read(run.arguments)

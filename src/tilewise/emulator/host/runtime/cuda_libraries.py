@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.host.runtime.c_memory import writable
-from tilewise.emulator.host.runtime.host_faults import describe
+from tilewise.emulator.host.runtime.memory import describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 

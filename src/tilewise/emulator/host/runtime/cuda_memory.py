@@ -7,9 +7,9 @@ import re
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.comparisons import note_input
+from tilewise.emulator.host.runtime.cuda_card import Incomplete
 from tilewise.emulator.host.runtime.graphs import captured
-from tilewise.emulator.host.runtime.host_faults import describe
-from tilewise.emulator.host.runtime.memory import BUSY, CARD, HAS_VALUE, LACKS, Allocation
+from tilewise.emulator.host.runtime.memory import BUSY, CARD, HAS_VALUE, LACKS, PINNED, Allocation, describe
 from tilewise.emulator.host.runtime.releases import release
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
@@ -27,17 +27,15 @@ DIRECTIONS = (
 CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # cudaCheck( may stand around it
 
 
-def argument_name(s: Session, position: int, allocates: bool = False) -> str:
-    """The words of an argument of the call on the running line. Of several there none, since nobody could say which one
-    runs; but those that allocate ask once each, in turn."""
+def argument_name(s: Session, position: int) -> str:
+    """The text of an argument of the call that runs; of several on its line, all in macros, none is known."""
     line = s.source.line(s.line)
-    found = [call for call in CALL.finditer(line) if not allocates or call[1] in ("Malloc", "HostAlloc")]
-    if not found or (len(found) > 1 and not allocates):
+    found = list(CALL.finditer(line))
+    here = [call for call in found if call.start() + 1 == s.memory.column] or found
+    if len(here) != 1:
         return ""
-    asked = s.state.setdefault("calls of a line", {})
-    turn = asked[s.line] = asked.get(s.line, -1) + 1
     parts, depth, word = [], 0, ""
-    for ch in line[found[turn % len(found)].end() :]:
+    for ch in line[here[0].end() :]:
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
         if depth < 0:
             break
@@ -71,7 +69,7 @@ def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
             access="cudaMalloc",
         )
         return int(s.cuda.fail(codes.OUT_OF_MEMORY))
-    name = argument_name(s, 0, allocates=True)
+    name = argument_name(s, 0)
     host = kind > 0
     made = s.memory.allocate(size, KINDS[kind], s.line, name, device=True, host=host, state=LACKS if host else CARD)
     s.memory.put(pointer, made.address.to_bytes(8, "little"))
@@ -95,7 +93,9 @@ def cuda_malloc_pitch(s: Session, pointer: int, pitch: int, width: int, height: 
 @runtime("__cuda_free")
 def cuda_free(s: Session, address: int, kind: int) -> int:
     call = "cudaFreeHost" if kind == 2 else "cudaFree"
-    kinds = ("cudaMallocHost", "cudaHostAlloc") if kind == 2 else ("cudaMalloc", "cudaMallocManaged", "cudaMallocPitch")
+    if kind == 0:
+        synchronised(s)
+    kinds = PINNED if kind == 2 else ("cudaMalloc", "cudaMallocManaged", "cudaMallocPitch")
     return codes.SUCCESS if release(s, address, call, kinds, s.line) else int(s.cuda.fail(codes.INVALID_VALUE))
 
 
@@ -126,6 +126,14 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     """One copy, in whatever direction; what is wrong with it is said, and what the runtime would return is returned."""
     if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
         return codes.SUCCESS
+    code = _copied(s, to, source, size, kind, asynchronous)
+    for block in (_block(s, to), _block(s, source)) if code else ():
+        if block is not None:
+            block.failed = s.line
+    return code
+
+
+def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous: int) -> int:
     card = s.cuda
     if card.sticky:
         return int(card.fail(card.sticky))
@@ -149,9 +157,14 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     block = _block(s, source)
     if block is not None and found[0] != "device":
         block.copied = True
+        if found[1] == "device" and not s.memory.has(source, size, HAS_VALUE):
+            card.incomplete.append(Incomplete(to, size, s.line, block, source - block.address, block.stored))
     card.copied(size)
+    target = _block(s, to)
     if not asynchronous:
         synchronised(s)
+    elif found[1] == "device" and target is not None and target.kind in PINNED:
+        card.in_use(target, to, size, s.line)
     return codes.SUCCESS
 
 

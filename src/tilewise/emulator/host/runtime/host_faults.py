@@ -1,38 +1,16 @@
-"""Complaints of compiled host code: bad addresses, missing values, overflow, division, stack, deletes."""
+"""Complaints of compiled host code: bad addresses, overflow, division, stack, deletes."""
 
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.operators import TOLD
-from tilewise.emulator.host.runtime.memory import BUSY, HAS, LACKS, Allocation
+from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
+from tilewise.emulator.host.runtime.missing_values import without_value
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 from tilewise.system.quantities import counted
 
 SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
 LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
-
-
-def describe(block: Allocation) -> str:
-    """An allocation in the program's words."""
-    name = f"{block.name} " if block.name else ""
-    size = counted(block.size, "byte")
-    if block.kind == "static":
-        return f"{name}({size})".strip()
-    return f"{name}({size} from {block.kind} at line {block.line})"
-
-
-def uncopied(block: Allocation) -> str:
-    """What mends a kernel's read of the card's memory that nobody gave values."""
-    if block.kind == "__device__":
-        return (
-            f"nothing was ever copied there, so it is zero ({block.name} is declared at line {block.line} with no "
-            f"value): cudaMemcpyToSymbol({block.name}, …) before the launch"
-        )
-    name = block.name or "it"
-    return (
-        f"nothing was ever copied into {name} (allocated at line {block.line}): "
-        f"cudaMemcpy({name}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
-    )
 
 
 @runtime("rt_bad_read")
@@ -75,7 +53,7 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
         _busy(s, address + int(busy.argmax()), line)
         return
     if access == "read" and (state & 1).all():
-        _without_value(s, address, size, line)
+        without_value(s, address, size, line)
         return
     block = memory.find(address, near=True)
     if block is None or memory.on_stack(address):
@@ -104,15 +82,17 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
 
 
 def _busy(s: Session, address: int, line: int) -> None:
-    """Managed memory that a kernel still works on."""
+    """Memory of the host that a kernel or a copy still works on."""
     block = s.memory.find(address)
     assert block is not None
     launched = s.cuda.unsynchronised.get(block.address, 0)
+    copied = "MemcpyAsync" in s.source.line(launched)
+    what = f"the copy begun at line {launched}" if copied else f"the kernel launched at line {launched}"
     s.faults.add(
         Kind.NOT_SYNCHRONISED,
         line,
-        f"{describe(block)} is read while the kernel launched at line {launched} may still run",
-        "cudaDeviceSynchronize() before the host reads it",
+        f"{describe(block)} is read while {what} may still run",
+        f"{'cudaStreamSynchronize(stream)' if copied else 'cudaDeviceSynchronize()'} before the host reads it",
         array=block.name,
         access="read",
         other_line=launched,
@@ -161,12 +141,16 @@ def small_allocations(s: Session) -> None:
 
 def _wild(s: Session, address: int, line: int, access: str) -> None:
     address &= (1 << 64) - 1
+    if address < 1 << 16 and s.arguments == 0 and "argv" in s.source.line(line):  # as it was called, not as it is
+        s.wanted = "arguments"
+        message = f"line {line}: the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
+        s.finish(SEGMENTATION, "crash", message)
     if address < 1 << 16:
         s.faults.add(
             Kind.NULL_POINTER,
             line,
             f"{access} through a null pointer" + (f" (+{address} bytes)" if address else ""),
-            _null_hint(s),
+            "give the pointer memory first, and check what malloc returned",
             access=access,
         )
     else:
@@ -180,14 +164,6 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
 
 
-def _null_hint(s: Session) -> str:
-    """What a null pointer most likely is: memory never taken, or an argument that nobody gave."""
-    if s.arguments == 0 and "argv" in s.source.line(s.line):
-        s.wanted = "arguments"
-        return "the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
-    return "give the pointer memory first, and check what malloc returned"
-
-
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:
     s.faults.add(
         Kind.DEVICE_POINTER,
@@ -199,60 +175,6 @@ def _device(s: Session, block: Allocation, line: int, access: str) -> None:
         other_line=block.line,
     )
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
-
-
-def _rest_without_value(s: Session, address: int) -> int:
-    """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
-    length, most = 4096, s.memory.stack_end - address
-    if most < length or (s.memory.state(address, length) != LACKS).any():
-        return 0  # a small one: each of its members is told of
-    while length < most:
-        length = min(2 * length, most)
-        others = s.memory.state(address, length) != LACKS  # between variables there are bytes of nobody's
-        if others.any():
-            return int(others.argmax())
-    return length
-
-
-def _without_value(s: Session, address: int, size: int, line: int) -> None:
-    memory = s.memory
-    block = memory.find(address)
-    if block is None or memory.on_stack(address):
-        s.faults.add(
-            Kind.UNINITIALISED_READ,
-            line,
-            "a variable is read that was given no value",
-            "give it a value where it is declared",
-            access="read",
-        )
-        memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
-        return
-    hint = "give it values first (calloc and memset give zeros)"
-    if block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
-        hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
-    s.faults.add(
-        Kind.UNINITIALISED_READ,
-        line,
-        f"{describe(block)} is read at byte {address - block.address} before anything was stored there",
-        hint,
-        array=block.name or str(block.line),
-        access="read",
-        other_line=block.line,
-    )
-    memory.change(block.address, block.size, give=HAS)
-
-
-@runtime("rt_unset")
-def unset(s: Session, line: int, word: int) -> None:
-    name = s.word(word)
-    s.faults.add(
-        Kind.UNINITIALISED_READ,
-        line,
-        f"{name} is read before it was given a value",
-        f"give {name} a value where it is declared",
-        array=name,
-        access="read",
-    )
 
 
 @runtime("rt_bad_index")

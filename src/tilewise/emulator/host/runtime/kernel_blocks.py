@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.emulator.host.runtime.compiled_kernel import CompiledKernel, compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, reached
-from tilewise.emulator.host.runtime.memory import BUSY
+from tilewise.emulator.host.runtime.memory import SEEN_BY_BOTH
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
@@ -141,12 +141,11 @@ def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> No
 def mark_changed(run: KernelRun) -> None:
     """What the launch may have stored to has been written, by this line."""
     line = run.site.node.line
-    for block in reached(run.s, run.site, run.arguments, changed=True):
+    for block in reached(run.s, run.site, run.arguments, changed=True, program=run.program):
         block.written = True
         block.stored = line
-        if block.kind == "cudaMallocManaged":
-            run.s.cuda.unsynchronised[block.address] = line
-            run.s.memory.change(block.address, block.size, give=BUSY)
+        if block.kind in SEEN_BY_BOTH:
+            run.s.cuda.in_use(block, block.address, block.size, line)
             block.stored = 0
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewise.emulator.host.runtime.uniform_shadow import Kept, UniformShadow
 from tilewise.errors import LimitError
+from tilewise.system.quantities import counted
 
 GUARD = 1 << 20
 SLACK = 4 << 20  # unused bytes on both sides of the memory and of its states: objects at its edges may end there
@@ -32,6 +33,8 @@ LACKS, HAS = 1, 3
 HAS_VALUE = 2  # the bit that 3 and 6 have in common
 CARD, CARD_HAS = 4, 6
 BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
+PINNED = ("cudaMallocHost", "cudaHostAlloc")
+SEEN_BY_BOTH = ("cudaMallocManaged", *PINNED)
 
 
 @dataclass
@@ -48,11 +51,21 @@ class Allocation:
     copied: bool = False  # its values were taken to the host
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
+    failed: int = 0  # the line of a copy from or to it that failed
     whole: bool = False  # of the card alone, and seen to have values everywhere
 
     @property
     def end(self) -> int:
         return self.address + self.size
+
+
+def describe(block: Allocation) -> str:
+    """An allocation in the program's words."""
+    name = f"{block.name} " if block.name else ""
+    size = counted(block.size, "byte")
+    if block.kind == "static":
+        return f"{name}({size})".strip()
+    return f"{name}({size} from {block.kind} at line {block.line})"
 
 
 class Memory:
@@ -85,6 +98,7 @@ class Memory:
             self.private(64) for _ in range(4)
         )
         self._line = ctypes.c_int32.from_address(self.line_address)
+        self._column = ctypes.c_int32.from_address(self.line_address + 4)
         self._epoch = ctypes.c_int64.from_address(self.epoch_address)
         stack = self.base + GUARD
         self.stack_start, self.stack_end = stack, stack + STACK
@@ -104,6 +118,11 @@ class Memory:
     def line(self) -> int:
         """The line of the program that runs now."""
         return self._line.value
+
+    @property
+    def column(self) -> int:
+        """Where on that line the call begins that runs now; 0 where that is not known."""
+        return self._column.value
 
     @property
     def epoch(self) -> int:

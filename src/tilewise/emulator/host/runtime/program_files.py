@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tilewise.emulator.host.file_broker import DIRECTORY, FLAGS, REGULAR
 from tilewise.emulator.host.runtime.c_memory import put_text, string, writable
 from tilewise.emulator.host.runtime.session import Session, runtime
+
+DEVICE_BYTES = 1 << 16  # that a file like /dev/urandom has: a stream reads a file whole
 
 
 class Kept(io.BytesIO):
@@ -29,10 +34,35 @@ class Appended(Kept):
         return super().write(data)
 
 
+def _random_bytes() -> bytes:
+    """The same in every run, as clocks are: splitmix64."""
+    x = np.arange(1, 1 + DEVICE_BYTES // 8, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return (x ^ (x >> np.uint64(31))).tobytes()
+
+
+DEVICES: dict[str, Callable[[], bytes]] = {
+    "/dev/urandom": _random_bytes,
+    "/dev/random": _random_bytes,
+    "/dev/zero": lambda: bytes(DEVICE_BYTES),
+    "/dev/null": bytes,
+}
+
+
 def opened(s: Session, name: str, mode: str) -> Any:
     """A file to read or write, as fopen's mode says; None where it cannot be opened."""
+    made = _opened(s, name, mode)
+    if made is None:
+        s.state["not opened"] = name, s.line
+    return made
+
+
+def _opened(s: Session, name: str, mode: str) -> Any:
     mode = mode.replace("t", "").replace("b", "")
     mode = mode[:1] + ("+" if "+" in mode else "")
+    if name in DEVICES:
+        return Kept(DEVICES[name]())
     if mode not in FLAGS or "\0" in name:
         return None
     written: dict[str, Kept] = s.state.setdefault("written", {})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tilewise.emulator.host.runtime.host_faults import ABORTED, describe
-from tilewise.emulator.host.runtime.memory import Memory
+from tilewise.emulator.host.runtime.host_faults import ABORTED
+from tilewise.emulator.host.runtime.memory import Memory, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
@@ -22,6 +22,8 @@ MENDS = {
     "cudaHostAlloc": "cudaFreeHost",
     "strdup": "free",
 }
+
+ASSIGNED = re.compile(r"([A-Za-z_][\w.\->]*(?:\[\w+\])?)\s*=(?!=)")
 
 
 @runtime("rt_new")
@@ -93,7 +95,7 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
 
 
 def assigned_name(s: Session, line: int) -> str:
-    """The variable that a line gives its value to, for the words of a finding."""
+    """The variable that is given the result of the call that runs: the last one assigned to before it."""
     text = s.source.line(line)
-    found = re.search(r"([A-Za-z_][\w.\->]*(?:\[\w+\])?)\s*=(?!=)", text)
-    return found.group(1) if found else ""
+    found = ASSIGNED.findall(text[: s.memory.column - 1] if s.memory.column else text)
+    return str(found[-1]) if found else ""

@@ -1,0 +1,137 @@
+"""Reads of what was never given a value: a variable, memory that nothing was copied into or that no thread stored."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE, LACKS, Allocation, describe
+from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.findings import Kind
+
+if TYPE_CHECKING:
+    from tilewise.emulator.host.runtime.cuda_card import Incomplete
+
+LOOKED_AT = 1 << 20  # bytes of a block in which elements without values are counted
+
+
+def uncopied(block: Allocation) -> str:
+    """What mends a kernel's read of the card's memory that has no values."""
+    if block.failed:
+        return (
+            f"the copy at line {block.failed} failed, so nothing was copied into {block.name or 'it'}: correct it there"
+        )
+    if block.kind == "__device__":
+        return (
+            f"nothing was ever copied there, so it is zero ({block.name} is declared at line {block.line} with no "
+            f"value): cudaMemcpyToSymbol({block.name}, …) before the launch"
+        )
+    name = block.name or "it"
+    return (
+        f"nothing was ever copied into {name} (allocated at line {block.line}): "
+        f"cudaMemcpy({name}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
+    )
+
+
+def _rest_without_value(s: Session, address: int) -> int:
+    """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
+    length, most = 4096, s.memory.stack_end - address
+    if most < length or (s.memory.state(address, length) != LACKS).any():
+        return 0  # a small one: each of its members is told of
+    while length < most:
+        length = min(2 * length, most)
+        others = s.memory.state(address, length) != LACKS  # between variables there are bytes of nobody's
+        if others.any():
+            return int(others.argmax())
+    return length
+
+
+def without_value(s: Session, address: int, size: int, line: int) -> None:
+    memory = s.memory
+    block = memory.find(address)
+    copies = s.cuda.incomplete if s.cuda is not None else ()
+    copy = next((c for c in reversed(copies) if c.reaches(address)), None)
+    if copy is not None:
+        _never_stored(s, copy, address, size, line)
+        memory.change(copy.to, copy.size, give=HAS)
+        return
+    if block is None or memory.on_stack(address):
+        s.faults.add(
+            Kind.UNINITIALISED_READ,
+            line,
+            "a variable is read that was given no value",
+            "give it a value where it is declared",
+            access="read",
+        )
+        memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
+        return
+    hint = "give it values first (calloc and memset give zeros)"
+    if block.failed:
+        hint = f"the copy at line {block.failed} failed: correct it there"
+    elif block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
+        hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{describe(block)} is read at byte {address - block.address} before anything was stored there",
+        hint,
+        array=block.name or str(block.line),
+        access="read",
+        other_line=block.line,
+    )
+    memory.change(block.address, block.size, give=HAS)
+
+
+def _never_stored(s: Session, copy: Incomplete, address: int, size: int, line: int) -> None:
+    """The host reads what it copied from the card, and no kernel had stored it there."""
+    block, name = copy.source, copy.source.name or "it"
+    element = (copy.offset + address - copy.to) // size
+    launch = next((record for record in reversed(s.cuda.launches) if record["line"] == copy.stored), None)
+    if launch is None:
+        s.faults.add(
+            Kind.UNINITIALISED_READ,
+            copy.line,
+            f"{describe(block)} is copied to the host before anything was stored there; line {line} reads it",
+            f"copy {name} after the launch that stores to it",
+            array=block.name or str(block.line),
+            access="copy",
+            other_line=line,
+        )
+        return
+    lacking = int(((s.memory.state(block.address, min(block.size, LOOKED_AT)) & HAS_VALUE) == 0).sum()) // size
+    s.faults.add(
+        Kind.UNCOVERED,
+        copy.stored,
+        f"{lacking} of {block.size // size} elements of {name} are stored by no thread, first {name}[{element}]: line "
+        f"{copy.line} copies them to the host, and line {line} reads them",
+        _coverage_hint(launch["grid"], launch["block"], block.size // size),
+        array=block.name or str(block.line),
+        access="launch",
+        other_line=line,
+    )
+
+
+def _coverage_hint(grid: list[int], block: list[int], elements: int) -> str:
+    threads = math.prod(grid) * math.prod(block)
+    if math.prod(grid[1:] + block[1:]) == 1:
+        if threads < elements:
+            return (
+                f"the launch has {threads} threads for {elements} elements: round the grid up, "
+                f"(n + {block[0]} - 1) / {block[0]}"
+            )
+        return "there are enough threads: check the guard and the index of the store"
+    covered = f"x covers {grid[0] * block[0]} columns and y {grid[1] * block[1]} rows"
+    return f"{covered}: check that they are the matrix's, that the grid is rounded up, and the index of the store"
+
+
+@runtime("rt_unset")
+def unset(s: Session, line: int, word: int) -> None:
+    name = s.word(word)
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{name} is read before it was given a value",
+        f"give {name} a value where it is declared",
+        array=name,
+        access="read",
+    )

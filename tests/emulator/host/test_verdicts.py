@@ -1,0 +1,223 @@
+"""Programs as students write them, one mistake each: the first finding names line, variable and what mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.emulator.host.process import run_program
+
+pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.3 to 1 s
+
+START = """\
+#include <cstdio>
+#include <cstdlib>
+__global__ void add(const float* a, const float* b, float* c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+int main() {
+  int n = 1000;
+  size_t bytes = n * sizeof(float);
+  float *a = (float*)malloc(bytes), *b = (float*)malloc(bytes), *c = (float*)malloc(bytes), *da, *db, *dc;
+  for (int i = 0; i < n; i++) a[i] = b[i] = i;
+"""
+PARTS = {
+    "allocate": "  cudaMalloc(&da, bytes); cudaMalloc(&db, bytes); cudaMalloc(&dc, bytes);\n",
+    "in": "  cudaMemcpy(da, a, bytes, cudaMemcpyHostToDevice); cudaMemcpy(db, b, bytes, cudaMemcpyHostToDevice);\n",
+    "launch": "  add<<<(n + 255) / 256, 256>>>(da, db, dc, n);\n",
+    "out": "  cudaMemcpy(c, dc, bytes, cudaMemcpyDeviceToHost);\n",
+}  # of lines 12 to 15
+END = """\
+  double s = 0;
+  for (int i = 0; i < n; i++) s += c[i];
+  printf("%g\\n", s);
+  cudaFree(da); cudaFree(db); cudaFree(dc);
+  free(a); free(b); free(c);
+}
+"""
+
+
+def program(**changed):
+    return START + "".join({**PARTS, **changed}.values()) + END
+
+
+SUM = """\
+#include <cstdio>
+__global__ void total(const int* x, int* s, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  LINE
+}
+int main() {
+  int h[256], r[8] = {0}, *x, *s;
+  for (int i = 0; i < 256; i++) h[i] = i % 8;
+  cudaMalloc(&x, sizeof h);
+  cudaMalloc(&s, sizeof r);
+  cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+  cudaMemset(s, 0, sizeof r);
+  total<<<2, 128>>>(x, s, 256);
+  cudaMemcpy(r, s, sizeof r, cudaMemcpyDeviceToHost);
+  printf("%d\\n", r[0]);
+  cudaFree(x); cudaFree(s);
+}
+"""
+PINNED = """\
+#include <cstdio>
+__global__ void twice(float* x) { x[threadIdx.x] *= 2; }
+int main() {
+  float *h, *d;
+  cudaMallocHost(&h, 256);
+  cudaMalloc(&d, 256);
+  for (int i = 0; i < 64; i++) h[i] = i;
+  cudaStream_t s;
+  cudaStreamCreate(&s);
+  cudaMemcpyAsync(d, h, 256, cudaMemcpyHostToDevice, s);
+  twice<<<1, 64, 0, s>>>(d);
+  cudaMemcpyAsync(h, d, 256, cudaMemcpyDeviceToHost, s);
+  WAIT
+  printf("%g\\n", h[3]);
+  cudaStreamDestroy(s);
+  cudaFree(d); cudaFreeHost(h);
+}
+"""
+# program, kind, line, variable, words of what to change
+MISTAKES = {
+    "one copy of two on a line": (
+        program(**{"in": PARTS["in"].replace("(db, b", "(da, b")}), "uninitialised-read", 5, "b", "copied into db",
+    ),
+    "the second of three mallocs": (
+        program().replace("s = 0;", "s = b[n];"), "out-of-bounds", 16, "b", "length",
+    ),
+    "a grid rounded down": (
+        program(launch="  add<<<n / 256, 256>>>(da, db, dc, n);\n"), "uncovered", 14, "dc", "round the grid up",
+    ),
+    "copied back before the launch": (
+        program(launch=PARTS["out"], out=PARTS["launch"]), "uninitialised-read", 14, "dc", "after the launch",
+    ),
+    "the wrong direction": (
+        program(out="  cudaMemcpy(c, dc, bytes, cudaMemcpyHostToDevice);\n"), "copy", 15, "c", "cudaMemcpyDeviceToHost",
+    ),
+    "a histogram": (SUM.replace("LINE", "if (i < n) s[x[i]]++;"), "race", 4, "s", "atomicAdd(&s[x[i]]"),
+    "a sum": (SUM.replace("LINE", "*s = *s + x[i];"), "race", 4, "s", "atomicAdd(s"),
+    "a maximum": (SUM.replace("LINE", "if (x[i] > s[0]) s[0] = x[i];"), "race", 4, "s", "atomicMax(&s[0]"),
+    "no wait for a copy": (PINNED.replace("WAIT", ""), "not-synchronised", 14, "h", "cudaStreamSynchronize"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_first_finding_is_the_mistake(name, tmp_path):
+    from tilewise.teaching.trace.program_text import ordered
+
+    text, kind, line, variable, change = MISTAKES[name]
+    (tmp_path / "p.cu").write_text(text)
+    found = ordered(run_program(tmp_path / "p.cu", capture=True))
+    assert found, name
+    first = found[0]
+    assert (str(first.kind), first.line, first.array) == (kind, line, variable), [str(f) for f in found]
+    assert change in first.hint
+
+
+def test_symptoms_point_to_the_copy_that_failed(tmp_path):
+    text = program(**{"in": "  cudaMemcpy(a, da, bytes, cudaMemcpyHostToDevice);\n"})
+    (tmp_path / "p.cu").write_text(text)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    unread = next(f for f in report.findings if f.array == "a" and str(f.kind) == "uninitialised-read")
+    assert "the copy at line 13 failed" in unread.hint
+
+
+@pytest.mark.parametrize("wait", ["cudaStreamSynchronize(s);", "cudaDeviceSynchronize();", "cudaStreamQuery(s);"])
+def test_a_copy_that_was_waited_for_is_read(wait, tmp_path):
+    (tmp_path / "p.cu").write_text(PINNED.replace("WAIT", wait))
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.output, report.faults) == ("6\n", [])
+
+
+def test_an_input_that_is_only_read_is_not_to_be_copied_back(tmp_path):
+    """Whether the kernel is interpreted or compiled."""
+    text = START.replace("const float*", "float*") + "".join(PARTS[p] for p in ("allocate", "in", "launch")) + "}\n"
+    (tmp_path / "p.cu").write_text(text)
+    from tilewise.emulator.host.options import Options
+
+    for interpret in (4.0, 0.0):
+        report = run_program(tmp_path / "p.cu", [], Options(interpret=interpret), capture=True)
+        assert [f.array for f in report.findings if str(f.kind) == "not-copied-back"] == ["dc"]
+
+
+def test_a_missing_argument_is_no_fault(tmp_path):
+    (tmp_path / "p.cu").write_text("#include <cstdlib>\nint main(int argc, char** argv) { return atoi(argv[1]); }\n")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.findings, report.wanted, report.status) == ([], "arguments", 139)
+    assert "tilewise run FILE -- ARGUMENTS" in report.message
+    assert run_program(tmp_path / "p.cu", ["7"], capture=True).status == 7
+
+
+def test_random_bytes_of_the_system_are_the_same_in_every_run(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        """
+#include <cstdio>
+#include <fstream>
+int main() {
+  unsigned one = 0, two = 0;
+  FILE* f = fopen("/dev/urandom", "rb");
+  fread(&one, 4, 1, f);
+  fclose(f);
+  std::ifstream g("/dev/urandom", std::ios::binary);
+  g.read((char*)&two, 4);
+  printf("%d %u\\n", one == two && one != 0, one);
+}
+"""
+    )
+    first, second = (run_program(tmp_path / "p.cu", capture=True) for _ in range(2))
+    assert first.output.startswith("1 ")
+    assert (first.output, first.findings, first.notes) == (second.output, [], [])
+
+
+def test_a_kernel_that_no_compiler_takes_is_refused_though_its_launch_fails(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        "__global__ void k(int* x) { x[0] = undeclared; }\nint main() { k<<<1, 4096>>>(0); return 0; }\n"
+    )
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.ended, report.status) == ("refused", 2)
+    assert "undeclared is not declared" in report.message
+
+
+def test_what_libraries_are_known_by(tmp_path):
+    """seed_seq and drand48 have g++'s and glibc's values."""
+    (tmp_path / "p.cu").write_text(
+        """
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <cublas_v2.h>
+#include <cuda_fp16.h>
+#define SUM(a, b, c, d, e, f, g, h, i) (a + b + c + d + e + f + g + h + i)
+struct Grid { float m[2]; int n; };
+int main() {
+  std::cin.tie(nullptr);
+  std::seed_seq q{1, 2, 3, 4, 5};
+  std::mt19937 g(q);
+  std::mt19937_64 big(q);
+  srand48(7);
+  unsigned seed = 3;
+  std::cout << g() << " " << big() << " " << drand48() << " " << lrand48() << " " << rand_r(&seed) << std::endl;
+  cudaDeviceProp prop = {0};
+  Grid grid = {1, 2, 3};
+  std::cout << std::pow<long, long>(3, 4) << " " << prop.major << prop.name << grid.n << SUM(1, 2, 3, 4, 5, 6, 7, 8, 9);
+  __half one = __float2half(1), zero = __float2half(0), h[4] = {one, zero, one, one}, *d;
+  cudaMalloc(&d, sizeof h);
+  cudaMemcpy(d, h, sizeof h, cudaMemcpyHostToDevice);
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  cublasHgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, d, 2, d, 2, &zero, d, 2);
+  cublasDestroy(handle);
+  cudaFree(d);
+}
+"""
+    )
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.output == "3204071345 6152590168887819645 0.266444 1464659504 1430195325\n81 0345", (
+        report.message,
+        report.output,
+    )
+    assert not report.faults
