@@ -95,7 +95,7 @@ ROUNDED = ("exp", "log1p", "logaddexp")
 NAMES = [d for d in DTYPES if "long" not in d and d not in ("float16", "bfloat16")]
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", NAMES)
 def test_every_operation_means_what_numpy_means(dtype: str) -> None:
     number = DTYPES[dtype]

@@ -58,7 +58,7 @@ def test_every_block_of_the_readme_runs(samples):
     run_page(ROOT / "README.md", samples, frameworks=False)
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(TRANSLATED) - {"README.md"}))
 def test_every_block_runs(name, samples):

@@ -24,7 +24,7 @@ def multiply(kernel, semiring, dtype, shape, tile, seed=0):
     assert_product(tw.matmul(M, N, semiring=semiring, device="simt", kernel=kernel, tile=tile), M, N, semiring)
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("kernel", LADDER)
 @pytest.mark.parametrize(
     ("semiring", "dtype"),

@@ -69,7 +69,7 @@ def cases(dtypes, kernels):
                     yield pytest.param(kernel, algebra, aligned, id=f"{kernel}-{semiring}-{dtype}-{aligned}")
 
 
-@pytest.mark.drawn(20)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize(
     ("kernel", "algebra", "aligned"),
     [

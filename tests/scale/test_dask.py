@@ -261,7 +261,7 @@ PERSISTED = {
 }
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("how", PERSISTED)
 def test_persisted_operands_on_a_cluster(client, how):
     check(*PERSISTED[how](client), "min_plus")

@@ -75,7 +75,7 @@ def must_not_run(*_: object, **__: object) -> None:
     raise AssertionError("something was computed")
 
 
-@pytest.mark.drawn(10)  # each compiles kernels of its own
+@pytest.mark.drawn(5)  # each compiles kernels of its own
 @pytest.mark.parametrize("call", CALLS)
 def test_the_same_as_in_memory_and_lazy(call):
     with dask.config.set(scheduler=must_not_run):

@@ -80,7 +80,7 @@ def stop_after(monkeypatch, count, error=None):
     monkeypatch.setattr(targets.NpyTarget, "write", failing)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", ">f8", "int16", "bool"])
 def test_files_of_any_dtype_and_order(tmp_path, dtype, order):

@@ -17,7 +17,7 @@ from tilewise.scale.schedule import make_schedule
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "uint8", "bool", "complex64", "longdouble"]
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_any_dtype_and_order(dtype, transposed):

@@ -129,7 +129,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "by"),
     [(name, "SIGKILL") for name in COMMANDS] + [(name, by) for name in ("live", "run") for by in ("SIGTERM", "SIGHUP")],

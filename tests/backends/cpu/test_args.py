@@ -12,7 +12,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import DtypeError, UsageError
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 300), st.integers(1, 110)),
     st.sampled_from(["int8", "uint16", "int32", "int64", "float16", "float32", "float64"]),

@@ -37,7 +37,7 @@ def products(name: str, count: int, *options: str) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", AND_HOST)
 def test_random_products_touch_nothing_beside_their_operands(name: str) -> None:
-    products(name, 25, "--kinds", "1")
+    products(name, 12, "--kinds", "1")
 
 
 @pytest.mark.slow

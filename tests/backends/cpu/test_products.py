@@ -90,7 +90,7 @@ def test_any_product_is_the_reference_engines(
         np.testing.assert_array_equal(plain(x), plain(was))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize(
     "shape",

@@ -45,7 +45,7 @@ def by_hand(M, N, ring, meets, dtype="float64"):
     return total
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("ring", [*RINGS, OWN], ids=str)
 @pytest.mark.parametrize("tiles", [True, False])
 def test_products_by_stored_cells(ring, tiles, monkeypatch):
@@ -102,7 +102,7 @@ def test_the_algorithms_for_two_sparse_matrices_agree(ring, monkeypatch):
             np.testing.assert_allclose(one.data.astype(float), other.data.astype(float), rtol=1e-3)
 
 
-@pytest.mark.drawn(24)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "lor_land", "max_times", "logaddexp_plus", OWN], ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64", "bool"])

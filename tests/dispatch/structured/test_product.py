@@ -18,7 +18,7 @@ def rng():
     return np.random.default_rng(seed)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("ring", "dtypes"), RINGS, ids=NAMES)
 def test_products_follow_the_definition(rng, ring, dtypes):
     for m, k, n in ((1, 1, 1), (3, 0, 2), (0, 4, 5), tuple(rng.integers(1, 70, 3)), (9, 700, 5)):

@@ -44,7 +44,7 @@ def found_in(path):
     return report, {(f.line, str(f.kind)) for f in (*report.seen, *report.at_other_sizes)}
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("path", WRONG, ids=[p.stem for p in WRONG])
 def test_every_fault_is_found_at_its_line_and_nowhere_else(path):
     text = path.read_text(encoding="utf-8")

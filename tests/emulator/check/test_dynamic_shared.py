@@ -55,7 +55,7 @@ def test_check_finds_a_launch_without_bytes(body):
     assert all("has 0 bytes" in f.hint for f in report.seen if f.kind == "out-of-bounds")
 
 
-@pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
+@pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 to 2 s
 @pytest.mark.parametrize(
     ("body", "interpret"), [*((body, 4.0) for body in BODIES), ("subscript", 0.0), ("bytes", 0.0), ("vector", 0.0)]
 )

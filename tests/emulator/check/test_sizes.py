@@ -16,13 +16,13 @@ from tilewise.teaching.trace import check
 EDGES = course("tiled_edges")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(n=st.integers(1, 40), tile=st.integers(1, 8))
 def test_tiled_edges_has_no_fault(n, tile):
     assert check(EDGES, shape=(n, n, n), tile=tile).ok
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(shape=st.tuples(*[st.integers(1, 40)] * 3), tile=st.integers(1, 8))
 def test_the_struct_kernel_has_no_fault(shape, tile):
     assert check(KERNELS / "matrix_struct.cu", shape=shape, tile=tile).ok
@@ -35,7 +35,7 @@ def test_tiled_edges_has_no_fault_anywhere(tile):
     assert report.ok, [(r.shape, str(f)) for r in report.runs for f in r.faults]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(n=st.integers(1, 20), tile=st.integers(2, 5), which=st.integers(0, 1))
 def test_a_missing_barrier_is_found_wherever_it_matters(n, tile, which):
     lines = EDGES.splitlines()

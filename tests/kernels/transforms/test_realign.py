@@ -81,7 +81,7 @@ def bytes_at(address, count):
     return bytes((ctypes.c_char * count).from_address(address))
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(
     ("rows", "cols", "extra", "offset", "transposed"),

@@ -20,7 +20,7 @@ def test_there_are_twelve_kinds_with_forty_submissions_each():
     assert [len(list(made.submissions())) for made in COURSES.values()] == [40] * 12
 
 
-@pytest.mark.drawn(5)  # a program runs for half a second; `python tests/support/course_assignments.py` grades all 480
+@pytest.mark.drawn(2)  # a program runs for half a second; `python tests/support/course_assignments.py` grades all 480
 @pytest.mark.parametrize(("name", "variant"), CASES, ids=["-".join(case) for case in CASES])
 def test_a_variant_has_its_marks(name, variant, tmp_path):
     made = COURSES[name]
