@@ -78,3 +78,24 @@ def test_headers_beside_the_file_are_read(tmp_path):
                       "__global__ void k(float* a) { a[LAST] = scale(a[8]); }\n")  # fmt: skip
     report = check(kernel, args={"a": np.ones(8, np.float32)}, grid=(1,), block=(1,))
     assert [(f.kind, f.line) for f in report.runs[0].faults] == [(Kind.OUT_OF_BOUNDS, 3)]
+
+
+def test_a_product_of_fragments_is_read_and_checked():
+    """The kernel's own N hides no template parameter of the header. `rows` of B: one too few is past its end."""
+    text = """#include <mma.h>
+    using namespace nvcuda;
+    __global__ void k(const half* a, const half* b, float* c, int N) {
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+        wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+        wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+        wmma::fill_fragment(fc, 0.0f);
+        wmma::load_matrix_sync(fa, a, N); wmma::load_matrix_sync(fb, b, N);
+        wmma::mma_sync(fc, fa, fb, fc);
+        wmma::store_matrix_sync(c, fc, N, wmma::mem_row_major);
+    }"""
+    a, b = (np.arange(256).reshape(16, 16) % step for step in (7, 5))
+    for rows in (16, 15):
+        given = {"a": a.astype(np.float16), "b": b[:rows].astype(np.float16), "c": np.zeros((16, 16), np.float32)}
+        found = check(text, args={**given, "N": 16}, grid=(1,), block=(32,)).runs[0]
+        assert [(f.kind, f.line, f.array) for f in found.faults] == [(Kind.OUT_OF_BOUNDS, 8, "b")] * (rows < 16)
+        assert rows < 16 or found.arrays["c"].tolist() == (a @ b).tolist()

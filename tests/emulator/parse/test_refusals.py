@@ -39,7 +39,8 @@ def test_a_comparison_is_no_template_call():
     [
         ("int x = y;", "y is not declared", "y"),
         ("int x = 1", "';' is missing after this", "1"),
-        ("__match_any_sync(0, 1);", "__match_any_sync and __match_all_sync are not supported", "__match"),
+        ("__match_any_sync(0, 1);", "__match_any_sync is not supported on the machine", "__match"),
+        ("wmma::fragment<wmma::matrix_a, 16, 16, 16, half> f;", "the type wmma::fragment is not declared", "wmma"),
         ('asm("nop");', "inline assembly is not supported", "asm"),
         ("goto end;", "goto is not supported", "goto"),
         ("float x; x.y = 1;", "it has no members", "x.y"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.closures import ClosureCompiler
-from tilewise.emulator.compile.intrinsics import FIXED, REAL, REFUSED, fmax, fmin
+from tilewise.emulator.compile.intrinsics import FIXED, REAL, fmax, fmin
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
 from tilewise.emulator.machine import ctype
@@ -70,9 +70,6 @@ class CallCompiler(ClosureCompiler):
         known = self.builtin(node, name)
         if known is not None:
             return known
-        for start, reason in REFUSED:
-            if name.startswith(start):
-                raise self.refuse(reason, node)
         library = [f for f in functions if f.tokens is not None and "__device__" in f.words]
         if library:
             return self.device_call(node, library)

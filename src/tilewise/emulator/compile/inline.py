@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ class InlineCompiler(ExprCompiler):
             name, key = parameter.name, (*path, id(parameter))
             if given is None:
                 raise self.refuse(f"a value for {name} is missing in this call", node)
-            self.env = env
+            self.env = replace(env, local=None)  # the variables that are in scope here are the caller's
             type_ = None if tree.is_auto(parameter.type) else self.resolve(parameter.type)
             self.env = outer_env
             place = self.place(given) if isinstance(type_, Reference) else None

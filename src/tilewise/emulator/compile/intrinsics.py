@@ -171,15 +171,3 @@ CONSTANTS: dict[str, tuple[Scalar, float | int]] = {
     "CUDART_INF_F": (FLOAT, float("inf")), "CUDART_INF": (DOUBLE, float("inf")), "warpSize": (INT, 32),
     "RAND_MAX": (INT, 2**31 - 1), "CHAR_BIT": (INT, 8),
 }  # fmt: skip
-
-REFUSED = (
-    ("__match", "__match_any_sync and __match_all_sync are not supported"),
-    ("asm", "inline assembly is not supported"),
-    ("nvcuda", "wmma is not supported: it runs on the card only"),
-    ("tex", "textures are not supported"),
-    ("surf", "surfaces are not supported"),
-    ("wmma", "wmma is not supported: it runs on the card only"),
-    ("__pipeline", "asynchronous copies are not supported"),
-    ("curand", "cuRAND is not supported"),
-    ("malloc", "malloc in a kernel is not supported"),
-)

@@ -92,9 +92,18 @@ def _statement(reader: Reader, token: Token) -> Any:
         return statement(reader)
     if is_declaration(reader):
         return declaration(reader)
-    value = comma(reader)
-    if isinstance(value, tree.Name) and reader.token.kind == "name" and reader.token.line == token.line:
-        raise reader.error(f"the type {value.name} is not declared", token)
+    start = reader.position
+    try:
+        value = comma(reader)
+        undeclared = value.name if isinstance(value, tree.Name) and reader.token.kind == "name" else ""
+        undeclared = undeclared if reader.token.line == token.line else ""
+    except KernelError:
+        reader.rewind(start)
+        undeclared = reader.qualified() if token.kind == "name" else ""
+        if "::" not in undeclared or not reader.at("<") or reader.is_function_template(undeclared):
+            raise  # else a::b<…> c; of a header that is not included
+    if undeclared:
+        raise reader.error(f"the type {undeclared} is not declared", token)
     reader.expect(";")
     return tree.Expression(value, line=token.line, column=token.column)
 
