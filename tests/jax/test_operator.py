@@ -128,7 +128,7 @@ def test_jit_calls_no_python(semiring, monkeypatch):
     """Neither for one matrix nor for a stack, a batch or the winning k."""
     from tilewise.jax import operator as ours
 
-    monkeypatch.setattr(ours, "_on_the_host", lambda *_, **__: pytest.fail("it called back"))
+    monkeypatch.setattr(ours, "on_host", lambda *_, **__: pytest.fail("it called back"))
     cases = [*SHAPES, ((40, 300), (300, 70)), ((3, 9, 8), (8, 9)), ((1, 1), (1, 1)), ((5, 4000), (4000, 3))]
     for shapes in cases:
         M, N = values(*shapes[0]), values(*shapes[1], seed=1)
@@ -193,7 +193,7 @@ def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypa
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(ours, "_on_the_host", lambda *_, **__: pytest.fail("it called back"))
+    monkeypatch.setattr(ours, "on_host", lambda *_, **__: pytest.fail("it called back"))
     for shapes in (((7, 9), (9, 4)), ((3, 5, 6), (6, 2)), ((1, 3), (3, 1)), ((70, 300), (300, 60))):
         M, N = (rng.integers(0, 5, shape).astype(jnp.dtype(dtype)) for shape in shapes)
         for missing in (False, True):

@@ -9,6 +9,7 @@ from jax import numpy as jnp
 from jax.test_util import check_grads
 
 import tilewise as tw
+from exported_programs import through_a_file
 
 RNG = np.random.default_rng(5)
 W = jnp.asarray(RNG.uniform(0.1, 1, (5, 5)))
@@ -53,6 +54,16 @@ def test_jit_grad_and_vmap(name):
     np.testing.assert_allclose(made, jnp.stack([call(a) for a in STACK]), rtol=1e-6)
     slope = jax.grad(lambda a: call(a).sum())
     np.testing.assert_allclose(jax.jit(jax.vmap(slope))(STACK), jnp.stack([slope(a) for a in STACK]), rtol=1e-6)
+
+
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize("name", CALLS)
+def test_exported_with_its_gradient(name):
+    call = CALLS[name]
+    read = through_a_file(call, W, vjp_order=1)
+    np.testing.assert_allclose(read.call(W), call(W), rtol=1e-6)
+    ours, theirs = (jax.grad(lambda a, f=f: f(a).sum())(W) for f in (call, read.call))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-6)
 
 
 def test_gradients_of_gradients_of_a_closure():

@@ -123,7 +123,7 @@ def record_of(
     return CallRecord(Ready(made.problem, made.blocking), (M, N, P) if arg is None else (M, N, P, arg))
 
 
-def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> Any:
+def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> tuple[Any, ...]:
     """P, and the winning k where it is wanted, as values of XLA."""
     made = [jax.ShapeDtypeStruct(shape, result)]
     if record.arg:
@@ -132,4 +132,4 @@ def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: 
         made.append(jax.ShapeDtypeStruct((record.scratch,), np.uint8))
     call = jax.ffi.ffi_call(TARGET, made)
     found = call(M, N, process=np.int64(PROCESS), record=np.int64(record.address))
-    return (found[0], found[1][..., 0]) if record.arg else found[0]
+    return (found[0], found[1][..., 0]) if record.arg else (found[0],)

@@ -1,41 +1,76 @@
-"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`native.py`), or a
-host callback, where a product takes more than a kernel (operands that are converted first).
+"""Products as operations of JAX: with derivatives of any order, batched by vmap, and compiled on the CPU as a call of
+our kernel (`native.py`), or as a callback where a product takes more than a kernel.
 
-Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would copy every operand
-to the host and back, so there `tw.matmul` raises an error: call it outside of jit.
+An operation has two lowerings. In a program that runs in this process it calls our code; in one that `jax.export`
+writes it is XLA's own operations (`exported.py`), which need no address of this process and no tilewise.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial, reduce
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.custom_batching
+import jax.extend.core
 import numpy as np
+from jax.interpreters import batching, mlir
 
-from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.dtypes import FLOAT8, dtype_given, dtype_of, promote
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.tangents import tangent, why_no_tangent
-from tilewise.algebra.to_operators import Operators
-from tilewise.arrays.jax_library import JAX
-from tilewise.core.epilogue import check_fits, epilogue_of
-from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
 from tilewise.dispatch import product as dispatch
-from tilewise.dispatch.bind import reachable
-from tilewise.errors import ShapeError, UsageError
+from tilewise.errors import UsageError
+from tilewise.jax import exported
+from tilewise.jax.exported import OPERATORS
 from tilewise.jax.native import product as native_product
 from tilewise.jax.native import record_of
 
-OPERATORS = Operators(jax.numpy)
-ACTIVATIONS = {
-    "relu": jax.nn.relu,
-    "gelu": partial(jax.nn.gelu, approximate=False),
-    "gelu_tanh": jax.nn.gelu,
-    "silu": jax.nn.silu,
-}
+OUTSIDE = "keep it outside of jax.grad and jax.jvp, or jax.lax.stop_gradient its operands"
+Results = tuple[jax.ShapeDtypeStruct, ...]
+
+_operation = jax.extend.core.Primitive("tilewise")
+_operation.multiple_results = True
+
+
+def operation(here: Callable[..., Any], elsewhere: Callable[..., Any], results: Results, *operands: Any) -> list[Any]:
+    """Arrays of `results`' shapes: by `here(results, *operands)` in this process, by `elsewhere(*operands)` where the
+    program is exported. A batch is one more axis in front of all of them, of size 1 where an operand has none."""
+    return _operation.bind(*operands, here=here, elsewhere=elsewhere, results=results)
+
+
+@_operation.def_impl
+def _(*operands: Any, here: Callable[..., Any], elsewhere: Any, results: Results) -> Any:
+    return list(here(results, *operands))
+
+
+@_operation.def_abstract_eval
+def _(*operands: Any, here: Any, elsewhere: Any, results: Results) -> Any:
+    return [jax.core.ShapedArray(x.shape, x.dtype) for x in results]
+
+
+def _lowered(context: Any, *operands: Any, here: Any, elsewhere: Any, results: Results) -> Any:
+    leaves = getattr(context.module_context.lowering_parameters, "for_export", False)
+    return mlir.lower_fun(elsewhere if leaves else partial(here, results), multiple_results=True)(context, *operands)
+
+
+def _batch(operands: Any, axes: Any, *, here: Any, elsewhere: Any, results: Results) -> Any:
+    size = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+    wide = [x[None] if axis is None else jax.numpy.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
+    whole = tuple(jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in results)
+    return operation(here, elsewhere, whole, *wide), [0] * len(whole)
+
+
+mlir.register_lowering(_operation, _lowered)
+batching.primitive_batchers[_operation] = _batch
+
+
+def on_host(function: Callable[..., Any], results: Results, *operands: Any) -> Any:
+    """A function of NumPy arrays, called with values that JAX traces."""
+    return jax.pure_callback(lambda *x: tuple(map(np.asarray, function(*map(np.asarray, x)))), results, *operands)
 
 
 def matmul(
@@ -49,8 +84,7 @@ def matmul(
 ) -> Any:
     """`tw.matmul` of values that JAX traces; on the CPU `nonnegative` changes nothing."""
     check_place()
-    ring = find_semiring(semiring)
-    return _differentiable(ring, precision, return_arg)(M, N)
+    return _differentiable(find_semiring(semiring), precision, return_arg)(M, N)
 
 
 def check_place() -> None:
@@ -107,7 +141,7 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
 
     refused = why_no_tangent(OPERATORS, ring)
     if refused:
-        raise UsageError(f"{refused}: keep it outside of jax.grad and jax.jvp, or jax.lax.stop_gradient its operands")
+        raise UsageError(f"{refused}: {OUTSIDE}")
     held = None if arg is None else whole(arg)
     multiply = partial(jax.numpy.matmul, precision=jax.lax.Precision.HIGHEST)
     moved = tangent(OPERATORS, ring, multiply, *sides(M, N), whole(P), held, *sides(*tangents))
@@ -119,7 +153,7 @@ def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> A
     shape = product_shape(M.shape, N.shape).product
     left, right = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
     made = _batched(ring, precision, return_arg)(left, right)
-    return tuple(x.reshape(shape) for x in made) if return_arg else made.reshape(shape)
+    return tuple(x.reshape(shape) for x in made) if return_arg else made[0].reshape(shape)
 
 
 @lru_cache(maxsize=256)
@@ -129,71 +163,33 @@ def _batched(ring: Semiring, precision: str, return_arg: bool) -> Any:
     @jax.custom_batching.custom_vmap
     def product(M: Any, N: Any) -> Any:
         shape = product_shape(M.shape, N.shape).product
-        result = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))).result.numpy
-        record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
-        if record is not None:
-            return native_product(record, M, N, shape, result)
-        made: Any = jax.ShapeDtypeStruct(shape, result)
+        algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+        results: Results = (jax.ShapeDtypeStruct(shape, algebra.result.numpy),)
         if return_arg:
-            made = (made, jax.ShapeDtypeStruct(shape, np.dtype("int32")))
-        host = partial(_on_the_host, ring=ring, precision=precision, return_arg=return_arg)
-        return jax.pure_callback(host, made, M, N)
+            results = (*results, jax.ShapeDtypeStruct(shape, np.dtype("int32")))
+
+        def here(results: Results, M: Any, N: Any) -> Any:
+            record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
+            if record is not None:
+                return native_product(record, M, N, shape, results[0].dtype)
+            return on_host(partial(_made, ring, precision, return_arg), results, M, N)
+
+        return tuple(operation(here, partial(exported.product, algebra, return_arg=return_arg), results, M, N))
 
     @product.def_vmap
     def _(size: int, batched: Any, M: Any, N: Any) -> Any:
         axes = max(M.ndim - batched[0], N.ndim - batched[1])
         wide = (_stacked(x, axes) if yes else x for x, yes in zip((M, N), batched, strict=True))
-        return product(*wide), (True, True) if return_arg else True
+        return product(*wide), (True,) * (1 + return_arg)
 
     return product
+
+
+def _made(ring: Semiring, precision: str, return_arg: bool, M: Any, N: Any) -> Any:
+    done = dispatch.matmul(M, N, semiring=ring, precision=precision, return_arg=return_arg)
+    return (done[0], done[1].astype(np.int32)) if return_arg else (done,)
 
 
 def _stacked(x: Any, axes: int) -> Any:
     """A batch of stacks as one stack of `axes` axes and that of the batch before them."""
     return x.reshape(x.shape[0], *[1] * (axes + 1 - x.ndim), *x.shape[1:])
-
-
-def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
-    done = dispatch.matmul(np.asarray(M), np.asarray(N), semiring=ring, precision=precision, return_arg=return_arg)
-    if not return_arg:
-        return np.asarray(done)
-    return np.asarray(done[0]), np.asarray(done[1]).astype(np.int32)
-
-
-def alike(*arrays: Any) -> list[Any]:
-    """Arrays as JAX's, in the dtype that JAX promotes them to; 8-bit floats stay, kernels widen them."""
-    held = [jax.numpy.asarray(x) for x in arrays]
-    common = reduce(JAX.promote, (dtype_of(x.dtype) for x in held)).numpy
-    return [x if x.dtype.name in FLOAT8 else x.astype(common) for x in held]
-
-
-def check_device(device: str) -> None:
-    if device not in ("auto", "cpu"):
-        raise UsageError(f"device={device!r} was requested inside jax.jit, where a product stays where JAX puts it")
-
-
-def jitted_matmul(M: Any, N: Any, o: Options) -> Any:
-    """`tw.matmul` inside jit, grad and vmap: every keyword is applied or refused."""
-    why = "have no meaning inside jax.jit and kin: leave them out"
-    o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
-    check_device(o.device)
-    M, N = alike(M, N)
-    if o.dtype is not None:
-        wanted = reachable(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
-        M, N = M.astype(wanted), N.astype(wanted)
-    if o.has_epilogue and o.return_arg:
-        raise UsageError("return_arg=True goes with min and max; alpha=, bias= and activation= exclude it")
-    P = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
-    return _with_epilogue(P, o) if o.has_epilogue else P
-
-
-def _with_epilogue(P: Any, o: Options) -> Any:
-    """activation(alpha · P + bias), in the dtype of P."""
-    ring, bias = find_semiring(o.semiring), None if o.bias is None else jax.numpy.asarray(o.bias)
-    epilogue = epilogue_of(o.alpha, None if bias is None else dtype_of(bias.dtype), o.activation)
-    check_fits(epilogue, ring, is_plus_times(ring), dtype_of(P.dtype))
-    if bias is not None and bias.shape != P.shape[-1:]:
-        raise ShapeError(f"bias is {bias.shape}, and P has {P.shape[-1]} columns: pass one number for each of them")
-    made = P * jax.numpy.asarray(o.alpha, P.dtype)
-    made = made if bias is None else made + bias.astype(P.dtype)
-    return ACTIVATIONS[o.activation](made) if o.activation else made

@@ -1,47 +1,125 @@
-"""Closures, values with fields and products of groups that JAX traces: kernels in a callback on the host.
+"""`tw.matmul`, `tw.closure`, `tw.grouped_matmul` and `tw.scatter_rows` of values that JAX traces: every keyword applied
+or refused, then an operation of `operator.py`.
 
-Their derivatives are in JAX's own operations (`algebra/tangents.py`), so they have any order, forward and reverse.
+Derivatives are in JAX's own operations (`algebra/tangents.py`), so they have any order, forward and reverse. Outside of
+jit, grad and vmap a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would copy every
+operand to the host and back, so there these functions raise an error: call them outside of jit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import jax
+import jax.custom_batching
 import numpy as np
 from jax import numpy as jnp
 
-from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import FLOAT8, dtype_given, dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
 from tilewise.algebra.tangents import Paths, is_plain, why_no_tangent
+from tilewise.arrays.jax_library import JAX
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.laws import nodes_of
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups.product import GroupOptions
+from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
+from tilewise.dispatch.bind import reachable
 from tilewise.dispatch.route import check_fields, is_structured
 from tilewise.dispatch.structured.product import structured_matmul, structured_ring
 from tilewise.errors import ShapeError, UsageError
-from tilewise.jax.operator import OPERATORS, alike, check_device, check_place, jitted_matmul
+from tilewise.jax import exported
+from tilewise.jax.exported import OPERATORS
+from tilewise.jax.operator import OUTSIDE, check_place, matmul, on_host, operation
 
-OUTSIDE = "keep it outside of jax.grad and jax.jvp, or jax.lax.stop_gradient its operands"
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": jax.nn.gelu,
+    "silu": jax.nn.silu,
+}
+
+
+def alike(*arrays: Any) -> list[Any]:
+    """Arrays as JAX's, in the dtype that JAX promotes them to; 8-bit floats stay, kernels widen them."""
+    held = [jnp.asarray(x) for x in arrays]
+    common = reduce(JAX.promote, (dtype_of(x.dtype) for x in held)).numpy
+    return [x if x.dtype.name in FLOAT8 else x.astype(common) for x in held]
 
 
 def traced_matmul(M: Any, N: Any, o: Options) -> Any:
     """`tw.matmul` inside jit, grad and vmap."""
-    if not is_structured(o.semiring):
-        return jitted_matmul(M, N, o)
-    check_fields(o)
-    check_device(o.device)
-    return _product_of_fields(M, N, structured_ring(o.semiring))  # type: ignore[arg-type]
+    if o.device not in ("auto", "cpu"):
+        raise UsageError(f"device={o.device!r} was requested inside jax.jit, where a product stays where JAX puts it")
+    if is_structured(o.semiring):
+        check_fields(o)
+        return _product_of_fields(M, N, structured_ring(o.semiring))  # type: ignore[arg-type]
+    why = "have no meaning inside jax.jit and kin: leave them out"
+    o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
+    M, N = alike(M, N)
+    if o.dtype is not None:
+        wanted = reachable(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
+        M, N = M.astype(wanted), N.astype(wanted)
+    if o.has_epilogue and o.return_arg:
+        raise UsageError("return_arg=True goes with min and max; alpha=, bias= and activation= exclude it")
+    P = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
+    return _with_epilogue(P, o) if o.has_epilogue else P
 
 
-def closure(W: Any, semiring: str | Semiring, return_predecessors: bool, sources: Any) -> Any:
+def _with_epilogue(P: Any, o: Options) -> Any:
+    """activation(alpha · P + bias), in the dtype of P."""
+    ring, bias = find_semiring(o.semiring), None if o.bias is None else jnp.asarray(o.bias)
+    epilogue = epilogue_of(o.alpha, None if bias is None else dtype_of(bias.dtype), o.activation)
+    check_fits(epilogue, ring, is_plus_times(ring), dtype_of(P.dtype))
+    if bias is not None and bias.shape != P.shape[-1:]:
+        raise ShapeError(f"bias is {bias.shape}, and P has {P.shape[-1]} columns: pass one number for each of them")
+    made = P * jnp.asarray(o.alpha, P.dtype)
+    made = made if bias is None else made + bias.astype(P.dtype)
+    return ACTIVATIONS[o.activation](made) if o.activation else made
+
+
+def _product_of_fields(M: Sequence[Any], N: Sequence[Any], ring: Structured) -> Any:
+    """Of values with fields."""
+    check_place()
+    pairs = [alike(x, y) for x, y in zip(M, N, strict=True)]
+    first, second = pairs[0]
+    shape = product_shape(first.shape, second.shape).product
+    axes = max(x.ndim for pair in pairs for x in pair)
+    left = [_matrix(x[None] if x.ndim == 1 else x, axes) for x, _ in pairs]
+    right = [_matrix(y[:, None] if y.ndim == 1 else y, axes) for _, y in pairs]
+    algebra = ring.over([dtype_of(x.dtype) for x, _ in pairs])
+
+    def host(*fields: Any) -> Any:
+        x, y = (tuple(np.broadcast_arrays(*side)) for side in (fields[: len(M)], fields[len(M) :]))
+        return tuple(structured_matmul(x, y, ring))
+
+    def terms(*fields: Any) -> Any:
+        return tuple(OPERATORS.product_of_fields(algebra, fields[: len(M)], fields[len(M) :]))
+
+    @jax.custom_jvp
+    def product(*fields: Any) -> Any:
+        results = tuple(jax.eval_shape(terms, *fields))
+        return tuple(operation(partial(on_host, host), terms, results, *fields))
+
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        return product(*primals), jax.jvp(terms, primals, tangents)[1]
+
+    return tuple(x.reshape(shape) for x in product(*left, *right))
+
+
+def _matrix(x: Any, axes: int) -> Any:
+    """With as many axes as all others, so that a batch of them is one more."""
+    return x.reshape(*[1] * (max(axes, 2) - x.ndim), *x.shape)
+
+
+def closure(W: Any, semiring: Any, return_predecessors: bool, sources: Any) -> Any:
     """`tw.closure` inside jit, grad and vmap; the predecessors have no derivative."""
     check_place()
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
@@ -54,19 +132,19 @@ def closure(W: Any, semiring: str | Semiring, return_predecessors: bool, sources
 
 
 def _closed(ring: Semiring, chosen: Any, tracks: bool) -> Callable[[Any], Any]:
+    whole = jax.dtypes.canonicalize_dtype(np.int64)
+
     def host(W: Any) -> Any:
-        how: Any = {"semiring": ring, "sources": chosen}
-        if not tracks:
-            return (np.asarray(graph.closure(np.asarray(W), **how)),)
-        D, before = graph.closure(np.asarray(W), return_predecessors=True, **how)
-        return np.asarray(D), np.asarray(before).astype(_whole())
+        made = graph.closure(W, semiring=ring, sources=chosen, return_predecessors=tracks)
+        return (made[0], made[1].astype(whole)) if tracks else (made,)
 
     @jax.custom_jvp
     def closed(W: Any) -> Any:
+        algebra = ring.over(dtype_of(W.dtype))
         shape = (*W.shape[:-2], W.shape[-1] if chosen is None else len(chosen), W.shape[-1])
-        made = [jax.ShapeDtypeStruct(shape, ring.over(dtype_of(W.dtype)).result.numpy)]
-        made += [jax.ShapeDtypeStruct(shape, _whole())] if tracks else []
-        return jax.pure_callback(host, tuple(made), W, vmap_method="expand_dims")
+        kinds = (algebra.result.numpy, whole) if tracks else (algebra.result.numpy,)
+        results = tuple(jax.ShapeDtypeStruct(shape, kind) for kind in kinds)
+        return tuple(operation(partial(on_host, host), partial(exported.closure, algebra, chosen, kinds), results, W))
 
     @closed.defjvp
     def _(primals: Any, tangents: Any) -> Any:
@@ -82,47 +160,6 @@ def _closed(ring: Semiring, chosen: Any, tracks: bool) -> Callable[[Any], Any]:
     return closed
 
 
-def _whole() -> Any:
-    return jax.dtypes.canonicalize_dtype(np.int64)
-
-
-def _product_of_fields(M: Sequence[Any], N: Sequence[Any], ring: Structured) -> Any:
-    """`tw.matmul` of values with fields inside jit, grad and vmap."""
-    check_place()
-    pairs = [alike(x, y) for x, y in zip(M, N, strict=True)]
-    first, second = pairs[0]
-    shape = product_shape(first.shape, second.shape).product
-    axes = max(x.ndim for pair in pairs for x in pair)
-    left = [_matrix(x[None] if x.ndim == 1 else x, axes) for x, _ in pairs]
-    right = [_matrix(y[:, None] if y.ndim == 1 else y, axes) for _, y in pairs]
-    algebra = ring.over([dtype_of(x.dtype) for x, _ in pairs])
-
-    def host(*fields: Any) -> Any:
-        x, y = (tuple(np.broadcast_arrays(*side)) for side in (fields[: len(M)], fields[len(M) :]))
-        return tuple(structured_matmul(x, y, ring))
-
-    @jax.custom_jvp
-    def product(*fields: Any) -> Any:
-        x, y = fields[0], fields[len(M)]
-        whole = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
-        made = tuple(jax.ShapeDtypeStruct(whole, dtype.numpy) for dtype in algebra.dtypes)
-        return jax.pure_callback(host, made, *fields, vmap_method="expand_dims")
-
-    @product.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        def terms(*fields: Any) -> Any:
-            return tuple(OPERATORS.product_of_fields(algebra, fields[: len(M)], fields[len(M) :]))
-
-        return product(*primals), jax.jvp(terms, primals, tangents)[1]
-
-    return tuple(x.reshape(shape) for x in product(*left, *right))
-
-
-def _matrix(x: Any, axes: int) -> Any:
-    """With as many axes as all others, so that a batch of them is one more."""
-    return x.reshape(*[1] * (max(axes, 2) - x.ndim), *x.shape)
-
-
 def grouped_matmul(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
     """`tw.grouped_matmul` inside jit, grad and vmap: gradients over plus_times."""
     check_place()
@@ -131,34 +168,27 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
     x = x if o.rows is None else jnp.asarray(x)[jnp.asarray(o.rows)]
     (x, w), ends = alike(x, w), jnp.asarray(offsets)
     ring, by_k = find_semiring(o.semiring), o.along == "k"
-    how = {"along": o.along, "semiring": ring, "precision": o.precision}
+    algebra = ring.over(dtype_of(x.dtype))
     shape = (len(ends), x.shape[1], w.shape[1]) if by_k else (x.shape[0], w.shape[-1])
-    result = jax.ShapeDtypeStruct(shape, ring.over(dtype_of(x.dtype)).result.numpy)
+    results = (jax.ShapeDtypeStruct(shape, algebra.result.numpy),)
+    definition = partial(exported.grouped_product, algebra, by_k)
 
-    def host(x: Any, w: Any, ends: Any) -> Any:
-        return np.asarray(groups.grouped_matmul(*map(np.asarray, (x, w, ends)), **how))
+    def host(*operands: Any) -> Any:
+        return (groups.grouped_matmul(*operands, along=o.along, semiring=ring, precision=o.precision),)
 
     @jax.custom_jvp
-    def product(x: Any, w: Any, ends: Any) -> Any:
-        return jax.pure_callback(host, result, x, w, ends, vmap_method="sequential")
+    @jax.custom_batching.sequential_vmap
+    def product(*operands: Any) -> Any:
+        return operation(partial(on_host, host), definition, results, *operands)[0]
 
     @product.defjvp
     def _(primals: Any, tangents: Any) -> Any:
         if not is_plain(ring):
             raise UsageError(f"groups over {ring} have no gradient: {OUTSIDE}")
         (x, w, ends), (tx, tw, _) = primals, tangents
-        multiply = partial(_in_jax, ends=ends, by_k=by_k)
-        return product(*primals), (multiply(tx, w) + multiply(x, tw)).astype(result.dtype)
+        return product(*primals), definition(tx, w, ends)[0] + definition(x, tw, ends)[0]
 
     return product(x, w, ends)
-
-
-def _in_jax(x: Any, w: Any, ends: Any, by_k: bool) -> Any:
-    """The product of groups in JAX's operations: of all rows with every group, those of others being 0."""
-    group = jnp.searchsorted(ends, jnp.arange(x.shape[0]), side="right")
-    member = (group == jnp.arange(len(ends))[:, None]).astype(x.dtype)[:, :, None] * x
-    multiply = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
-    return multiply(member.swapaxes(-1, -2), w) if by_k else multiply(member, w).sum(0)
 
 
 def scatter_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
