@@ -20,7 +20,8 @@ from tilewise.algebra.dtypes import Array, dtype_of, promote
 from tilewise.algebra.no_edge import absorbs, no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import KINDS, commutes, exchanged
-from tilewise.backends.cpu.kernels.gustavson.run import product_of_rows, product_with_dense
+from tilewise.backends.cpu.kernels.gustavson.run import STEPS, SmallProduct, product_of_rows, product_with_dense
+from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
@@ -35,12 +36,27 @@ FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
 class PreparedSparse:
     """A product of a sparse matrix and an array that another of the same classes, dtypes and semiring went before."""
 
-    def __init__(self, algebra: Algebra, dense: Callable[..., Any]) -> None:
+    def __init__(self, algebra: Algebra, dense: Callable[..., Any], single: bool) -> None:
         self.algebra, self.dense, self.tick = algebra, dense, 0
+        as_they_are = no_edge_of(algebra) is None and algebra.partial == algebra.result and _compiles(algebra)
+        self.small = SmallProduct(algebra, single) if as_they_are and data_field() else None
+        self.zeros_stay = absorbs(algebra)
 
     def __call__(self, M: Any, N: Array, _: dict[str, Any]) -> Any:
         """None where the operands do not fit: the first call says why."""
-        return _with_dense(M, N, "M", self.algebra, self.dense) if M.shape[-1] == N.shape[0] else None
+        (rows, inner), small = M.shape, self.small
+        if inner != N.shape[0]:
+            return None
+        if small is not None and M.format == "csr" and N.flags.c_contiguous and M.has_canonical_format:
+            starts, columns, data = M.indptr, M.indices, M.data
+            cells, width = data.size, N.size // inner if inner else 1
+            if (
+                cells * width < STEPS and (starts.dtype, columns.dtype, data.dtype, N.dtype) == small.takes
+                and not _is_dearer(cells, rows * inner, width)
+                and (self.zeros_stay or not (data == self.algebra.zero).any())
+            ):  # fmt: skip
+                return small(starts, columns, data, N)
+        return _with_dense(M, N, "M", self.algebra, self.dense)
 
 
 def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -56,7 +72,7 @@ def prepared_sparse(M: Any, N: Any, semiring: Any, dense: Callable[..., Any]) ->
     ring = find_semiring(semiring)
     if is_plus_times(ring) or not 1 <= N.ndim <= 2:
         return None
-    return PreparedSparse(ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))), dense)
+    return PreparedSparse(ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))), dense, N.ndim == 1)
 
 
 def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
@@ -138,9 +154,7 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
     # the form in which S is stored is taken where few columns would not pay for another
     scatter = compiled and columns < FEW_COLUMNS and S.format == ("csc" if name == "M" else "csr")
     by_rows = Rows.of(S, name, algebra, by_columns=scatter == (name == "M"))
-    whole = rows * inner
-    dearer = by_rows.count * (STORED + CELL * columns) > whole * (FILLED + STEP * columns)
-    if dearer and whole < 1 << 28 and absorbs(algebra):
+    if _is_dearer(by_rows.count, rows * inner, columns) and absorbs(algebra):
         held = (by_rows.transposed() if scatter else by_rows).dense(algebra.zero, algebra.element.numpy)
         return np.asarray(dense(held, X, semiring=algebra.semiring))
     by_rows = _stored(by_rows, algebra, name)
@@ -156,6 +170,11 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
             add_runs(terms, by_rows.starts[first : last + 1] - cells.start, P[first:last], algebra)
     made = _outside(P, algebra)
     return made if X.ndim == 2 else made[:, 0]
+
+
+def _is_dearer(cells: int, whole: int, columns: int) -> bool:
+    """Whether stored cells take longer than a dense matrix, one that memory has room for."""
+    return whole < 1 << 28 and cells * (STORED + CELL * columns) > whole * (FILLED + STEP * columns)
 
 
 def _bands(starts: Array, most: int) -> list[tuple[int, int]]:

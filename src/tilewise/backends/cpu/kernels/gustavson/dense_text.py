@@ -15,33 +15,42 @@ from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, s
 from tilewise.system.llvm_text import IRFunction, module
 
 VECTORS = (4, 2)  # of columns that are summed at a time, the most first; one by one what is left
-CHAINS = 4  # sums of a row and a vector, so that no step waits for the one before
+ARRAYS = ("starts", "columns", "data", "N", "P")
+ALONE = f"{', '.join(f'ptr {name}' for name in ARRAYS)}, i64 rows, i64 n"
+CHAINS, LONG = 4, 16  # sums of a row and a vector, so that no step waits for the one before; cells from which it pays
 
 
-def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str) -> str:
-    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64.
+def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int = 0) -> str:
+    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. With `data_field`
+    all rows at once, of arrays that come as objects (`ALONE`).
 
     The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
     at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
     """
-    return module([_Product(a, scatter, single, start).function()])
+    return module([_Product(a, scatter, single, start, data_field).function()])
 
 
 class _Product:
-    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str) -> None:
+    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int) -> None:
         self.a, self.scatter, self.single, self.start = a, scatter, single, start
-        self.f = f = IRFunction("multiply", TASK_PARAMS, public=True)
+        self.f = f = IRFunction("multiply", ALONE if data_field else TASK_PARAMS, public=True)
+        if data_field:
+            self.starts, self.columns, self.data, self.N, self.P = f.data_of(data_field, *ARRAYS)
+            self.n, self.rows = "1" if single else "%n", ("0", "%rows")
+            return
         job = JobReader(f)
         self.n = "1" if single else job.field("n")
         self.starts, self.columns, self.data = (job.pointer(x) for x in ("M", "row_m", "col_m"))
         self.N = job.pointer("N")
         self.P = f.at(a.kind, job.pointer("P"), f.mul("%task", job.field("row_p")))
-        self.bands = f.at("i64", job.pointer("at_m"), "%task")
+        bands = f.at("i64", job.pointer("at_m"), "%task")
+        self.rows = f.load("i64", bands), f.load("i64", f.at("i64", bands, 1))
 
     def function(self) -> IRFunction:
         f = self.f
-        with f.loop(f.load("i64", self.bands), f.load("i64", f.at("i64", self.bands, 1))) as i:
-            ends = self._start(i.index), self._start(f.add(i.index, 1))
+        with f.loop(*self.rows, 1, [("i64", self._start(self.rows[0]))]) as i:
+            ends = i.values[0], self._start(f.add(i.index, 1))
+            i.next = [ends[1]]
             if self.scatter:
                 self._scattered(i.index, ends)
             elif self.single:
@@ -103,13 +112,17 @@ class _Product:
             return self._step(total, self._value(cell), f.load(kind, f.at(kind, self.N, self._column(cell))), 1)
 
         start, stop = ends
-        bulk = f.add(start, f.op(f"and i64 {f.sub(stop, start)}, {-CHAINS}"))
-        with f.loop(start, bulk, CHAINS, [(kind, self._zero(1))] * CHAINS) as e:
-            e.next = [step(total, f.add(e.index, at)) for at, total in enumerate(e.values)]
-        total, *others = e.values
-        for other in others:
-            (total,) = self.a.renderer(f, 1).value(self.a.add, (total,), (other,))
-        with f.loop(bulk, stop, 1, [(kind, total)]) as e:
+        count = f.sub(stop, start)
+        long = f.op(f"zext i1 {f.test('sge', count, LONG)} to i64")  # short rows overlap with each other
+        bulk = f.add(start, f.mul(long, f.op(f"and i64 {count}, {-CHAINS}")))
+        with f.loop(0, long, 1, [(kind, self._zero(1))]) as once:
+            with f.loop(start, bulk, CHAINS, [(kind, self._zero(1))] * CHAINS) as e:
+                e.next = [step(total, f.add(e.index, at)) for at, total in enumerate(e.values)]
+            total, *others = e.values
+            for other in others:
+                (total,) = self.a.renderer(f, 1).value(self.a.add, (total,), (other,))
+            once.next = [total]
+        with f.loop(bulk, stop, 1, [(kind, once.values[0])]) as e:
             e.next = [step(e.values[0], e.index)]
         f.store(kind, e.values[0], f.at(kind, self.P, i))
 

@@ -14,9 +14,10 @@ from tilewise.backends.cpu.kernels.gustavson.dense_text import dense_module
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import address
+from tilewise.backends.cpu.runtime.address import address, data_field
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.system.builtin_call import builtin
 from tilewise.system.memory import check_room
 
 Cells = tuple[Array, Array, Array]  # starts, columns, values
@@ -33,9 +34,26 @@ def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str) -> int:
+def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, data_field: int = 0) -> int:
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    return compile.load(dense_module(a, scatter, single, start), a.target)["multiply"]
+    return compile.load(dense_module(a, scatter, single, start, data_field), a.target)["multiply"]
+
+
+class SmallProduct:
+    """S by its rows with a matrix, or with a vector where `single`, both dense in memory: all by the calling thread, in
+    one call of machine code. `takes` has the dtypes of the starts, the columns, the values and N."""
+
+    def __init__(self, algebra: Algebra, single: bool) -> None:
+        kind = algebra.partial.numpy
+        self.takes, self.kind = (np.dtype(np.int32), np.dtype(np.int32), kind, kind), kind
+        multiply = _compiled_dense(algebra, False, single, "i32", data_field())
+        self._run = builtin(multiply, "ooooo" + "ww", answers=False, keeps_gil=True)
+
+    def __call__(self, starts: Array, columns: Array, data: Array, N: Array) -> Array:
+        rows, columns_of_N = len(starts) - 1, N.shape[1:]
+        P = np.empty((rows, *columns_of_N), self.kind)
+        self._run(starts, columns, data, N, P, rows, *(columns_of_N or (1,)))
+        return P
 
 
 def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter: bool) -> Array:
