@@ -10,6 +10,8 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.compose.graph.elimination import eliminate_fields
 
 SIZES = (1, 2, 7, 40, 130)  # one block, and several
 
@@ -124,6 +126,24 @@ def test_the_k_shortest_walks(rng, k, low):
         for source in rng.integers(0, n, 4):
             expected = shortest_walks(length, int(source), k)
             np.testing.assert_array_equal(np.stack([field[source] for field in D], 1), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_searches_and_elimination_find_the_same_walks(rng, dtype, share):
+    """In rows of all nodes, along stored edges, and with parallel ones; some rows, and progress by blocks."""
+    n, k, done = 45, 4, []
+    W = [np.where(rng.random((n, n)) < share, rng.integers(0, 30, (n, n)), np.inf).astype(dtype)]
+    W += [np.full((n, n), np.inf, dtype) for _ in range(k - 1)]
+    if share < 1:
+        W[1][3, 5], W[0][3, 5] = 8, 7
+    expected = eliminate_fields(W, tw.k_best(k).over([dtype_of(x.dtype) for x in W]), None)
+    made = tw.closure(tuple(W), semiring=tw.k_best(k), progress=lambda *at: done.append(at))
+    some = tw.closure(tuple(W), semiring=tw.k_best(k), sources=[7, 3])
+    assert done == [(1, 2), (2, 2)]
+    for one, two, rows in zip(made, expected, some, strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(rows, two[[7, 3]])
 
 
 @pytest.mark.parametrize("signs", [False, True])

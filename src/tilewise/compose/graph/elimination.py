@@ -20,14 +20,15 @@ from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.structured import StructuredAlgebra
+from tilewise.backends.cpu.kernels.search.run import walks_from
 from tilewise.compose.graph.blocks import close_square
-from tilewise.compose.graph.keywords import Progress
-from tilewise.compose.graph.laws import one_of
+from tilewise.compose.graph.laws import Progress, one_of
 from tilewise.dispatch.product import matmul
 from tilewise.errors import AlgebraError, CycleError, DtypeError
 
 Values = list[Array]  # field by field; numbers have one field
 Operation = Callable[[Sequence[Array], Sequence[Array]], Values]
+DENSE = 0.2  # share of cells that are edges from which whole rows are searched
 ROUNDS = 64  # in which a sum of powers settles, or is taken not to
 
 
@@ -102,6 +103,26 @@ def eliminate(W: Array, algebra: Algebra, progress: Progress | None) -> Array:
     with np.errstate(all="ignore"):
         close_square(Elimination([D], add, mul, multiply, star, [algebra.zero], reason), 0, len(D), progress)
     return D
+
+
+def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress: Progress | None) -> Values | None:
+    """The k shortest walks by a search from each node; None where a weight is below 0, or no float."""
+    from tilewise.algebra.structured_builtin import k_best
+
+    k = len(W)
+    if not algebra.semiring.name.endswith("_best") or algebra.semiring != k_best(k) or algebra.dtypes[0].itemsize < 4:
+        return None
+    if algebra.dtypes[0].kind != "f" or not all((x >= 0).all() for x in W):
+        return None
+    edges = [np.isfinite(x) for x in W]
+    sources = np.arange(len(W[0])) if chosen is None else chosen
+    if any(x.any() for x in edges[1:]) or edges[0].sum() < DENSE * edges[0].size:
+        cells = np.nonzero(np.stack(edges, 2))
+        starts = np.searchsorted(cells[0], np.arange(len(W[0]) + 1))
+        lists = walks_from((starts, cells[1], np.stack(W, 2)[cells]), sources, k, progress)
+    else:
+        lists = walks_from(W[0], sources, k, progress)
+    return [np.ascontiguousarray(x) for x in np.moveaxis(lists, 2, 0)]
 
 
 def eliminate_fields(W: Values, algebra: StructuredAlgebra, progress: Progress | None) -> Values:

@@ -1,4 +1,4 @@
-"""The best paths from many sources, by all threads."""
+"""The best paths and the k shortest walks from many sources, by all threads."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import Array
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.search.text import DONE, ENTRIES, search_module
+from tilewise.backends.cpu.kernels.search.walks_text import walks_module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 
 Cells = tuple[Array, Array, Array]  # starts, columns, weights
 ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
+WALKS_AT_ONCE = 32  # the same of k walks to each node
 AT_ONCE = 256  # sources whose rows are made between two chances to be interrupted
 
 
@@ -68,3 +70,48 @@ def search_from(
         if progress is not None:
             progress(at // AT_ONCE + 1, -(-count // AT_ONCE))
     return values, before, ends
+
+
+@lru_cache(maxsize=32)
+def _compiled_walks(kind: np.dtype[Any], k: int, lanes: int) -> int:
+    return compile.load(walks_module(dtype_of(kind), k, lanes), host_target())["walk"]
+
+
+def walks_from(
+    rows: Cells | Array, sources: Array, k: int, progress: Callable[[int, int], None] | None = None
+) -> Array:
+    """The k least lengths of walks from each source to each node, ascending, ∞ where there are fewer. `rows`: stored
+    edges, of which two nodes may have several, or a dense matrix; no weight is below 0."""
+    dense = isinstance(rows, np.ndarray)
+    weights = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows[2])
+    kind, count = weights.dtype, len(sources)
+    n, threads = len(rows) if dense else len(rows[0]) - 1, min(num_threads(), max(1, count))
+    lanes = host_target().vector_bytes // kind.itemsize if dense else 0
+    lists = np.empty((count, n, k), kind)
+    if not lists.size:
+        return lists
+    width = -(-n // lanes) * lanes if dense else n
+    if width > n:
+        weights = np.pad(weights, ((0, 0), (0, width - n)), constant_values=np.inf)
+    parts = (ENTRIES + ENTRY_BYTES * (n + 4), 4 * n, 8 * n, kind.itemsize * width)  # the heap, places, counts, lasts
+    at = np.cumsum([0, *(-(-size // LINE) * LINE for size in parts)]).tolist()
+    space = np.empty(threads * at[-1] + LINE, np.uint8)
+    first = -space.ctypes.data % LINE
+    np.ndarray((threads, n + 4), kind, space.data, first + ENTRIES, (at[-1], ENTRY_BYTES))[...] = np.inf
+    np.ndarray((threads, width), kind, space.data, first + at[3], (at[-1], kind.itemsize))[...] = -np.inf
+    starts, columns = (weights, weights) if dense else (
+        np.ascontiguousarray(rows[0], np.int64), np.ascontiguousarray(rows[1], np.int32)
+    )  # fmt: skip
+    sources = np.ascontiguousarray(sources, np.int64)
+    where = {
+        "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "row_p": width, "n": n,
+        "workspace": space.ctypes.data + first, "workspace_bytes": at[-1], "sums_at": at[1], "strip": at[2],
+        "at_n": at[3],
+    }  # fmt: skip
+    function, blocks = _compiled_walks(kind, k, lanes), range(0, count, WALKS_AT_ONCE)
+    for done, begin in enumerate(blocks, 1):
+        where |= {"at_m": sources[begin:].ctypes.data, "arg": lists[begin:].ctypes.data}
+        run_job(function, min(WALKS_AT_ONCE, count - begin), threads, **where)
+        if progress is not None:
+            progress(done, len(blocks))
+    return lists
