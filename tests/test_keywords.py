@@ -1,4 +1,4 @@
-"""Every keyword of matmul is honoured or refused, on every route; every pair of them too."""
+"""Every keyword of every function is honoured or refused, on every route; every pair of them too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from keyword_pairs import CALLS, check_function
 from seeds import next_seed
 from tilewise.core.options import DEFAULTS
 from tilewise.dispatch import prepared
@@ -130,34 +131,6 @@ def test_what_has_nothing_to_do_checks_its_keywords_all_the_same(call, message):
         call()
 
 
-W = np.random.default_rng(2).integers(1, 9, (6, 6)).astype(np.float64)
-KEPT = {  # values that leave the numbers of float64 operands as they are
-    "device": "cpu", "precision": "ieee", "nonnegative": True, "dtype": "float64", "casting": "safe", "order": "C",
-    "optimize": "greedy", "along": "rows", "rows": np.arange(6), "sources": list(range(6)), "progress": lambda *_: None,
-    "weights": np.ones(6), "axis": -1, "kernel": "reference", "out": None, "return_predecessors": False,
-}  # fmt: skip
-VECTORS = "semiring device precision nonnegative dtype casting out"
-FUNCTIONS = {  # the call, and its keywords
-    "matvec": (lambda x, how: tw.matvec(x, W[0], **how), VECTORS),
-    "vecmat": (lambda x, how: tw.vecmat(W[0], x, **how), VECTORS),
-    "vecdot": (lambda x, how: tw.vecdot(x, W[0], **how), f"{VECTORS} axis"),
-    "inner": (lambda x, how: tw.inner(x, W, **how), "semiring"),
-    "outer": (lambda x, how: tw.outer(x, W[0], **how), "semiring out"),
-    "tensordot": (lambda x, how: tw.tensordot(x, W, 1, **how), "semiring"),
-    "einsum": (lambda x, how: tw.einsum("ij,jk", x, W, **how), "semiring optimize out dtype order casting"),
-    "chain": (lambda x, how: tw.chain([x, W, W], **how), "semiring"),
-    "power": (lambda x, how: tw.power(x, 3, **how), "semiring"),
-    "closure": (lambda x, how: tw.closure(x, **how), "semiring return_predecessors progress device sources"),
-    "matmul_many": (lambda x, how: tw.matmul_many([(x, W)], **how)[0], "semiring precision"),
-    "grouped_matmul": (
-        lambda x, how: tw.grouped_matmul(x, W[None], np.array([6]), **how),
-        "along rows semiring out precision kernel",
-    ),
-    "block_sparse_matmul": (lambda x, how: tw.block_sparse_matmul(x, W, [[1, 1]], **how), "semiring precision"),
-    "scatter_rows": (lambda x, how: tw.scatter_rows(x, np.arange(6), 6, **how), "weights"),
-}
-
-
 def mapped(x):
     with tempfile.TemporaryFile() as file:
         file.write(x.tobytes())
@@ -166,32 +139,15 @@ def mapped(x):
 
 
 KINDS = {"numpy": lambda x: x, "lists": lambda x: x.tolist(), "files": mapped, **ROUTES}
-CROSSED = [
-    (kind, name, one)
-    for kind in KINDS if kind not in RING
-    for name, (_, keywords) in FUNCTIONS.items() for one in (None, *keywords.split())
-]  # fmt: skip
+CROSSED = [(kind, *call) for kind in KINDS if kind not in RING for call in CALLS]
 
 
-@pytest.mark.drawn(40)  # audited_calls draws the rest
-@pytest.mark.parametrize(("kind", "name", "keyword"), CROSSED)
-def test_every_function_honours_or_refuses_its_keywords_on_every_route(kind, name, keyword):
+@pytest.mark.drawn(60)  # audited_calls draws the rest
+@pytest.mark.parametrize(("kind", "name", "names"), CROSSED, ids=str)
+def test_every_function_honours_or_refuses_its_keywords_on_every_route(kind, name, names):
     """A keyword that changes nothing leaves the numbers, another semiring gives what NumPy's arrays give."""
-    call, _ = FUNCTIONS[name]
-    how = {} if keyword is None else {keyword: "max_min" if keyword == "semiring" else KEPT[keyword]}
-    want = call(W, {"semiring": "max_min"} if keyword == "semiring" else {})
-    if keyword == "out":
-        how["out"] = np.full(want.shape, np.nan)
-    try:
-        made = call(KINDS[kind](W), how)
-    except tw.TilewiseError:
-        if kind == "numpy":
-            raise
-        return
-    assert keyword != "out" or made is how["out"]
-    got = made.compute(scheduler="sync") if hasattr(made, "dask") else made
-    got = got.toarray() if hasattr(got, "toarray") else got
-    np.testing.assert_allclose(got, want)
+    computed = check_function(name, names, KINDS[kind])
+    assert computed or kind != "numpy"
 
 
 def test_calls_are_kept_by_signature_and_the_least_used_go_first(monkeypatch):
