@@ -19,6 +19,8 @@ import tilewise.system.forks  # noqa: F401  so that a fork never catches an impo
 from tilewise.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tilewise import jax as jax
+    from tilewise import torch as torch
     from tilewise.algebra.builtin import semirings
     from tilewise.algebra.expression import (
         absolute,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from tilewise.functions.groups import grouped_matmul, scatter_rows
     from tilewise.functions.many import matmul_many
     from tilewise.planning.precompile import warm
+    from tilewise.system import cache as cache
     from tilewise.teaching.page import explore
     from tilewise.teaching.page.views import Trace, trace
     from tilewise.teaching.trace import check

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from tilewise.algebra.names import ActivationName, SemiringName
+from tilewise.algebra.names import ActivationName, BooleanName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
-from tilewise.arrays import HostArray, torch_library
-from tilewise.core.options import Key, Keywords, KeywordsButArg, Options
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number, Other, torch_library
+from tilewise.core.options import AnySemiring, DTypeArg, Key, MatmulDetails, Numeric, Options
 from tilewise.core.plan import Plan
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import machine_of
@@ -23,40 +23,64 @@ from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured
 from tilewise.planning.choose import make_plan
 from tilewise.system.imported import imported
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 NDARRAY = np.ndarray
 
 
+@overload  # of NumPy's arrays: the dtype requested, bool, or that of the operands
+def matmul(
+    M: HostArray, N: HostArray, /, *, dtype: type[Other] | np.dtype[Other], semiring: AnySemiring = ...,
+    return_arg: Literal[False] = False, **keywords: Unpack[MatmulDetails],
+) -> ArrayOf[Other]: ...  # fmt: skip
 @overload
 def matmul(
-    M: HostArray, N: HostArray, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
-) -> tuple[HostArray, HostArray]: ...
+    M: HostArray, N: HostArray, /, *, dtype: DTypeArg, semiring: AnySemiring = ..., return_arg: Literal[False] = False,
+    **keywords: Unpack[MatmulDetails],
+) -> HostArray: ...  # fmt: skip
 @overload
 def matmul(
-    M: HostArray, N: HostArray, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
-) -> HostArray: ...
+    M: HostArray, N: HostArray, /, *, semiring: BooleanName, return_arg: Literal[False] = False,
+    **keywords: Unpack[MatmulDetails],
+) -> ArrayOf[np.bool_]: ...  # fmt: skip
 @overload
 def matmul(
-    M: Tensor, N: Tensor, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
-) -> tuple[Tensor, Tensor]: ...
+    M: ArrayOf[Number], N: ArrayOf[Number], /, *, semiring: Numeric = ..., dtype: None = None,
+    return_arg: Literal[False] = False, **keywords: Unpack[MatmulDetails],
+) -> ArrayOf[Number]: ...  # fmt: skip
 @overload
 def matmul(
-    M: Tensor, N: Tensor, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
-) -> Tensor: ...
-@overload
+    M: ArrayOf[Number], N: ArrayOf[Number], /, *, return_arg: Literal[True], semiring: Numeric = ...,
+    dtype: None = None, **keywords: Unpack[MatmulDetails],
+) -> tuple[ArrayOf[Number], ArrayOf[np.int64]]: ...  # fmt: skip
+@overload  # values with fields
 def matmul(
     M: Sequence[HostArray], N: Sequence[HostArray], /, *, semiring: Structured, device: str = "auto"
 ) -> tuple[HostArray, ...]: ...
 @overload
-def matmul(M: HostArray, N: HostArray, /, *, semiring: Structured, device: str = "auto") -> HostArray: ...
+def matmul(
+    M: Sequence[Kind], N: Sequence[Kind], /, *, semiring: Structured, device: str = "auto"
+) -> tuple[Kind, ...]: ...
+@overload
+def matmul(M: Kind, N: Kind, /, *, semiring: Structured, device: str = "auto") -> Kind: ...
+@overload  # arrays of other libraries
+def matmul(
+    M: Kind, N: Kind, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None,
+    return_arg: Literal[False] = False, **keywords: Unpack[MatmulDetails],
+) -> Kind: ...  # fmt: skip
 @overload
 def matmul(
-    M: Sequence[Tensor], N: Sequence[Tensor], /, *, semiring: Structured, device: str = "auto"
-) -> tuple[Tensor, ...]: ...
+    M: Kind, N: Kind, /, *, return_arg: Literal[True], semiring: AnySemiring = ..., dtype: DTypeArg | None = None,
+    **keywords: Unpack[MatmulDetails],
+) -> tuple[Kind, Kind]: ...  # fmt: skip
+@overload  # lists, and arrays of two kinds
+def matmul(
+    M: Any, N: Any, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None,
+    return_arg: Literal[False] = False, **keywords: Unpack[MatmulDetails],
+) -> HostArray: ...  # fmt: skip
 @overload
-def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any: ...
+def matmul(
+    M: Any, N: Any, /, *, return_arg: Literal[True], semiring: AnySemiring = ..., dtype: DTypeArg | None = None,
+    **keywords: Unpack[MatmulDetails],
+) -> tuple[HostArray, ArrayOf[np.int64]]: ...  # fmt: skip
 def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 

@@ -1,6 +1,6 @@
 """Arrays of any library in, results of the same library out. A framework is used only if it is already imported."""
 
 from tilewise.arrays.find import find_library
-from tilewise.arrays.operand import HostArray, Library, Operand
+from tilewise.arrays.operand import ArrayOf, HostArray, Kind, Library, Number, Operand, Other
 
-__all__ = ["HostArray", "Library", "Operand", "find_library"]
+__all__ = ["ArrayOf", "HostArray", "Kind", "Library", "Number", "Operand", "Other", "find_library"]

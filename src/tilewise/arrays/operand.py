@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,23 @@ from tilewise.algebra.dtypes import DType, promote
 from tilewise.core.problem import Layout
 from tilewise.system.once import once
 
-HostArray = np.ndarray[tuple[int, ...], np.dtype[Any]]
+Number = TypeVar("Number", bound=np.generic)
+Other = TypeVar("Other", bound=np.generic)
+ArrayOf = np.ndarray[tuple[int, ...], np.dtype[Number]]  # NumPy's, for type checkers: the dtype of results
+HostArray = ArrayOf[Any]
+
+
+class Shaped(Protocol):
+    """An array of any library, for type checkers."""
+
+    @property
+    def shape(self) -> Any: ...
+
+    @property
+    def dtype(self) -> Any: ...
+
+
+Kind = TypeVar("Kind", bound=Shaped)  # the same class out
 
 
 @dataclass(frozen=True, eq=False)

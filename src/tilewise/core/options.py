@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
+from tilewise.algebra.names import ActivationName, DTypeName, NumericName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.core.problem import check_precision
 from tilewise.errors import UsageError
@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]
 
 
-class ProductKeywords(TypedDict, total=False):
+DTypeArg: TypeAlias = "DTypeName | type[Any] | np.dtype[Any] | torch.dtype"
+AnySemiring: TypeAlias = SemiringName | Semiring
+Numeric: TypeAlias = NumericName | Semiring  # whose products have the operands' dtype
+
+
+class Details(TypedDict, total=False):
     """Keywords of `tw.matmul` that products with vectors have, too; its docstring describes them."""
 
-    semiring: SemiringName | Semiring
     out: Any
     device: str
     precision: str
     nonnegative: bool
-    dtype: DTypeName | type[Any] | np.dtype[Any] | torch.dtype | None
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
-class KeywordsButArg(ProductKeywords, total=False):
-    """Keywords of `tw.matmul` without return_arg."""
+class MatmulDetails(Details, total=False):
+    """And those that they do not have; without semiring, dtype and return_arg, on which the result's type depends."""
 
     kernel: str | None
     tile: int | None
@@ -43,12 +46,6 @@ class KeywordsButArg(ProductKeywords, total=False):
     activation: ActivationName | None
     axes: Any
     order: Literal["C", "F", "A", "K"]
-
-
-class Keywords(KeywordsButArg, total=False):
-    """Keywords of `tw.matmul`."""
-
-    return_arg: bool
 
 
 @dataclass(frozen=True, eq=False)

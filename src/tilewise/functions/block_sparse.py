@@ -6,20 +6,37 @@ the rows of N that it meets. So all of P is one product over groups, in one laun
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from tilewise.algebra.names import SemiringName
-from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.names import BooleanName
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.arrays.labelled import check_plain, check_whole
+from tilewise.core.options import AnySemiring, Numeric
 from tilewise.errors import ShapeError
 from tilewise.functions.groups import grouped_matmul
 from tilewise.system.imported import imported
 
 
+@overload
 def block_sparse_matmul(
-    M: Any, N: Any, mask: Any, /, *, semiring: SemiringName | Semiring = "plus_times", precision: str = "high"
+    M: HostArray, N: HostArray, mask: Any, /, *, semiring: BooleanName, precision: str = "high"
+) -> ArrayOf[np.bool_]: ...
+@overload
+def block_sparse_matmul(
+    M: ArrayOf[Number], N: ArrayOf[Number], mask: Any, /, *, semiring: Numeric = ..., precision: str = "high"
+) -> ArrayOf[Number]: ...
+@overload
+def block_sparse_matmul(
+    M: Kind, N: Kind, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high"
+) -> Kind: ...
+@overload
+def block_sparse_matmul(
+    M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high"
+) -> HostArray: ...
+def block_sparse_matmul(
+    M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = "plus_times", precision: str = "high"
 ) -> Any:
     """M · N where M counts only in the tiles that `mask` names: elsewhere it is the semiring's zero, whatever it holds.
 

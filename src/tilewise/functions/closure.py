@@ -2,41 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict, Unpack, overload
 
-from tilewise.algebra.names import SemiringName
-from tilewise.algebra.semiring import Semiring
+import numpy as np
+
+from tilewise.algebra.names import BooleanName
+from tilewise.algebra.structured import Structured
 from tilewise.api import jax_traces, torch_follows
-from tilewise.arrays import HostArray
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.graph import closure as graph
-from tilewise.compose.graph.keywords import ClosureKeywords, Progress
+from tilewise.compose.graph.laws import Progress
+from tilewise.core.options import AnySemiring, Numeric
 from tilewise.errors import UsageError
 
-if TYPE_CHECKING:
-    from torch import Tensor
+
+class ClosureDetails(TypedDict, total=False):
+    """Keywords of `tw.closure` on which the result's type does not depend."""
+
+    progress: Progress | None
+    device: str
+    sources: Any
 
 
 @overload
 def closure(
-    W: HostArray, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
-) -> tuple[HostArray, HostArray]: ...
+    W: HostArray,
+    /,
+    *,
+    semiring: BooleanName,
+    return_predecessors: Literal[False] = False,
+    **how: Unpack[ClosureDetails],
+) -> ArrayOf[np.bool_]: ...
 @overload
 def closure(
-    W: HostArray, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]
-) -> HostArray: ...
+    W: ArrayOf[Number], /, *, semiring: Numeric = ..., return_predecessors: Literal[False] = False,
+    **how: Unpack[ClosureDetails],
+) -> ArrayOf[Number]: ...  # fmt: skip
 @overload
 def closure(
-    W: Tensor, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
-) -> tuple[Tensor, Tensor]: ...
+    W: ArrayOf[Number], /, *, return_predecessors: Literal[True], semiring: Numeric = ..., **how: Unpack[ClosureDetails]
+) -> tuple[ArrayOf[Number], ArrayOf[np.int64]]: ...
 @overload
-def closure(W: Tensor, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Tensor: ...
+def closure(W: Sequence[Kind], /, *, semiring: Structured, **how: Unpack[ClosureDetails]) -> tuple[Kind, ...]: ...
 @overload
-def closure(W: Any, /, *, return_predecessors: bool = False, **how: Unpack[ClosureKeywords]) -> Any: ...
+def closure(
+    W: Kind, /, *, semiring: AnySemiring = ..., return_predecessors: Literal[False] = False,
+    **how: Unpack[ClosureDetails],
+) -> Kind: ...  # fmt: skip
+@overload
+def closure(
+    W: Kind, /, *, return_predecessors: Literal[True], semiring: AnySemiring = ..., **how: Unpack[ClosureDetails]
+) -> tuple[Kind, Kind]: ...
+@overload
+def closure(
+    W: Any, /, *, semiring: AnySemiring = ..., return_predecessors: Literal[False] = False,
+    **how: Unpack[ClosureDetails],
+) -> HostArray: ...  # fmt: skip
 def closure(
     W: Any,
     /,
     *,
-    semiring: SemiringName | Semiring = "min_plus",
+    semiring: AnySemiring | Structured = "min_plus",
     return_predecessors: bool = False,
     progress: Progress | None = None,
     device: str = "auto",

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
-from tilewise.algebra.semiring import Semiring
+import numpy as np
+
+from tilewise.algebra.names import BooleanName
 from tilewise.api import jax_traces, torch_follows
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.compose.groups.host import plain_groups
+from tilewise.core.options import AnySemiring, Numeric
 
 
+class GroupDetails(TypedDict, total=False):
+    """Keywords of `tw.grouped_matmul` on which the result's type does not depend."""
+
+    along: Literal["rows", "k"]
+    rows: Any
+    out: Any
+    precision: str
+    kernel: str | None
+
+
+@overload
+def grouped_matmul(
+    x: HostArray, w: HostArray, offsets: Any, /, *, semiring: BooleanName, **how: Unpack[GroupDetails]
+) -> ArrayOf[np.bool_]: ...
+@overload
+def grouped_matmul(
+    x: ArrayOf[Number], w: ArrayOf[Number], offsets: Any, /, *, semiring: Numeric = ..., **how: Unpack[GroupDetails]
+) -> ArrayOf[Number]: ...
+@overload
+def grouped_matmul(
+    x: Kind, w: Kind, offsets: Any, /, *, semiring: AnySemiring = ..., **how: Unpack[GroupDetails]
+) -> Kind: ...
+@overload
+def grouped_matmul(
+    x: Any, w: Any, offsets: Any, /, *, semiring: AnySemiring = ..., **how: Unpack[GroupDetails]
+) -> HostArray: ...
 def grouped_matmul(
     x: Any,
     w: Any,
@@ -19,7 +49,7 @@ def grouped_matmul(
     *,
     along: str = "rows",
     rows: Any = None,
-    semiring: str | Semiring = "plus_times",
+    semiring: AnySemiring = "plus_times",
     out: Any = None,
     precision: str = "high",
     kernel: str | None = None,
@@ -59,6 +89,12 @@ def grouped_matmul(
     return groups.first_product(x, w, offsets, o)
 
 
+@overload
+def scatter_rows(y: ArrayOf[Number], rows: Any, count: int, /, *, weights: Any = None) -> ArrayOf[Number]: ...
+@overload
+def scatter_rows(y: Kind, rows: Any, count: int, /, *, weights: Any = None) -> Kind: ...
+@overload
+def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> HostArray: ...
 def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> Any:
     """P[t] = Σ weights[i] · y[i] over all i with rows[i] == t, for t below `count`, always added in the order of i.
 

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.names import SemiringName
+from tilewise.algebra.names import BooleanName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul, torch_follows
-from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays import ArrayOf, HostArray, Kind, Library, Number, Operand, find_library
+from tilewise.core.options import AnySemiring, Numeric
 from tilewise.core.problem import check_precision
 
 Pair = tuple[Any, Any]
 
 
+@overload
 def matmul_many(
-    pairs: Iterable[tuple[Any, Any]], /, *, semiring: SemiringName | Semiring = "plus_times", precision: str = "high"
-) -> list[Any]:
+    pairs: Iterable[tuple[ArrayOf[Number], ArrayOf[Number]]], /, *, semiring: Numeric = ..., precision: str = "high"
+) -> list[ArrayOf[Number]]: ...
+@overload
+def matmul_many(
+    pairs: Iterable[tuple[HostArray, HostArray]], /, *, semiring: BooleanName, precision: str = "high"
+) -> list[ArrayOf[np.bool_]]: ...
+@overload
+def matmul_many(
+    pairs: Iterable[tuple[Kind, Kind]], /, *, semiring: AnySemiring = ..., precision: str = "high"
+) -> list[Kind]: ...
+@overload
+def matmul_many(
+    pairs: Iterable[tuple[Any, Any]], /, *, semiring: AnySemiring = ..., precision: str = "high"
+) -> list[HostArray]: ...
+def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times", precision: str = "high") -> Any:
     """The product of every pair, of any shapes, as `tw.matmul` makes it.
 
     On a card, small products of one dtype (up to 8 million steps each) are launched together, forty at a time, so that

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.structured import Structured
 from tilewise.algebra.tangents import Paths
 from tilewise.arrays.torch_library import DIRECT, dtype_name, observed
 from tilewise.compose.graph import closure as graph
@@ -19,9 +20,31 @@ from tilewise.torch.gradients import OPERATORS
 from tilewise.torch.operator import needs_derivative
 from tilewise.torch.semiring_names import name_of, semiring_of
 
+Over = str | Semiring | Structured
 
+
+@overload
 def closure(
-    W: Tensor, *, semiring: str | Semiring = "min_plus", return_predecessors: bool = False, sources: Any = None
+    W: Tensor,
+    *,
+    semiring: Over = ...,
+    return_predecessors: Literal[False] = False,
+    sources: Any = None,
+) -> Tensor: ...
+@overload
+def closure(
+    W: Tensor, *, return_predecessors: Literal[True], semiring: Over = ..., sources: Any = None
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def closure(
+    W: Tensor, *, return_predecessors: bool, semiring: Over = ..., sources: Any = None
+) -> Tensor | tuple[Tensor, Tensor]: ...
+def closure(
+    W: Tensor,
+    *,
+    semiring: Over = "min_plus",
+    return_predecessors: bool = False,
+    sources: Any = None,
 ) -> Any:
     """`tw.closure` of tensors with gradients, or traced; the predecessors themselves have no gradient.
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -35,6 +35,21 @@ from tilewise.torch.semiring_names import name_of, semiring_of
 from tilewise.torch.winners import winners
 
 
+@overload
+def matmul(
+    M: Tensor, N: Tensor, *, semiring: str | Semiring = ..., precision: str = ..., return_arg: Literal[False] = False,
+    nonnegative: bool = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def matmul(
+    M: Tensor, N: Tensor, *, return_arg: Literal[True], semiring: str | Semiring = ..., precision: str = ...,
+    nonnegative: bool = ...,
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def matmul(
+    M: Tensor, N: Tensor, *, return_arg: bool, semiring: str | Semiring = ..., precision: str = ...,
+    nonnegative: bool = ...,
+) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
 def matmul(
     M: Tensor,
     N: Tensor,

@@ -17,8 +17,7 @@ from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.floyd.run import closer
-from tilewise.compose.graph.keywords import Progress
-from tilewise.compose.graph.laws import kept_apart, one_of, stand_in_for_zero
+from tilewise.compose.graph.laws import Progress, kept_apart, one_of, stand_in_for_zero
 from tilewise.compose.graph.paths import NONE
 from tilewise.compose.graph.predecessors import repair
 from tilewise.compose.graph.search import cycle_error, find_cycle

@@ -21,9 +21,8 @@ from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.compose.graph.blocks import close_by_tiles
-from tilewise.compose.graph.elimination import eliminate, eliminate_fields
-from tilewise.compose.graph.keywords import ClosureKeywords, Progress
-from tilewise.compose.graph.laws import check_idempotent, check_no_edge, is_idempotent, nodes_of, one_of
+from tilewise.compose.graph.elimination import eliminate, eliminate_fields, walks
+from tilewise.compose.graph.laws import Progress, check_idempotent, check_no_edge, is_idempotent, nodes_of, one_of
 from tilewise.compose.graph.predecessors import found_anew
 from tilewise.compose.graph.search import (
     SMALL,
@@ -98,11 +97,11 @@ def _of_dask(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, de
 
 
 def _of_fields(
-    W: Any, semiring: Structured | str, tracks: bool, progress: Progress | None, device: str, sources: Any
+    given: Any, semiring: Structured | str, tracks: bool, progress: Progress | None, device: str, sources: Any
 ) -> Any:
     """Of values with fields, which come back as they are given: a tuple of arrays, or one structured array."""
     ring = structured_ring(semiring)
-    value = value_of(W, "W", ring)
+    value = value_of(given, "W", ring)
     for field in value.fields:
         if field.host is None or device not in HOST:
             raise DeviceError(f"{ring} is closed on the host: copy the fields of W there, and leave out device=")
@@ -111,12 +110,16 @@ def _of_fields(
     _check_square(value.shape)
     chosen = nodes_of(sources, value.shape[0])
     algebra = ring.over([x.dtype for x in value.fields])
-    D = eliminate_fields([cast(Array, x.host) for x in value.fields], algebra, progress)
-    made = D if chosen is None else [x[chosen] for x in D]
+    kinds = [dtype.numpy for dtype in algebra.dtypes]
+    W = [cast(Array, x.host).astype(kind, copy=False) for x, kind in zip(value.fields, kinds, strict=True)]
+    made = walks(W, algebra, chosen, progress)
+    if made is None:
+        made = eliminate_fields(W, algebra, progress)
+        made = made if chosen is None else [x[chosen] for x in made]
     if not value.structured:
         return _delivered(value.fields[0].library, list(zip(made, algebra.dtypes, strict=True)), single=False)
-    whole = np.empty(made[0].shape, [(name, x.dtype) for name, x in zip(W.dtype.names, made, strict=True)])
-    for name, x in zip(W.dtype.names, made, strict=True):
+    whole = np.empty(made[0].shape, [(name, x.dtype) for name, x in zip(given.dtype.names, made, strict=True)])
+    for name, x in zip(given.dtype.names, made, strict=True):
         whole[name] = x
     return whole
 
@@ -206,8 +209,14 @@ def _of_each(
     table = library.empty(shape, DTYPES["int64"], "cpu") if tracks else None
     for number, member in enumerate(np.ndindex(*stack)):
         heard = None if progress is None else _among(progress, number, math.prod(stack))
-        how: ClosureKeywords = {"semiring": ring, "progress": heard, "device": device, "sources": chosen}
-        closed = closure(operand.host[member], return_predecessors=tracks, **how)
+        closed = closure(
+            operand.host[member],
+            semiring=ring,
+            return_predecessors=tracks,
+            progress=heard,
+            device=device,
+            sources=chosen,
+        )
         D, before = closed if tracks else (closed, None)
         for target, part in ((made, D), (table, before)):
             if target is not None and target.host is not None:

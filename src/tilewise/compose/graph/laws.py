@@ -14,6 +14,8 @@ from tilewise.algebra.no_edge import absorbs
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import AlgebraError, DtypeError, UsageError
 
+Progress = Callable[[int, int], None]  # called with the blocks done and those in all
+
 
 @lru_cache(maxsize=256)
 def is_idempotent(algebra: Algebra) -> bool:

@@ -21,8 +21,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.compose.graph.blocks import close_block, start_block
-from tilewise.compose.graph.keywords import Progress
-from tilewise.compose.graph.laws import check_idempotent, one_of
+from tilewise.compose.graph.laws import Progress, check_idempotent, one_of
 from tilewise.dispatch.product import matmul
 from tilewise.errors import DtypeError, ShapeError, TooLargeError
 from tilewise.scale.files import resident

@@ -16,8 +16,7 @@ from tilewise.algebra.expression import Number, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.search.run import search_from
 from tilewise.backends.cpu.kernels.search.text import DONE, EVERYWHERE
-from tilewise.compose.graph.keywords import Progress
-from tilewise.compose.graph.laws import one_of, stand_in_for_zero
+from tilewise.compose.graph.laws import Progress, one_of, stand_in_for_zero
 from tilewise.dispatch.sparse.arrays import Rows
 from tilewise.errors import CycleError
 from tilewise.system.memory import check_room

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeVar, overload
+from typing import Any, overload
+
+import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.modular import Modular
-from tilewise.algebra.names import SemiringName
+from tilewise.algebra.names import BooleanName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
-from tilewise.arrays import HostArray
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.arrays.torch_graph import in_graph, whole_in_graph
+from tilewise.core.options import AnySemiring, Numeric
 from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over
 from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
 from tilewise.functions.contraction.views import array_of, brought, dtype_of_array
 
-T = TypeVar("T")  # an array of any library: the same kind out
-
 
 @overload
-def chain(operands: Sequence[HostArray], /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+def chain(operands: Sequence[ArrayOf[Any]], /, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
-def chain(operands: Sequence[T], /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+def chain(operands: Sequence[ArrayOf[Number]], /, *, semiring: Numeric = ...) -> ArrayOf[Number]: ...
+@overload
+def chain(operands: Sequence[Kind], /, *, semiring: AnySemiring = ...) -> Kind: ...
+@overload
+def chain(operands: Sequence[Any], /, *, semiring: AnySemiring = ...) -> HostArray: ...
+def chain(operands: Sequence[Any], /, *, semiring: AnySemiring = "plus_times") -> Any:
     """The product of all of them from left to right, grouped so that it takes the fewest steps.
 
     The first may be a vector, and the last; stacks broadcast as in `tw.matmul`.
@@ -90,10 +95,14 @@ def _multiply(matrices: list[Any], cut: dict[tuple[int, int], int], i: int, j: i
 
 
 @overload
-def power(A: HostArray, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+def power(A: ArrayOf[Any], n: int, /, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
-def power(A: T, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+def power(A: ArrayOf[Number], n: int, /, *, semiring: Numeric = ...) -> ArrayOf[Number]: ...
+@overload
+def power(A: Kind, n: int, /, *, semiring: AnySemiring = ...) -> Kind: ...
+@overload
+def power(A: Any, n: int, /, *, semiring: AnySemiring = ...) -> HostArray: ...
+def power(A: Any, n: int, /, *, semiring: AnySemiring = "plus_times") -> Any:
     """A ⊗ A ⊗ … ⊗ A, n times, by squaring. The power 0 is the semiring's identity matrix.
 
     A: a square matrix, or a stack of them. Integers whose products overflow wrap, and under min_times and max_times the

@@ -11,20 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.names import SemiringName
+from tilewise.algebra.names import BooleanName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
-from tilewise.arrays import HostArray, find_library
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number, Other, find_library
 from tilewise.arrays.torch_graph import in_graph, whole_in_graph
+from tilewise.core.options import AnySemiring, DTypeArg, Numeric
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
-from tilewise.functions.contraction.forms import EinsumKeywords, formed, from_lists, stored
+from tilewise.functions.contraction.forms import EinsumDetails, formed, from_lists, stored
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over, result_over
 from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
@@ -39,24 +40,47 @@ from tilewise.functions.contraction.views import (
     reshaped,
 )
 
-A = TypeVar("A")  # an array of any library: the same kind out
 
-
-@overload
-def einsum(subscripts: str, /, *operands: HostArray, **how: Unpack[EinsumKeywords]) -> HostArray: ...
-@overload
-def einsum(subscripts: str, /, *operands: A, **how: Unpack[EinsumKeywords]) -> A: ...
 @overload
 def einsum(
-    first: HostArray, labels: Sequence[Any], /, *more: HostArray | Sequence[Any], **how: Unpack[EinsumKeywords]
-) -> HostArray: ...
+    subscripts: str, /, *operands: HostArray, semiring: BooleanName, **how: Unpack[EinsumDetails]
+) -> ArrayOf[np.bool_]: ...
 @overload
-def einsum(first: A, labels: Sequence[Any], /, *more: A | Sequence[Any], **how: Unpack[EinsumKeywords]) -> A: ...
+def einsum(
+    subscripts: str, /, *operands: ArrayOf[Number], semiring: Numeric = ..., **how: Unpack[EinsumDetails]
+) -> ArrayOf[Number]: ...
+@overload
+def einsum(
+    subscripts: str, /, *operands: Kind, dtype: None = None, semiring: AnySemiring = ..., **how: Unpack[EinsumDetails]
+) -> Kind: ...
+@overload
+def einsum(
+    first: ArrayOf[Number], labels: Sequence[Any], /, *more: ArrayOf[Number] | Sequence[Any], semiring: Numeric = ...,
+    **how: Unpack[EinsumDetails],
+) -> ArrayOf[Number]: ...  # fmt: skip
+@overload
+def einsum(
+    first: Any,
+    /,
+    *operands: Any,
+    dtype: type[Other] | np.dtype[Other],
+    semiring: AnySemiring = ...,
+    **how: Unpack[EinsumDetails],
+) -> ArrayOf[Other]: ...  # fmt: skip
+@overload
+def einsum(
+    first: Any,
+    /,
+    *operands: Any,
+    dtype: DTypeArg | None = None,
+    semiring: AnySemiring = ...,
+    **how: Unpack[EinsumDetails],
+) -> HostArray: ...
 def einsum(
     subscripts: Any,
     /,
     *operands: Any,
-    semiring: SemiringName | Semiring = "plus_times",
+    semiring: AnySemiring = "plus_times",
     optimize: Any = "auto",
     out: Any = None,
     dtype: Any = None,

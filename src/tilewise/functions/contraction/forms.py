@@ -10,8 +10,6 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given
-from tilewise.algebra.names import DTypeName, SemiringName
-from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import find_library
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import check_cast, check_rules, in_order, single_out
@@ -21,13 +19,11 @@ from tilewise.functions.contraction.views import array_of, dtype_of_array
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in the order in which an output left out is sorted
 
 
-class EinsumKeywords(TypedDict, total=False):
-    """Keywords of `tw.einsum`."""
+class EinsumDetails(TypedDict, total=False):
+    """Keywords of `tw.einsum` on which the result's type does not depend."""
 
-    semiring: SemiringName | Semiring
     optimize: Any
     out: Any
-    dtype: DTypeName | type[Any] | np.dtype[Any] | None
     order: Literal["C", "F", "A", "K"]
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 

@@ -5,30 +5,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
-from tilewise.algebra.names import SemiringName
-from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.names import BooleanName
 from tilewise.api import matmul
-from tilewise.arrays import HostArray
-from tilewise.core.options import ProductKeywords
+from tilewise.arrays import ArrayOf, HostArray, Kind, Number
+from tilewise.core.options import AnySemiring, Details, DTypeArg, Numeric
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
 from tilewise.functions.contraction.views import array_of, permuted
 
-T = TypeVar("T")  # an array of any library: the same kind out
 ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # of a vector as a matrix
 
 
 @overload
-def matvec(A: HostArray, x: HostArray, /, **how: Unpack[ProductKeywords]) -> HostArray: ...
+def matvec(
+    A: HostArray, x: HostArray, /, *, dtype: DTypeArg, semiring: AnySemiring = ..., **how: Unpack[Details]
+) -> HostArray: ...
 @overload
-def matvec(A: T, x: T, /, **how: Unpack[ProductKeywords]) -> T: ...
+def matvec(A: HostArray, x: HostArray, /, *, semiring: BooleanName, **how: Unpack[Details]) -> ArrayOf[np.bool_]: ...
+@overload
+def matvec(
+    A: ArrayOf[Number], x: ArrayOf[Number], /, *, semiring: Numeric = ..., dtype: None = None,
+    **how: Unpack[Details],
+) -> ArrayOf[Number]: ...  # fmt: skip
+@overload
+def matvec(
+    A: Kind, x: Kind, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None, **how: Unpack[Details]
+) -> Kind: ...
+@overload
+def matvec(
+    A: Any, x: Any, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None, **how: Unpack[Details]
+) -> HostArray: ...
 def matvec(A: Any, x: Any, /, **how: Any) -> Any:
     """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
 
@@ -41,9 +54,24 @@ def matvec(A: Any, x: Any, /, **how: Any) -> Any:
 
 
 @overload
-def vecmat(x: HostArray, A: HostArray, /, **how: Unpack[ProductKeywords]) -> HostArray: ...
+def vecmat(
+    x: HostArray, A: HostArray, /, *, dtype: DTypeArg, semiring: AnySemiring = ..., **how: Unpack[Details]
+) -> HostArray: ...
 @overload
-def vecmat(x: T, A: T, /, **how: Unpack[ProductKeywords]) -> T: ...
+def vecmat(x: HostArray, A: HostArray, /, *, semiring: BooleanName, **how: Unpack[Details]) -> ArrayOf[np.bool_]: ...
+@overload
+def vecmat(
+    x: ArrayOf[Number], A: ArrayOf[Number], /, *, semiring: Numeric = ..., dtype: None = None,
+    **how: Unpack[Details],
+) -> ArrayOf[Number]: ...  # fmt: skip
+@overload
+def vecmat(
+    x: Kind, A: Kind, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None, **how: Unpack[Details]
+) -> Kind: ...
+@overload
+def vecmat(
+    x: Any, A: Any, /, *, semiring: AnySemiring = ..., dtype: DTypeArg | None = None, **how: Unpack[Details]
+) -> HostArray: ...
 def vecmat(x: Any, A: Any, /, **how: Any) -> Any:
     """A vector with a matrix, or stacks of both, which broadcast: as `numpy.vecmat`, which conjugates x.
 
@@ -54,9 +82,47 @@ def vecmat(x: Any, A: Any, /, **how: Any) -> Any:
 
 
 @overload
-def vecdot(x: HostArray, y: HostArray, /, *, axis: int = -1, **how: Unpack[ProductKeywords]) -> HostArray: ...
+def vecdot(
+    x: HostArray,
+    y: HostArray,
+    /,
+    *,
+    dtype: DTypeArg,
+    axis: int = -1,
+    semiring: AnySemiring = ...,
+    **how: Unpack[Details],
+) -> HostArray: ...
 @overload
-def vecdot(x: T, y: T, /, *, axis: int = -1, **how: Unpack[ProductKeywords]) -> T: ...
+def vecdot(
+    x: HostArray, y: HostArray, /, *, semiring: BooleanName, axis: int = -1, **how: Unpack[Details]
+) -> ArrayOf[np.bool_]: ...
+@overload
+def vecdot(
+    x: ArrayOf[Number], y: ArrayOf[Number], /, *, semiring: Numeric = ..., dtype: None = None, axis: int = -1,
+    **how: Unpack[Details],
+) -> ArrayOf[Number]: ...  # fmt: skip
+@overload
+def vecdot(
+    x: Kind,
+    y: Kind,
+    /,
+    *,
+    semiring: AnySemiring = ...,
+    dtype: DTypeArg | None = None,
+    axis: int = -1,
+    **how: Unpack[Details],
+) -> Kind: ...
+@overload
+def vecdot(
+    x: Any,
+    y: Any,
+    /,
+    *,
+    semiring: AnySemiring = ...,
+    dtype: DTypeArg | None = None,
+    axis: int = -1,
+    **how: Unpack[Details],
+) -> HostArray: ...
 def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
     """The dot product of vectors along an axis, or of stacks of them: as `numpy.vecdot`, which conjugates x.
 
@@ -70,7 +136,7 @@ def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
 
 def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[str, str], how: dict[str, Any]) -> Any:
     """A product of which one operand or both are vectors, each put at its place in a matrix, or stacks of those."""
-    refused = [key for key in how if key not in ProductKeywords.__annotations__]
+    refused = [key for key in how if key not in ("semiring", "dtype", *Details.__annotations__)]
     if refused:
         raise TypeError(f"{name}() got an unexpected keyword argument {refused[0]!r}")
     arrays = [array_of(v, role, sparse=place is None) for v, place, role in zip((x, y), places, roles, strict=True)]
@@ -113,12 +179,16 @@ def _axis(axis: Any, x: Any, role: str) -> int:
 
 
 @overload
-def tensordot(
-    a: HostArray, b: HostArray, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times"
-) -> HostArray: ...
+def tensordot(a: ArrayOf[Any], b: ArrayOf[Any], /, axes: Any = 2, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
-def tensordot(a: T, b: T, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+def tensordot(
+    a: ArrayOf[Number], b: ArrayOf[Number], /, axes: Any = 2, *, semiring: Numeric = ...
+) -> ArrayOf[Number]: ...
+@overload
+def tensordot(a: Kind, b: Kind, /, axes: Any = 2, *, semiring: AnySemiring = ...) -> Kind: ...
+@overload
+def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = ...) -> HostArray: ...
+def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = "plus_times") -> Any:
     """Products summed over pairs of axes: as `numpy.tensordot`.
 
     axes: how many of a's last meet as many of b's first, or two lists: a's axes and those of b that they meet.
@@ -158,10 +228,14 @@ def _pairs(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 
 @overload
-def inner(a: HostArray, b: HostArray, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
+def inner(a: ArrayOf[Any], b: ArrayOf[Any], /, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
-def inner(a: T, b: T, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def inner(a: Any, b: Any, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+def inner(a: ArrayOf[Number], b: ArrayOf[Number], /, *, semiring: Numeric = ...) -> ArrayOf[Number]: ...
+@overload
+def inner(a: Kind, b: Kind, /, *, semiring: AnySemiring = ...) -> Kind: ...
+@overload
+def inner(a: Any, b: Any, /, *, semiring: AnySemiring = ...) -> HostArray: ...
+def inner(a: Any, b: Any, /, *, semiring: AnySemiring = "plus_times") -> Any:
     """Sums over the last axes of both: as `numpy.inner`.
 
     >>> tw.inner(np.array([1.0, 9]), np.array([[2.0, 0], [7, 7]]), semiring="max_plus")
@@ -172,12 +246,16 @@ def inner(a: Any, b: Any, /, *, semiring: SemiringName | Semiring = "plus_times"
 
 
 @overload
-def outer(
-    a: HostArray, b: HostArray, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times"
-) -> HostArray: ...
+def outer(a: ArrayOf[Any], b: ArrayOf[Any], /, out: Any = None, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
-def outer(a: T, b: T, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
-def outer(a: Any, b: Any, /, out: Any = None, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
+def outer(
+    a: ArrayOf[Number], b: ArrayOf[Number], /, out: Any = None, *, semiring: Numeric = ...
+) -> ArrayOf[Number]: ...
+@overload
+def outer(a: Kind, b: Kind, /, out: Any = None, *, semiring: AnySemiring = ...) -> Kind: ...
+@overload
+def outer(a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = ...) -> HostArray: ...
+def outer(a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = "plus_times") -> Any:
     """Every element of a with every element of b: as `numpy.outer`.
 
     >>> tw.outer(np.array([0.0, 4]), np.array([1.0, 2]), semiring="min_plus")
