@@ -55,6 +55,17 @@ def test_any_dtype_and_algebra(short, semiring, dtype):
     assert max(short) < 20 * 20_000
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
+def test_a_symmetric_product_in_pieces(short, dtype):
+    A = values((150, 90), dtype, 1)
+    for M, N in ((A, A.T), (A.T, A)):
+        P = tw.matmul(M, N)
+        assert_product(P, M, N, "plus_times")
+        assert (P == P.T).all()
+    assert len(short) > 3
+    assert sum(short) < 2 * 0.9 * (150 * 150 * 90 + 90 * 90 * 150) / 2  # pieces below the diagonal are mirrored
+
+
 def test_stacks_args_and_accumulate(short):
     M, N = values((5, 1, 90, 80), "float64", 1), values((3, 80, 70), "float64", 2)
     assert_product(tw.matmul(M, N), M, N, "plus_times")

@@ -39,6 +39,13 @@ class Blocking(NamedTuple):
     columns: int = 1  # columns of P that a lane holds: eight where truth values are packed into bits
     deep: int = 1  # k that a lane holds, side by side: four bytes or two 16-bit numbers, multiplied and added at once
     pairs: bool = False  # complex numbers where they lie, as pairs of real ones
+    symmetric: bool = False  # tiles left of the diagonal of P are not computed but mirrored
+
+    def tiles(self, m: int) -> float:
+        """The part of a P of m rows that is computed."""
+        panels, across = -(-m // self.MR), -(-m // self.NR)
+        left = sum(panel * self.MR // self.NR for panel in range(panels)) if self.symmetric else 0
+        return 1 - left / (panels * across)
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("swapped", "MR", "NR", "KC", "MC", "NC", "group")}

@@ -9,12 +9,13 @@ from typing import Any
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
-from tilewise.algebra.to_llvm import never_signals
+from tilewise.algebra.to_llvm import commutes, never_signals
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
 
 PRECISIONS = ("ieee", "high", "tf32")
+MIRRORED = 32  # rows of a symmetric P from which looking for one pays
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Problem:
     scaled: bool = False  # rows and columns of P are scaled before it is stored
     epilogue: Epilogue = PLAIN  # applied to the product before it is stored
     groups: Groups | None = None
+    symmetric: bool = False  # N is M transposed, in the same memory, and mul commutes: P equals its transpose
 
     @once
     def dtype(self) -> DType:
@@ -155,14 +157,30 @@ class Problem:
         return {name: getattr(self, name) for name in OF_ANY_SIZE}
 
     def resized(
-        self, m: int, k: int, n: int, stack: tuple[int, ...], layout_m: Layout, layout_n: Layout, layout_p: Layout
+        self,
+        m: int,
+        k: int,
+        n: int,
+        stack: tuple[int, ...],
+        layout_m: Layout,
+        layout_n: Layout,
+        layout_p: Layout,
+        symmetric: bool = False,
     ) -> Problem:
         """The same problem of another size; `dataclasses.replace` takes ten times as long."""
         made = object.__new__(Problem)
         made.__dict__.update(
-            self._of_any_size, m=m, k=k, n=n, stack=stack, layout_m=layout_m, layout_n=layout_n, layout_p=layout_p
-        )
+            self._of_any_size, m=m, k=k, n=n, stack=stack, layout_m=layout_m, layout_n=layout_n, layout_p=layout_p,
+            symmetric=symmetric,
+        )  # fmt: skip
         return made
+
+    @property
+    def may_mirror(self) -> bool:
+        """Whether N has M's extents and strides transposed: one memory for both would make P symmetric."""
+        M, N = self.layout_m, self.layout_n
+        alike = M.row == N.col and M.col == N.row and M.stack == N.stack and self.dtype_m is self.dtype_n
+        return alike and self.m == self.n >= MIRRORED and commutes(self.semiring.mul)
 
     @once
     def bare(self) -> Problem:
@@ -255,7 +273,7 @@ class Problem:
         }
 
 
-OF_SIZE = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p")
+OF_SIZE = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p", "symmetric")
 OF_ANY_SIZE = (
     *(field.name for field in fields(Problem) if field.name not in OF_SIZE),
     *("dtype", "algebra", "result", "in_place", "light", "halves", "as_pairs", "signals", "shared"),

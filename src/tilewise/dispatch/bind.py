@@ -60,6 +60,8 @@ def bind(M: Any, N: Any, o: Options) -> Call:
         _check_out_dtype(given, problem.result)
     if o.return_arg:
         check_return_arg(ring, where, o.accumulate)
+    if where == "cpu" and left.pointer == right.pointer and problem.may_mirror:
+        problem = replace(problem, symmetric=True)
     call = Call(problem, shape, where, library, left, right, given)
     if o.scales is not None:
         return _scaled(call, o)

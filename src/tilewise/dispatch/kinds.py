@@ -24,7 +24,7 @@ from tilewise.core.options import Key
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, row_major
 from tilewise.core.shapes import ProductShape, product_shape
-from tilewise.dispatch.prepared import OnHost
+from tilewise.dispatch.prepared import OnHost, one_memory
 from tilewise.errors import ShapeError
 from tilewise.scale.pieces import piece_steps
 
@@ -40,14 +40,15 @@ class Kind:
         self.tile = tile_of(plan.problem, machine.vector_bytes, machine.registers, machine.byte_dots)
         self.most = 2 * piece_steps(plan.problem, machine)  # steps of a product that is not cut into pieces
 
-    def prepared(self, M: Any, N: Any, out: Any, key: Key) -> Any:
-        """The prepared call of operands of this kind; None where more than their layouts decides about it."""
+    def prepared(self, M: Any, N: Any, out: Any, key: Key) -> tuple[Any, bool | None]:
+        """The prepared call of operands of this kind, None where more than their layouts decides about it; and, where N
+        lies as M transposed does, whether in the same memory."""
         if LOG.isEnabledFor(logging.DEBUG) or self.target is not host_target():
-            return None
+            return None, None
         try:
             shape = product_shape(M.shape, N.shape)
         except ShapeError:
-            return None  # its message names the arguments
+            return None, None  # its message names the arguments
         m, k, n, stack = shape.m, shape.k, shape.n, shape.stack
         members, on_numpy = math.prod(stack) if stack else 1, M.__class__ is np.ndarray
         few = 0 < members * m * k * n <= self.most and members * m * n * self.problem.result.itemsize <= SMALL
@@ -56,17 +57,19 @@ class Kind:
             (_plain(n, 1) if not stack else row_major(m, n, stack)) if out is None else self._layout_of(out, shape)
         )
         if not few or of_m is None or of_n is None or layout_p is None:
-            return None
+            return None, None
         layout_m = _layout((1, k), (0, of_m[0]), stack) if shape.vector_m else _layout(M.shape, of_m, stack)
         layout_n = _layout((k, 1), (of_n[0], 0), stack) if shape.vector_n else _layout(N.shape, of_n, stack)
-        problem = self.problem.resized(m, k, n, stack, layout_m, layout_n, layout_p)
+        problem, mirrored = self.problem.resized(m, k, n, stack, layout_m, layout_n, layout_p), None
+        if m == n and problem.may_mirror:
+            mirrored = problem.__dict__["symmetric"] = one_memory(M, N)
         ready = Ready(problem, cut_for(problem, self.tile), self.target)
         ready.shape = shape.product
         if on_numpy:
-            return OnHost(ready, (M.dtype, N.dtype, self.result), written_directly(key))
+            return OnHost(ready, (M.dtype, N.dtype, self.result), written_directly(key)), mirrored
         from tilewise.arrays.torch_on_host import OnHostMemory
 
-        return OnHostMemory(ready, dense_strides(ready.shape), self.result, M, N)
+        return OnHostMemory(ready, dense_strides(ready.shape), self.result, M, N), mirrored
 
     def _layout_of(self, out: Any, shape: ProductShape) -> Layout | None:
         """The layout of a given P; None where it is not written directly."""

@@ -17,7 +17,9 @@ import numpy as np
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_directly
 from tilewise.backends.cpu.runtime import pool
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.core.options import Key
+from tilewise.core.problem import Problem
 from tilewise.system.imported import imported
 
 LIMIT = 16384  # calls that are kept
@@ -37,14 +39,43 @@ class Prepared(dict[Key, Any]):
         """In a forked child: another thread of the parent may have held the lock."""
         self._lock = Lock()
 
-    def keep(self, key: Key, call: Any) -> None:
-        """Insert a call; at the limit, the least recently used quarter is evicted."""
+    def keep(self, key: Key, call: Any, mirrored: bool | None = None) -> None:
+        """Insert a call; at the limit, the least recently used quarter is evicted. `mirrored`: N lies as M transposed
+        does, in the same memory or not."""
+        if mirrored is not None:
+            both = self.get(key)
+            if both.__class__ is not ByMemory:
+                both = ByMemory()
+            both.calls[mirrored] = call
+            call = both
         call.tick = tick()
         with self._lock:
             if len(self) >= LIMIT:
                 for old, _ in sorted(self.items(), key=lambda item: item[1].tick)[: LIMIT // 4]:
                     self.pop(old, None)
             self[key] = call
+
+
+class ByMemory:
+    """Calls whose N lies as M transposed does. One memory for both makes P symmetric, and addresses are no part of a
+    signature: each of the two has its own call."""
+
+    __slots__ = ("calls", "tick")
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = [None, None]
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P; None for the other of the two, which is prepared when it is called first."""
+        call = self.calls[one_memory(M, N)]
+        return None if call is None else call(M, N, keywords)
+
+
+def one_memory(M: Any, N: Any) -> bool:
+    """Whether two arrays on the host begin at one address."""
+    if M.__class__ is np.ndarray:
+        return address(M) == address(N)
+    return bool(M.data_ptr() == N.data_ptr())
 
 
 PREPARED = Prepared()
@@ -281,11 +312,12 @@ def signature_for(array: Any) -> Signature | None:
     return SIGNATURES.get(kind)
 
 
-def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
+def keep(key: Key, again: Any, library: str, problem: Problem, product: Any, M: Any, N: Any) -> None:
     """Cache what can run again (`again`) after a call that computed `product` from M and N."""
     made = KEEPERS[library](key, again, product, M, N) if library in KEEPERS else None
     if made is not None:
-        PREPARED.keep(key, made)
+        on_host = library in ("numpy", "torch") and problem.may_mirror and (library == "numpy" or M.is_cpu)
+        PREPARED.keep(key, made, problem.symmetric if on_host else None)
 
 
 def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:

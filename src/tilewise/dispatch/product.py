@@ -44,10 +44,10 @@ def first_call(
     kind = _kind_of(M, N, keywords) if on_host and key is not None else None
     if key is not None and kind in KINDS:
         out = keywords.get("out")
-        prepared = KINDS[kind].prepared(M, N, out, key)
+        prepared, mirrored = KINDS[kind].prepared(M, N, out, key)
         product = None if prepared is None else prepared.first(M, N, out)
         if product is not None:
-            PREPARED.keep(key, prepared)
+            PREPARED.keep(key, prepared, mirrored)
             return product
     if key is None and (M.__class__ is list or N.__class__ is list):
         arrays = _from_lists(M, N, keywords.get("semiring"))
@@ -61,7 +61,7 @@ def first_call(
     made = run(call, o)
     LOG.debug("%r", made.done.plan)
     if key is not None and made.done.again is not None:
-        keep(key, made.done.again, call.library.name, made.product.array, M, N)
+        keep(key, made.done.again, call.library.name, call.problem, made.product.array, M, N)
         more = isinstance(made.done.again, MoreThanAProduct)
         if kind is not None and key in PREPARED and made.done.plan.blocking is not None and not more:
             from tilewise.dispatch.kinds import Kind  # lazily: products on a card do not load the CPU kernels

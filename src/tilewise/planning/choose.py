@@ -50,7 +50,8 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
 
         family_of(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
-    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    steps = problem.steps // 2 if problem.symmetric else problem.steps
+    floor, bound = machine.floor(steps, problem.least_bytes, problem.dtype.name)
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
     if kernel == "reference" or not compiled:
         return replace(_by_reference(problem, machine, kernel, tile), floor=floor, bound=bound, predicted=floor)
@@ -60,7 +61,9 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     plan = assemble(problem, machine, "cpu", cut.kernel, FAMILIES[cut.kernel].idea, cut.NR, geometry)
     text = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
-    notes = () if tile is None else (ignored,)
+    notes: tuple[str, ...] = () if tile is None else (ignored,)
+    if cut.symmetric:
+        notes += (f"symmetric: {cut.tiles(problem.m):.2f} of the tiles",)
     return plan.but(floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)
 
 

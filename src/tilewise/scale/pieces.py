@@ -43,7 +43,8 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
 
 
 def is_long(problem: Problem, machine: Machine) -> bool:
-    return problem.steps > FEWEST and problem.steps > 2 * piece_steps(problem, machine)
+    steps = problem.steps // 2 if problem.symmetric else problem.steps
+    return steps > FEWEST and steps > 2 * piece_steps(problem, machine)
 
 
 def run_in_pieces(
@@ -59,17 +60,24 @@ def run_in_pieces(
     most, rounds = piece_steps(problem, machine), problem.algebra.partial != problem.result
     m, k, n = problem.m, problem.k, problem.n
     cuts_k = arg is None and not (rounds and problem.accumulate)
+    symmetric = problem.symmetric and arg is None and not problem.accumulate
     depth = _even(k, max(DEEP, most // (m * n))) if cuts_k else k
     cols = _even(n, max(WIDE, most // (m * depth)))
     rows = m if m * cols * depth <= 2 * most else _even(m, max(TALL, most // (cols * depth)))
+    if symmetric:
+        rows = cols = _even(n, max(WIDE, math.isqrt(most // depth)))
     for i in _slices(m, rows):
         for j in _slices(n, cols):
+            if symmetric and j.start < i.start:
+                np.copyto(P[i, j], P[j, i].T)
+                continue
             sums, wide = P[i, j], problem
             if rounds and depth < k:  # half precision is rounded once, at the end
                 sums, wide = np.empty(sums.shape, problem.algebra.partial.numpy), replace(problem, unrounded=True)
             for at in _slices(k, depth):
                 where = None if arg is None else arg[i, j]
-                part = of_panels(wide, M[i, at], N[at, j], sums, problem.accumulate or at.start > 0)
+                onto = problem.accumulate or at.start > 0
+                part = of_panels(wide, M[i, at], N[at, j], sums, onto, symmetric and i == j)
                 run_on_cpu(make_plan(part, machine, *pinned), M[i, at], N[at, j], sums, where)
             if wide is not problem:
                 with np.errstate(all="ignore"):
@@ -95,10 +103,10 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
             run_on_cpu(make_plan(part, machine, *pinned), *parts)
 
 
-def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
-    """The product of two panels into P, or onto it."""
+def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool, symmetric: bool = False) -> Problem:
+    """The product of two panels into P, or onto it; `symmetric`: N is M transposed."""
     (m, k), n = M.shape, N.shape[1]
-    return _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)
+    return _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate, symmetric=symmetric), M, N, P)
 
 
 def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:

@@ -98,6 +98,9 @@ class IRFunction:
         """The smaller of two counts."""
         return self.op(f"select i1 {self.op(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
+    def higher(self, a: Operand, b: Operand) -> str:
+        return self.op(f"select i1 {self.op(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
     def at(self, kind: str, base: str, *terms: Operand) -> str:
         """The address of element `sum(terms)` of an array of `kind`."""
         for term in terms:

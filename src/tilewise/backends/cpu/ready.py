@@ -12,6 +12,7 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import NoEdge, around, no_edge_of
 from tilewise.arrays.extent import owned
+from tilewise.backends.cpu.kernels.packed.model import MIRRORED, writes_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, job_memory
 from tilewise.backends.cpu.kernels.shared.strips import job_size
@@ -150,7 +151,7 @@ class Ready:
             self.offsets = [_offsets(x.stack, stack, 2 if cut.pairs else 1) for x in lying]
             at_m, at_n, at_p, at_a = map(address, self.offsets)
             members = len(self.offsets[2])
-        x = Extents(m, k, n, members, col_p == 1, row_n == 1, num_threads(), kernel.lanes)
+        x = Extents(m, k, n, members, col_p == 1, row_n == 1, num_threads(), kernel.lanes, problem.accumulate)
         t = kernel.tasks(kernel.a, cut, x)
         workers = self.workers = min(x.workers, t.count)
         few = 0 < t.sums <= FEW_SUMS
@@ -158,6 +159,8 @@ class Ready:
         self.space = workers * t.each + (0 if few else t.sums)
         row_a, col_a = (0, 0) if arg is None else (arg.col, arg.row) if cut.swapped else (arg.row, arg.col)
         functions, apart = kernel.functions, t.sums > 0 and not t.strip
+        direct = cut.symmetric and col_p == 1 and not (apart or problem.accumulate or writes_apart(kernel.a))
+        mirrors = members * -(-m // MIRRORED) if direct else 0
         size = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
         self.template = job_memory(
             size,
@@ -166,6 +169,7 @@ class Ready:
             t.tasks_m, t.tasks_n, t.tasks_k, t.task_m, t.task_n, t.task_k, problem.accumulate,
             cut.KC, cut.MC, cut.NC, cut.group, 0, t.each, 0, sums_at, members, t.strip,
             functions["run_strips" if t.strip else "run"], t.count, workers, size,
+            cut.symmetric, functions["mirror"] if mirrors else 0, mirrors,
             functions["reduce"] if apart else 0, members * m if apart else 0,
         )  # fmt: skip
         self.template_address = ctypes.addressof(self.template)

@@ -15,11 +15,14 @@ from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu.family import CpuFamily, View, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
 from tilewise.backends.cpu.kernels.bits import BITS
+from tilewise.backends.cpu.kernels.bits.model import is_or_and
 from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
+from tilewise.backends.cpu.kernels.interleaved.model import is_deep
 from tilewise.backends.cpu.kernels.packed import PACKED
+from tilewise.backends.cpu.kernels.packed.model import SYMMETRIC
 from tilewise.backends.cpu.kernels.packed_n import PACKED_N
 from tilewise.backends.cpu.kernels.short_dots import SHORT_DOTS
 from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
@@ -85,6 +88,13 @@ def _tile(
 
 def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     both = views(problem)
+    if problem.symmetric and problem.m >= SYMMETRIC and not problem.return_arg and not is_or_and(problem, tile):
+        family = INTERLEAVED if is_deep(problem, tile) else PACKED
+        return (
+            family,
+            both[0] if both[0].preferred else both[1],
+            "N is M transposed: half of P is mirrored",
+        )
     for tier in _tiers(problem, tile):
         for view in both:
             for family in tier:
@@ -138,4 +148,7 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     NC = max(1, 16384 // itemsize // NR) * NR
     if deep > 1:  # a shallow N is near whole, and P is written along longer rows
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
-    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep, pairs)
+    symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
+    return Blocking(
+        family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep, pairs, symmetric
+    )

@@ -35,7 +35,8 @@ def run(
         return None
     assert plan.blocking is not None
     axes = len(stack)
-    lying = problem.resized(m, k, n, stack, *(_layout(x, axes) for x in (M, N, P)))
+    of_m, of_n, of_p = (_layout(x, axes) for x in (M, N, P))
+    lying = problem.resized(m, k, n, stack, of_m, of_n, of_p, problem.symmetric)
     ready = Ready(lying, plan.blocking, target, None if arg is None else _layout(arg, axes))
     ready.run(M, N, P, arg)
     return ready

@@ -254,6 +254,8 @@ def _launch() -> IRFunction:
     f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {limit})")
     reduce = f.op(f"inttoptr i64 {template('reduce')} to ptr")
     f.do(f"call void @serial(ptr {reduce}, ptr {job}, i64 {template('reductions')})")
+    mirror = f.op(f"inttoptr i64 {template('mirror')} to ptr")
+    f.do(f"call void @run(ptr %pool, ptr {mirror}, ptr {job}, i64 {template('mirrors')}, i64 {limit})")
     return f
 
 

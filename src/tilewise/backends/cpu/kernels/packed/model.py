@@ -11,6 +11,10 @@ from tilewise.core.problem import Problem
 IDEA = "panels of M and N packed first: for any strides and dtypes"
 
 
+MIRRORED = 64  # rows of P that a task mirrors
+SYMMETRIC = 64  # rows of a symmetric P from which half the tiles cost less than all of them by another family
+
+
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return True
 
@@ -30,7 +34,7 @@ def writes_apart(a: Arithmetic) -> bool:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     m, k, n = x.m, x.k, x.n
-    own = writes_apart(a) or not x.rows_of_P
+    own = writes_apart(a) or not x.rows_of_P or (cut.symmetric and x.onto)
     tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else stretches(m, k, n, cut.KC)
     if x.workers > 1 and x.members == 1 and tasks_k == 1 and not own:
         return shared_strips(a, cut, x)

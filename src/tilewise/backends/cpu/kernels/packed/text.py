@@ -4,6 +4,9 @@ For a strip of NC columns and KC of k, N is packed once; for each MC rows M is p
 columns of a group that fits the second cache, so that P is walked along its rows. Each task owns a piece of P.
 Where P is not rows of `partial` (half precision, complex numbers, columns apart, args wanted) a task makes its piece in
 a block of its own and writes it out at the end.
+Of a symmetric product the tiles left of the diagonal are skipped: `below` is how far the first row of a piece is below
+its first column, EVERY in all other products. A task's own block is written twice, the second time transposed; a P that
+tiles write themselves is mirrored after all tasks.
 """
 
 from __future__ import annotations
@@ -11,23 +14,25 @@ from __future__ import annotations
 from functools import partial
 
 from tilewise.algebra.to_llvm import Value
-from tilewise.backends.cpu.kernels.packed.model import writes_apart
+from tilewise.backends.cpu.kernels.packed.model import MIRRORED, writes_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
-from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
+from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, EVERY, rows_below, strip_functions
 from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
 from tilewise.system.llvm_text import IRFunction, module
 
 REDUCED = 8  # stretches of k that are added up before their sum is
-BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 first, i64 k0, i64 group"
-MULTIPLY = "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space"
+BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 first, i64 k0, i64 group, i64 below"
+MULTIPLY = (
+    "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space, i64 below"
+)
 WRITE = (
     "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, ptr arg, i64 row_a, i64 col_a, "
-    "i64 rows, i64 cols, i64 onto"
+    "i64 rows, i64 cols, i64 onto, i64 below"
 )
 
 
@@ -50,7 +55,7 @@ def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: 
         write,
         run_function(a),
         reduce_function(a),
-        *([] if writes_apart(a) else [_against_strip(a), *strip_functions(a)]),
+        *([] if writes_apart(a) else [_against_strip(a), *strip_functions(a), mirror_function(a)]),
     ]
     return module(functions)
 
@@ -65,7 +70,8 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
         with f.loop(0, "%mc", a.MR) as i:
             rows = f.lower(f.sub("%mc", i.index), a.MR)
             M = f.at("i8", "%M", f.mul(f.div(i.index, a.MR), panel_m))
-            with f.loop(g.index, stop, a.NR) as j:
+            left = f.mul(f.div(f.higher(f.add("%below", i.index), 0), a.NR), a.NR)  # of the diagonal: whole tiles
+            with f.loop(f.higher(g.index, left), stop, a.NR) as j:
                 cols = f.lower(f.sub(stop, j.index), a.NR)
                 N = f.at(a.kind, "%N", f.mul(f.div(j.index, a.columns), f.mul(rows_n, a.parts)))
                 at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
@@ -117,13 +123,14 @@ def multiply_function(a: Arithmetic) -> IRFunction:
             N = f.at(size_n, "%N", f.mul(p.index, row_n), f.mul(j.index, col_n))
             f.invoke("pack_n", PACK, src=N, lane=col_n, step=row_n, lanes=nc, kc=kc, dst="%space")
             with f.loop(0, "%m", MC) as i:
-                mc = f.lower(f.sub("%m", i.index), MC)
-                M = f.at(size_m, "%M", f.mul(i.index, row_m), f.mul(p.index, col_m))
-                f.invoke("pack_m", PACK, src=M, lane=row_m, step=col_m, lanes=mc, kc=kc, dst=packed_m)
-                at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
-                P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
-                f.invoke("block", BLOCK, mc=mc, nc=nc, kc=groups, M=packed_m, N="%space", P=P, plane=plane,
-                    first=first, k0=f.add(p.index, "%k0"), group=group)  # fmt: skip
+                mc, below = f.lower(f.sub("%m", i.index), MC), f.add("%below", f.sub(i.index, j.index))
+                with f.when(f.test("slt", below, nc)):
+                    M = f.at(size_m, "%M", f.mul(i.index, row_m), f.mul(p.index, col_m))
+                    f.invoke("pack_m", PACK, src=M, lane=row_m, step=col_m, lanes=mc, kc=kc, dst=packed_m)
+                    at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
+                    P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
+                    f.invoke("block", BLOCK, mc=mc, nc=nc, kc=groups, M=packed_m, N="%space", P=P, plane=plane,
+                        first=first, k0=f.add(p.index, "%k0"), group=group, below=below)  # fmt: skip
     return f
 
 
@@ -131,9 +138,10 @@ def _against_strip(a: Arithmetic) -> IRFunction:
     """`rows` of P against a strip of N that lies packed; their M is packed first."""
     f = IRFunction("against_strip", AGAINST_STRIP)
     row_m, col_m, row_p, group = JobReader(f).fields("row_m", "col_m", "row_p", "group")
-    f.invoke("pack_m", PACK, src="%M", lane=row_m, step=col_m, lanes="%rows", dst="%space")
-    f.invoke("block", BLOCK, mc="%rows", nc="%cols", kc=a.emit_groups(f, "%kc"), M="%space", N="%panels",
-        row_p=row_p, plane=0, k0=0, group=group)  # fmt: skip
+    with f.when(f.test("slt", "%below", "%cols")):
+        f.invoke("pack_m", PACK, src="%M", lane=row_m, step=col_m, lanes="%rows", dst="%space")
+        f.invoke("block", BLOCK, mc="%rows", nc="%cols", kc=a.emit_groups(f, "%kc"), M="%space", N="%panels",
+            row_p=row_p, plane=0, k0=0, group=group)  # fmt: skip
     return f
 
 
@@ -145,10 +153,8 @@ def run_function(a: Arithmetic) -> IRFunction:
     task_m, task_n, task_k = job.fields("task_m", "task_n", "task_k")
     m, k, n = job.fields("m", "k", "n")
     stretch, rest = f.rem("%task", tasks_k), f.div("%task", tasks_k)
-    i = f.mul(f.rem(rest, tasks_m), task_m)
-    rest = f.div(rest, tasks_m)
-    j, member = f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
-    k0 = f.mul(stretch, task_k)
+    i, rest = f.mul(f.rem(rest, tasks_m), task_m), f.div(rest, tasks_m)
+    j, member, k0 = f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n), f.mul(stretch, task_k)
     rows, cols, depth = (f.lower(f.sub(a_, b), c) for a_, b, c in ((m, i, task_m), (n, j, task_n), (k, k0, task_k)))
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
@@ -156,14 +162,15 @@ def run_function(a: Arithmetic) -> IRFunction:
     row_m, col_m, row_n, col_n, row_p, col_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
     M = f.at(f"[{a.source_m.itemsize} x i8]", M, f.mul(i, row_m), f.mul(k0, col_m))
     N = f.at(f"[{a.source_n.itemsize} x i8]", N, f.mul(k0, row_n), f.mul(j, col_n))
-    P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(i, row_p), f.mul(j, col_p))
+    cell = f"[{a.result.itemsize} x i8]"
+    mirrored, P = f.at(cell, P, f.mul(j, row_p), f.mul(i, col_p)), f.at(cell, P, f.mul(i, row_p), f.mul(j, col_p))
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
-    onto, sums = job.field("onto"), job.pointer("sums")
+    onto, sums, below = job.field("onto"), job.pointer("sums"), rows_below(f, job, i, j)
     fresh = f.test("eq", onto, 0)
 
     def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
         f.invoke("multiply", MULTIPLY, M=M, N=N, P=P, row_p=row_p, plane=plane, m=rows, k=depth, n=cols,
-            fresh=fresh, k0=k0, space=space)  # fmt: skip
+            fresh=fresh, k0=k0, space=space, below=below)  # fmt: skip
 
     def own_block() -> None:
         """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
@@ -171,8 +178,11 @@ def run_function(a: Arithmetic) -> IRFunction:
         plane, behind = _behind_block(f, a, space, f.mul(task_m, row_b))
         call(space, row_b, plane, "true", behind)
         place, row_a, col_a = _place_of_arg(f, job, a, member, i, j)
-        f.invoke("write", WRITE, block=space, row_b=row_b, plane=plane, P=P, row_p=row_p, col_p=col_p, arg=place,
-            row_a=row_a, col_a=col_a, rows=rows, cols=cols, onto=onto)  # fmt: skip
+        block = {"block": space, "row_b": row_b, "plane": plane, "rows": rows, "cols": cols, "onto": onto}
+        f.invoke(
+            "write", WRITE, **block, P=P, row_p=row_p, col_p=col_p, arg=place, row_a=row_a, col_a=col_a, below=below
+        )
+        write_mirrored(f, job, mirrored, below, **block)
 
     def shared_cells() -> None:
         """Several stretches of k make the same cells: each leaves its sums apart, and `reduce` adds them in order."""
@@ -181,16 +191,27 @@ def run_function(a: Arithmetic) -> IRFunction:
         call(f.at(a.kind, sums, at, f.mul(i, n), j), n, size, "true", space)
 
     def alone() -> None:
-        if not writes_apart(a):
-            f.either(f.test("eq", col_p, 1), lambda: call(P, row_p, "0", fresh, space), own_block)
+        if not writes_apart(a):  # what P holds may not be symmetric
+            one_half = f.both(f.test("ne", job.field("symmetric"), 0), f.negated(fresh))
+            direct = f.both(f.test("eq", col_p, 1), f.negated(one_half))
+            f.either(direct, lambda: call(P, row_p, "0", fresh, space), own_block)
         else:
             own_block()
 
-    if a.tracks_arg:
-        alone()
-    else:
-        f.either(f.test("sgt", tasks_k, 1), shared_cells, alone)
+    with f.when(f.test("slt", below, cols)):
+        if a.tracks_arg:
+            alone()
+        else:
+            f.either(f.test("sgt", tasks_k, 1), shared_cells, alone)
     return f
+
+
+def write_mirrored(f: IRFunction, job: JobReader, P: str, below: str, **block: str | int) -> None:
+    """Of a symmetric product: the cells of a block right of the diagonal once more, transposed, from P on."""
+    row_p, col_p, symmetric = job.fields("row_p", "col_p", "symmetric")
+    with f.when(f.test("ne", symmetric, 0)):
+        f.invoke("write", WRITE, **block, P=P, row_p=col_p, col_p=row_p, arg="null", row_a=0, col_a=0,
+            below=f.add(below, 1))  # fmt: skip
 
 
 def _behind_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
@@ -251,14 +272,15 @@ def write_function(a: Arithmetic) -> IRFunction:
 
     lanes = 1 if a.tracks_arg else a.lanes
     side_by_side = f.test("eq", "%col_p", 1)
-    bulk = f.mul(f.div("%cols", lanes), lanes)
-    bulk = f.select(side_by_side, "i64", bulk, 0)
     with f.loop(0, "%rows") as row:
+        first = f.lower(f.higher(f.add("%below", row.index), 0), "%cols")
+        whole = f.mul(f.div(f.sub("%cols", first), lanes), lanes)
+        bulk = f.add(first, f.select(side_by_side, "i64", whole, 0)) if lanes > 1 else first
         if lanes > 1:
-            cells(row.index, "0", bulk, lanes)
-        one_by_one = partial(cells, row.index, bulk if lanes > 1 else "0", "%cols", 1)
+            cells(row.index, first, bulk, lanes)
+        one_by_one = partial(cells, row.index, bulk, "%cols", 1)
         if lanes > 1 and a.target.cheap_masks and a.parts == 1 and a.columns == 1:
-            f.either(side_by_side, lambda row=row: under_mask(row.index, bulk), one_by_one)  # type: ignore[misc]
+            f.either(side_by_side, partial(under_mask, row.index, bulk), one_by_one)
         else:
             one_by_one()
     return f
@@ -267,7 +289,7 @@ def write_function(a: Arithmetic) -> IRFunction:
 def write_rows(f: IRFunction, block: str, row_b: str, P: str, row_p: str, rows: str, cols: str, onto: str) -> None:
     """Call `write` for rows of P whose cells lie side by side, without args."""
     f.invoke("write", WRITE, block=block, row_b=row_b, plane=0, P=P, row_p=row_p, col_p=1, arg="null", row_a=0, col_a=0,
-             rows=rows, cols=cols, onto=onto)  # fmt: skip
+             rows=rows, cols=cols, onto=onto, below=EVERY)  # fmt: skip
 
 
 def reduce_function(a: Arithmetic) -> IRFunction:
@@ -303,7 +325,36 @@ def reduce_function(a: Arithmetic) -> IRFunction:
     cells(bulk, n, 1)
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
     row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
-    P = f.at(f"[{a.result.itemsize} x i8]", P, f.mul(row, row_p))
-    f.invoke("write", WRITE, block=base, row_b=n, plane=size, P=P, row_p=row_p, col_p=col_p, arg="null", row_a=0,
-        col_a=0, rows=1, cols=n, onto=onto)  # fmt: skip
+    element, below = f"[{a.result.itemsize} x i8]", rows_below(f, job, row, "0")
+    block: dict[str, str | int] = {"block": base, "row_b": n, "plane": size, "rows": 1, "cols": n, "onto": onto}
+    f.invoke("write", WRITE, **block, P=f.at(element, P, f.mul(row, row_p)), row_p=row_p, col_p=col_p, arg="null",
+        row_a=0, col_a=0, below=below)  # fmt: skip
+    write_mirrored(f, job, f.at(element, P, f.mul(row, col_p)), below, **block)
+    return f
+
+
+def mirror_function(a: Arithmetic) -> IRFunction:
+    """Task: the next MIRRORED rows of a member of P, left of the diagonal, from above it. A vector is read from as many
+    rows, whose lines serve all columns of the task."""
+    f = IRFunction("mirror", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, row_p = job.fields("m", "row_p")
+    blocks = f.div(f.add(m, MIRRORED - 1), MIRRORED)
+    P = job.member_of_stack("P", "at_p", f.div("%task", blocks), a.result.itemsize)
+    first = f.mul(f.rem("%task", blocks), MIRRORED)
+    last = f.lower(f.add(first, MIRRORED), m)
+    kind, lanes = a.element_p, min(a.lanes, 16)
+
+    def copied(row: str, col: str, lanes: int) -> None:
+        place = f.at(kind, P, f.mul(col, row_p), row)
+        values = [f.load(kind, place if i == 0 else f.at(kind, place, f.mul(row_p, i)), a.bytes) for i in range(lanes)]
+        made = "poison"
+        for i, value in enumerate(values):
+            made = f.op(f"insertelement <{lanes} x {kind}> {made}, {kind} {value}, i32 {i}")
+        f.store(f"<{lanes} x {kind}>", made, f.at(kind, P, f.mul(row, row_p), col), a.bytes)
+
+    with f.loop(0, first, lanes) as col, f.loop(first, last) as row:
+        copied(row.index, col.index, lanes)
+    with f.loop(first, last) as row, f.loop(first, row.index) as col:
+        copied(row.index, col.index, 1)
     return f

@@ -27,6 +27,7 @@ JOB_FIELDS = (
     "members",
     "strip",  # elements from one of the two packed strips of N to the other
     "task", "tasks", "workers", "fields",  # the function, how often and by how many workers; this job's size
+    "symmetric", "mirror", "mirrors",  # tiles left of the diagonal are not computed; what copies them, and how often
     "reduce", "reductions",  # what adds up sums that were left apart, after all tasks; and how often it runs
 )  # fmt: skip
 

@@ -14,9 +14,10 @@ from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.workers import pause_function
 from tilewise.system.llvm_text import IRFunction
 
-AGAINST_STRIP = "ptr job, i64 rows, i64 cols, i64 kc, ptr M, ptr panels, ptr P, i1 first, ptr space"
+AGAINST_STRIP = "ptr job, i64 rows, i64 cols, i64 kc, ptr M, ptr panels, ptr P, i1 first, ptr space, i64 below"
 WAIT = "ptr job, i64 counter, i64 count"
 PACK_PIECE = "ptr job, i64 strip, i64 piece"
+EVERY = -(1 << 62)  # so far above the diagonal that no tile is skipped
 PACKED, ROWS = COUNTERS, COUNTERS + 8  # pieces packed so far; and for each piece of rows, strips it has been through
 
 
@@ -61,6 +62,11 @@ def _run(a: Arithmetic) -> IRFunction:
 
     f.either(f.test("slt", "%task", pieces_n), lambda: pack("0", "%task"), later)
     return f
+
+
+def rows_below(f: IRFunction, job: JobReader, i: str, j: str) -> str:
+    """How far row i is below column j in a symmetric product; EVERY in others, of which every tile is computed."""
+    return f.select(f.test("ne", job.field("symmetric"), 0), "i64", f.sub(i, j), EVERY)
 
 
 def _wait() -> IRFunction:
@@ -132,6 +138,6 @@ def _multiply_piece(a: Arithmetic) -> IRFunction:
     f.invoke("wait", WAIT, counter=PACKED, count=f.mul(f.add("%strip", 1), pieces_n))
     f.invoke("wait", WAIT, counter=f.add("%piece", ROWS), count="%strip")
     f.invoke("against_strip", AGAINST_STRIP, rows=rows, cols=cols, kc=kc, M=M, panels=_packed_strip(f, a, job),
-        P=P, first=fresh, space=space)  # fmt: skip
+        P=P, first=fresh, space=space, below=rows_below(f, job, i, strip_j))  # fmt: skip
     f.do(f"store atomic i64 {f.add('%strip', 1)}, ptr {f.at('i64', '%job', f.add('%piece', ROWS))} seq_cst, align 8")
     return f

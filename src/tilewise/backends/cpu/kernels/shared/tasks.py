@@ -36,6 +36,7 @@ class Extents(NamedTuple):
     column_of_N: bool  # its first column's elements do
     threads: int
     lanes: int = 1  # steps that one instruction makes
+    onto: bool = False  # P is added onto
 
     @property
     def workers(self) -> int:
