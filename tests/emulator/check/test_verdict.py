@@ -212,6 +212,9 @@ def test_dynamic_shared_memory_ends_where_the_launch_says():
     }"""
     assert check(text.replace("BYTES", "n * sizeof(int)")).clean
     assert "out-of-bounds" in kinds(check(text.replace("BYTES", "n")).seen)
+    sketch = text.replace("cudaMemset(x, 0, n * sizeof(int))", "fill(x)")  # which nothing defines: main cannot run
+    assert "out-of-bounds" in kinds(check(sketch.replace("BYTES", "n")).seen)
+    assert check(sketch.replace("BYTES", "n * sizeof(int)")).clean
 
 
 def test_barriers_order_global_memory_within_a_block():

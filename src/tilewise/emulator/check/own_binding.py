@@ -33,11 +33,12 @@ class NotKnown(Exception):
 
 @dataclass
 class OwnLaunch:
-    """A launch as `main` made it when it was run. An argument is a number, the memory behind a pointer, or None."""
+    """A launch as `main` made it when it was run, or as far as its text says. An argument is a number, the memory
+    behind a pointer, or None."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared: int
+    shared: int | None
     line: int
     arguments: list[Any]
     site: LaunchSite | None = None

@@ -16,6 +16,7 @@ from tilewise.emulator.check.loading import (
     redefine,
     template_values,
 )  # fmt: skip
+from tilewise.emulator.check.own_binding import OwnLaunch
 from tilewise.emulator.check.roles import (
     assign_matrices,
     matrix_struct,
@@ -150,6 +151,14 @@ class Prepared:
         loaded = self.loaded
         supplied = {n: (loaded.width, types.INT) for n in TILE_NAMES if n not in loaded.integers}
         return HostNames(loaded.table, forced, supplied).at(site)
+
+    def written_launch(self) -> OwnLaunch | None:
+        """The launch as far as its text alone says: a block that is known, where `main` was not run."""
+        value = self._host(self.site, {}) if self.site is not None else None
+        if self.site is None or value is None or value.block is None:
+            return None
+        line = self.site.launch.line
+        return OwnLaunch(value.grid or (1, 1, 1), value.block, value.shared, line, value.arguments, self.site)
 
     def evaluate_launch(self, bound: Bound) -> LaunchValue | None:
         if self.site is None:

@@ -156,12 +156,15 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
     setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
     made = run(setting)
-    empty = dynamic == 0  # a launch without bytes for extern __shared__ memory: no sizes give it any
+    unknown = _unknown_sizes(program, own)
+    ends = dynamic == 0 or (dynamic is not None and not unknown)  # of extern __shared__ memory, for any sizes
     always = _of_one_thread(setting, own, seed) if any(f.kind is Kind.OUT_OF_BOUNDS for f in made.findings) else set()
     made.findings = [
         f
         for f in made.findings
-        if _of_no_launch(f, prepared, own) or (empty and _in_dynamic(f, bound)) or (f.kind, f.line, f.array) in always
+        if _of_no_launch(f, prepared, own, unknown)
+        or (ends and _in_dynamic(f, bound))
+        or (f.kind, f.line, f.array) in always
     ]
     return made
 
@@ -181,7 +184,16 @@ def _in_dynamic(finding: Finding, bound: Bound) -> bool:
     return finding.kind is Kind.OUT_OF_BOUNDS and finding.array in bound.dynamic
 
 
-def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -> bool:
+def _unknown_sizes(program: Program, own: OwnLaunch | None) -> list[str]:
+    """The whole numbers among a kernel's parameters that no launch says."""
+    whole = [
+        (i, v.name) for i, v in enumerate(program.parameters) if isinstance(v.type, Scalar) and not v.type.floating
+    ]
+    known = own.arguments if own is not None else []
+    return [name for i, name in whole if i >= len(known) or known[i] is None]
+
+
+def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None, unknown: list[str]) -> bool:
     """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
     kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
     declared = {name for name, _, _, external in prepared.first.shared if not external}
@@ -190,8 +202,7 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -
         return block_known
     if finding.kind is Kind.RACE:
         return finding.hazard != "WAW" and (finding.array in declared or block_known)
-    sizes = [v for v in prepared.first.parameters if isinstance(v.type, Scalar) and not v.type.floating]
-    return finding.array in declared and block_known and not sizes
+    return finding.array in declared and block_known and not unknown
 
 
 def _literal_block(prepared: Prepared) -> tuple[int, int, int]:

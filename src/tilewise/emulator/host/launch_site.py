@@ -35,6 +35,7 @@ class LaunchValue:
     shared: int | None  # bytes of extern __shared__ memory; None where they could not be found
     template: list[Any]
     unknown: str = ""  # why grid or block could not be found
+    arguments: list[Any] = field(default_factory=list)  # a number, or None where it is none or not known
 
 
 def find_launches(table: SymbolTable, kernel: str) -> list[LaunchSite]:
@@ -229,7 +230,8 @@ class HostNames:
             except (KernelError, Unknown):
                 template.append(None)
         grid, block = [*found, None, None][:2]
-        return LaunchValue(grid, block, shared, template, unknown)
+        numbers = [self._try(argument) for argument in node.arguments]
+        return LaunchValue(grid, block, shared, template, unknown, [number and number[0] for number in numbers])
 
 
 def _components(node: Any) -> list[Any] | None:

@@ -165,14 +165,15 @@ def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
 
 def _free(one: Prepared, request: CheckRequest, own: OwnLaunch | None, reason: str) -> Simulation:
     try:
-        done = simulate_free(one, own, seed=request.seed, limits=request.limits)
+        done = simulate_free(one, own or one.written_launch(), seed=request.seed, limits=request.limits)
     except NotKnown as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
             f"{one.function.short}: what it is launched with is not known ({reason or error.reason}): give {needed}, "
             "--grid and --block-dim, or --shape where it multiplies matrices"
         ) from None
-    done.reason = reason or "nothing in the file says what it is launched with"
+    unread = "main was not run" if one.sites else "nothing in the file says what it is launched with"
+    done.reason = reason or unread
     return done
 
 

@@ -43,7 +43,7 @@ def run_of_program(
     if not MAIN.search(source.text) or not any(map(ALLOCATES.search, texts)):
         return None
     options = Options(
-        seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
+        seconds=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
         output=8 << 20,
         defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
     )  # fmt: skip
