@@ -50,11 +50,10 @@ def test_more_than_four_rows_of_halves_go_to_tensor_cores():
 
 
 def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
-    config = shallow.ShallowConfig(32, 1, 1)
     thin = replace(problem_of_shape(16, 24, 32, "float32"), stack=(2048,))
-    assert shallow.held(thin, config) == 16
-    assert shallow.held(thin, replace(config, warps=8)) == 2
-    assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowConfig(128, 4, 1)) == 1
+    assert shallow.held_of(1, shallow.shared_bytes(thin, 32, 1)) == 16
+    assert shallow.held_of(8, shallow.shared_bytes(thin, 32, 8)) == 2
+    assert shallow.held_of(4, shallow.shared_bytes(problem_of_shape(16, 128, 128, "float64"), 128, 4)) == 1
 
 
 @pytest.mark.parametrize(

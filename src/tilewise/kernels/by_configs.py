@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.family import Family, Offer, own_tiles
 
 
@@ -24,8 +25,8 @@ class CostModel(Protocol):
     def seconds(self, config: Any, problem: Problem, machine: Machine, /) -> float:
         """The expected time of one."""
 
-    def least_seconds(self, problem: Problem, machine: Machine, /) -> float:
-        """A lower bound of `seconds`."""
+    def bounds(self, some: Problem, machine: Machine, /) -> tuple[Bound, ...]:
+        """Lower bounds of `seconds`."""
 
 
 class ByConfigs(Family):
@@ -42,8 +43,8 @@ class ByConfigs(Family):
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
         return self.model.seconds(config, problem, machine)
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return self.model.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return self.model.bounds(some, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: Any) -> Geometry:
         """What one block of the configuration does."""
@@ -111,8 +112,8 @@ class Single(ByConfigs):
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return 0.0
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return (Bound(),)
 
 
 def cut_over_a_cluster(config: Any) -> list[str]:

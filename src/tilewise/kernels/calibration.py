@@ -96,9 +96,12 @@ class Mending:
     def __init__(self, problem: Problem, machine: Machine) -> None:
         self.problem, table = problem, machine.tuned
         self._table = table if table is not None and (table.errors or table.stacks) and applies(problem) else None
+        self.features, self.saved = None, 0.0
         if self._table is not None:
-            self._of, self._rising = _features(problem), _rising(machine)
-            self._times, self._least = _of_class(machine, self._of)
+            self.features = self._of = _features(problem)
+            self._times = _of_class(machine, self._of)
+            self.saved = 0.0 if self._of.stacked else self._table.saved  # seconds, of any plan
+            self._rising = _rising(machine) if self._of.stacked else frozenset()
 
     def mended(self, plan: Timed) -> float:
         """The expected seconds of a plan of this product."""
@@ -115,16 +118,11 @@ class Mending:
         return max(plan.floor, plan.predicted * times - (self._table.saved if times != 1.0 else 0.0))
 
     def least(self, seconds: float, kernels: Iterable[str]) -> float:
-        """No mending makes less of these seconds of some kernels' model."""
+        """No mending makes less of these seconds of some kernels' model of this stack."""
         if self._table is None:
             return seconds
-        if self._of.stacked:
-            return (
-                0.999
-                * seconds
-                * min([self._least_of_stack(f"{kernel} {self._of.kind}", seconds) for kernel in kernels])
-            )
-        return seconds * min([self._least[kernel] for kernel in kernels]) - self._table.saved
+        least = min([self._least_of_stack(f"{kernel} {self._of.kind}", seconds) for kernel in kernels])
+        return 0.999 * seconds * least
 
     def _least_of_stack(self, name: str, seconds: float) -> float:
         """By how much a kernel's line mends any plan of this stack that is expected to take so long or longer."""
@@ -201,24 +199,22 @@ def _least_times(machine: Machine) -> dict[str, float]:
     return least
 
 
-class _Least(dict[str, float]):
-    """By kernel: the least that it is mended by for a product like this."""
-
-    def __init__(self, machine: Machine, of: Features) -> None:
-        self._machine, self._of = machine, of
-
-    def __missing__(self, kernel: str) -> float:
-        least, of = _least_times(self._machine), self._of
+def least_share(machine: Machine, of: Features | None, kernels: Iterable[str]) -> float:
+    """The least that expected seconds of a product like this are mended by; 1 where nothing was measured."""
+    if of is None:
+        return 1.0
+    least, shares = _least_times(machine), list[float]()
+    for kernel in kernels:
         coarse = f"{kernel} {of.kind}"
         few = f"{coarse} few {of.few}"
         finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
-        self[kernel] = 0.999 * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
-        return self[kernel]
+        shares.append(min(least.get(coarse, 1.0), least.get(few, 1.0), finest))
+    return 0.999 * min(shares)
 
 
 @lru_cache(maxsize=512)
-def _of_class(machine: Machine, of: Features) -> tuple[_Times, _Least]:
-    return _Times(machine, of), _Least(machine, of)
+def _of_class(machine: Machine, of: Features) -> _Times:
+    return _Times(machine, of)
 
 
 def with_errors(table: TunedTable, measured: Iterable[tuple[Plan, float]]) -> TunedTable:

@@ -13,6 +13,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Capabilities, why_not
 from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.placed import Operands
@@ -54,9 +55,10 @@ class Family(ABC):
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         """Its best plan by its own model."""
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        """What its model never goes below, reckoned at once; families that cannot win are not asked further."""
-        return 0.0
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        """Lower bounds of its expected seconds, of which the least holds, for all shapes of the kind of `some`: one
+        product, or a stack."""
+        return (Bound(),)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         """What `plan` would say of the time, with nothing else made; a family with much to say overrides it."""

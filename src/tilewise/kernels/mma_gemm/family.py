@@ -11,6 +11,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, tensor_reason
@@ -237,10 +238,8 @@ class DirectHalf(HalvesAnywhere):
         config, seconds = alone.least(problem, machine)
         return alone.ONE_LAUNCH * seconds, config
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        if _is_single(problem):
-            return alone.least_seconds(problem, machine)
-        return 0.0 if problem.groups else stacked.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return alone.bounds(machine) if some.members == 1 else stacked.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
         return alone.every(problem, machine) if _is_single(problem) else stacked.TILES

@@ -11,6 +11,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import DtypeError
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.calibration import applies
 from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Family, Offer, own_tiles
@@ -67,9 +68,8 @@ class Gemv(Family):
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
         return plan.but(why=f"{asked}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        reading = problem.least_bytes / (machine.bandwidth * max(model.READING.values()))
-        return model.START_SECONDS + reading
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return (Bound(model.START_SECONDS, byte=1 / (machine.bandwidth * max(model.READING.values()))),)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, chosen = min(model.competing(problem, machine), key=model.SECONDS)

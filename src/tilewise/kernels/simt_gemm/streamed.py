@@ -19,6 +19,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.shared.halves import onto
@@ -98,11 +99,11 @@ class Cells(Single):
         latency = p.k * f.step * max(1.0, p.dtype.itemsize / 4) * waves
         return float(self._start(p) + max(latency, p.steps / rate, reading, self._scattered_rows(p, machine))), None
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        """A launch, and the longer of one thread's k and the bytes."""
-        p, f = problem, coefficients("cells")
-        deep = p.k * f.step * max(1.0, p.dtype.itemsize / 4)
-        return float(self._start(p) + max(deep, p.least_bytes / (f.reading * machine.bandwidth)))
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        """One thread's k, or the bytes."""
+        f = coefficients("cells")
+        lines = ((f.step * max(1.0, some.dtype.itemsize / 4), 0.0),)
+        return (Bound(self._start(some), byte=1 / (f.reading * machine.bandwidth), lines=lines),)
 
     def _start(self, p: Problem) -> float:
         f = coefficients("cells")
@@ -160,10 +161,10 @@ class Streamed(ByConfigs):
         timed = ((self.seconds(config, problem, machine), config) for config in self.configs(problem))
         return min(timed, key=itemgetter(0))
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         """One block, or the bytes."""
         f = coefficients(self.name)
-        return float(f.start + max(f.block, f.reading * problem.least_bytes / machine.bandwidth))
+        return (Bound(f.start, byte=f.reading / machine.bandwidth, block=f.block),)
 
 
 DEPTHS = (4, 8, 16, 32, 64)  # of k

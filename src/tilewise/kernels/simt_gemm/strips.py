@@ -20,6 +20,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
@@ -195,15 +196,13 @@ class Strips(ByConfigs):
         every, table = self.table(problem.algebra, machine, self.slower(problem))
         return _seconds(table.rows[every.index(config)], self.given(problem, machine))
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        """A launch, and the longest of: every step at the best tile's rate, one block's strips of k, the bytes."""
-        p, f = problem, self.figures(problem.algebra)
-        steps = f.block + p.steps / (rate_of(p.algebra, machine) * max(f.shares.values()))
-        alone = min([p.k * of_k + beside for of_k, beside in self._alone(p.algebra, machine)])
-        reading = f.reading * p.least_bytes / machine.bandwidth
-        return 0.999 * float(f.start + max(steps, alone, reading))
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        """Every step at the best tile's rate, one block's strips of k, the bytes."""
+        f, algebra = self.figures(some.algebra), some.algebra
+        step = 1 / (rate_of(algebra, machine) * max(f.shares.values()))
+        lines = tuple(self._alone(algebra, machine))
+        return (Bound(f.start, step=step, block=f.block, byte=f.reading / machine.bandwidth, lines=lines),)
 
-    @lru_cache(maxsize=64)  # noqa: B019
     def _alone(self, algebra: Algebra, machine: Machine) -> list[tuple[float, float]]:
         """By blocks of a cluster: the least seconds of each k where a block has a unit to itself, and beside."""
         rows, f = self.table(algebra, machine)[1].rows, self.figures(algebra)

@@ -10,6 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes, tensor_reason
@@ -70,8 +71,8 @@ class WgmmaHalf(OnHopper):
         config, seconds = half_search.best_config(problem, machine)
         return seconds, config
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return half_search.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return half_search.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.TensorConfig]:
         return half.configs(problem, machine)
@@ -122,8 +123,8 @@ class KMajor(OnHopper):
         config, seconds = k_major.best_config(problem, machine)
         return seconds, config
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return k_major.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return k_major.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()  # its table has no classes
@@ -161,8 +162,8 @@ class BF16x6(OnHopper):
         config, seconds = six.best_config(problem, machine)
         return seconds, config
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return six.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return six.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()  # its table has no classes
@@ -305,8 +306,8 @@ class BulkLines(OnHopper):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         return self.offering(problem, machine, bulk_search.least(problem, machine)[0], 0)  # `best` takes longer
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return bulk.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return bulk.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[bulk.BulkConfig]:
         return bulk_search.configs(problem)

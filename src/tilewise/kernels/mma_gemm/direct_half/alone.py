@@ -9,6 +9,7 @@ from math import sqrt
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.mma_gemm.direct_half.model import DEPTH, TILES, HalfTile
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -95,6 +96,6 @@ def seconds(config: HalfTile, p: Problem, machine: Machine) -> float:
     return expected(rows.rows[configs.index(config)], given_of(p, machine))
 
 
-def least_seconds(p: Problem, machine: Machine) -> float:
-    """What no way goes below."""
-    return ONE_LAUNCH * (START_SECONDS + max(TILE_SECONDS, p.least_bytes / (machine.bandwidth * MEMORY_SHARE)))
+def bounds(machine: Machine) -> tuple[Bound, ...]:
+    byte = 1 / (machine.bandwidth * MEMORY_SHARE)
+    return (Bound(START_SECONDS, block=TILE_SECONDS, byte=byte, share=0.999 * ONE_LAUNCH),)

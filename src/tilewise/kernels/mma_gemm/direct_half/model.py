@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.tile_launches import tiles_of
 
@@ -93,11 +94,10 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     return START_SECONDS + finding + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
 
 
-def least_seconds(p: Problem, machine: Machine) -> float:
-    """What no tile of a stack goes below: one of its own, the products, the bytes."""
-    alone = max(1, -(-p.k // DEPTH)) * PHASE_SECONDS + STORE_SECONDS if p.members and p.m and p.n else 0.0
-    products = 0.999 * p.steps / (machine.tensor_rate(p.dtype.name) * RATE_SHARE)
-    return START_SECONDS + max(alone, products, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Of a stack: one tile, the products, the bytes."""
+    step, byte = 1 / (machine.tensor_rate(some.dtype.name) * RATE_SHARE), 1 / (machine.bandwidth * MEMORY_SHARE)
+    return (Bound(START_SECONDS, step=step, byte=byte, lines=((PHASE_SECONDS / DEPTH, STORE_SECONDS),)),)
 
 
 def best_tile(problem: Problem, machine: Machine) -> tuple[float, HalfTile]:

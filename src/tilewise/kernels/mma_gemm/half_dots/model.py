@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.mma_gemm.half_dots import seconds as figures
 from tilewise.kernels.mma_gemm.half_dots.configs import (
     CLUSTERS,
@@ -95,10 +96,9 @@ def seconds(config: DotsConfig, problem: Problem, machine: Machine) -> float:
     return figures.ONE_LAUNCH * expected(rows.rows[every.index(config)], _given(problem, side, machine))
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """What no way goes below."""
-    passing = problem.least_bytes / (machine.bandwidth * figures.MEMORY_SHARE)
-    return figures.ONE_LAUNCH * (figures.START_SECONDS + max(figures.TILE_SECONDS, passing))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    byte = 1 / (machine.bandwidth * figures.MEMORY_SHARE)
+    return (Bound(figures.START_SECONDS, block=figures.TILE_SECONDS, byte=byte, share=0.999 * figures.ONE_LAUNCH),)
 
 
 def best_config(problem: Problem, machine: Machine) -> tuple[float, DotsConfig]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -234,17 +235,14 @@ def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], 
     )  # fmt: skip
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longest of: every step at the best tile's rate, one block's share of k, the bytes."""
-    p, kind = problem, kind_of(problem)
-    figures, rate = FIGURES[kind], step_rate(problem, machine)
-    steps = figures.block + p.steps / (rate * figures.share * max(figures.tiles))
-    alone = min([p.k * of_k + after for of_k, after in _alone(kind, rate, machine)])
-    reading = figures.reading * p.least_bytes / machine.bandwidth
-    return 0.999 * (figures.start + max(steps, alone, reading))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Every step at the best tile's rate, one block's share of k, the bytes."""
+    kind, rate = kind_of(some), step_rate(some, machine)
+    f = FIGURES[kind]
+    step, byte = 1 / (rate * f.share * max(f.tiles)), f.reading / machine.bandwidth
+    return (Bound(f.start, step=step, block=f.block, byte=byte, lines=tuple(_alone(kind, rate, machine))),)
 
 
-@lru_cache(maxsize=64)
 def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]]:
     """By blocks of a cluster: the least seconds of each k where a block has a multiprocessor to itself, and beside."""
     rows = paces(kind, (VECTORS, VECTORS), rate, machine)[1].rows

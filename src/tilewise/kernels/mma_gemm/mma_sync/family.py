@@ -9,6 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, packed_operands, passes, tensor_reason
@@ -46,8 +47,8 @@ class MmaSync(ByConfigs):
         config, seconds = mma.best_config(problem, machine, kernel is not None)
         return self.planned(problem, machine, kernel, tile, seconds, config)
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return mma.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return mma.bounds(some, machine)
 
     def pinned(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Plan:
         return self.planned(problem, machine, self.name, None, 0.0, config)

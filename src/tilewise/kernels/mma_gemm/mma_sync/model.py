@@ -17,6 +17,7 @@ from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import tensor_name
 from tilewise.kernels.mma_gemm.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
@@ -317,18 +318,15 @@ def expected(config: MmaConfig, problem: Problem, machine: Machine) -> float:
     return in_seconds(rows.rows[tiles.index(config.tile) * FORMS * PAIRS + FORMS * pair + form], given)
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longest of: every step at the best rate that a tile reaches, the phases of one tile, the bytes.
-    Where k is cut, a part has FEWEST_PHASES at least, and parts are added up."""
-    p, figures = problem, FIGURES[problem.dtype.itemsize]
-    step, phase = _fastest(tensor_name(p), p.dtype.itemsize, machine)
-    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
-    work = max(p.steps * step, min(phases * phase, FEWEST_PHASES * phase + figures.part))
-    reading = p.least_bytes / (machine.bandwidth * figures.memory)
-    return 0.999 * (figures.start + max(figures.tile + work, reading))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Every step at the best rate that a tile reaches, the phases of one tile, the bytes. Where k is cut, a part has
+    FEWEST_PHASES at least, and parts are added up."""
+    size = some.dtype.itemsize
+    f, (step, phase) = FIGURES[size], _fastest(tensor_name(some), size, machine)
+    lines = (phase * size / PHASE_BYTES, f.tile), (0.0, f.tile + FEWEST_PHASES * phase + f.part)
+    return (Bound(f.start, step=step, block=f.tile, byte=1 / (machine.bandwidth * f.memory), lines=lines),)
 
 
-@lru_cache(maxsize=64)
 def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
     """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
     figures, vectors = FIGURES[size], in_the_set(size, machine)[1]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 from typing import NamedTuple
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "shallow"
 IDEA = "a short k: columns of N stay in shared memory, each warp makes rows of P on its own; lines start anywhere"
@@ -93,21 +93,73 @@ def strips_of(problem: Problem, cols: int) -> int:
     return math.ceil(problem.n / cols)
 
 
-def configs(problem: Problem, machine: Machine) -> Iterator[ShallowConfig]:
+def warps_of(groups: int, four: float, eight: float) -> int:
+    """Warps of a block: as many as their shared memory (of four, of eight of them) allows, and as have rows; 0 where it
+    does not."""
+    warps = 8 if eight <= MOST_SHARED else 4 if four <= MOST_SHARED else 0
+    return min(warps, max(1, groups))
+
+
+def blocks_of(most: int, waves: int, units: int, strips: int) -> int:
+    """Blocks of a strip: no fewer rows for some than for others."""
+    blocks = max(1, min(most, waves * RESIDENT * units // max(1, strips)))
+    return -(-most // -(-most // blocks))
+
+
+def held_of(warps: int, shared: int) -> int:
+    """Blocks that share a multiprocessor: as many as its registers and its shared memory have room for."""
+    return max(1, min(RESIDENT * MOST_WARPS // warps, UNIT_SHARED // (shared + OWN_SHARED)))
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """A warp's rows one after the other, and the work of all warps of a multiprocessor; or the bytes."""
+    m, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    cols, pitched, deep = int(row[0]), given[4], given[5]
+    staged = given[6] * (cols + 8)
+    groups, strips = -(-m // ROWS), -(-n // cols) * members
+    four = (cols + 4 * ROWS) * pitched + 4 * staged
+    warps = warps_of(groups, four, (cols + 8 * ROWS) * pitched + 8 * staged)
+    if warps == 0:
+        return INFINITE
+    blocks = blocks_of(-(-max(1, groups) // warps), int(row[1]), units, strips)
+    held = held_of(warps, int((cols + warps * ROWS) * pitched + warps * staged))
+    strips = -(-n // cols) * max(1, members)
+    rounds, waves = -(-groups // (blocks * warps)), -(-strips * blocks // (held * units))
+    wide = cols / 128
+    alone = waves * (given[9] * deep * wide + given[10] * rounds)
+    each = given[11] * deep + given[12] * deep * wide + given[13] * wide
+    work = -(-strips * groups // units) * each
+    return max(given[8] + alone + work, given[7])
+
+
+@lru_cache(maxsize=8)
+def _table(size: int) -> Rows:
+    """Columns of a strip, and waves of blocks."""
+    return Rows([(cols, waves) for cols in COLUMNS[size] for waves in WAVES])
+
+
+def _given(p: Problem, machine: Machine) -> Row:
+    size, tensor = p.dtype.itemsize, on_tensor_cores(p)
+    return (
+        p.m, p.n, p.members, machine.units, pitch(p) * size, steps_of(p) * step_of(p.dtype) / 32,
+        8 * size if tensor else 0, p.least_bytes / (MEMORY_SHARE * machine.bandwidth), *figures_of(p),
+    )  # fmt: skip
+
+
+def _config(row: Row, p: Problem, machine: Machine) -> ShallowConfig:
+    """What a row stands for."""
+    cols, waves, groups = int(row[0]), int(row[1]), math.ceil(p.m / ROWS)
+    warps = warps_of(groups, shared_bytes(p, cols, 4), shared_bytes(p, cols, 8))
+    most = -(-max(1, groups) // warps)
+    return ShallowConfig(cols, warps, blocks_of(most, waves, machine.units, strips_of(p, cols) * p.members))
+
+
+def configs(problem: Problem, machine: Machine) -> list[ShallowConfig]:
     """Of the columns that fit, with as many warps as share them, for one wave of blocks or more."""
-    p, groups = problem, max(1, math.ceil(problem.m / ROWS))
-    for cols in COLUMNS[p.dtype.itemsize]:
-        warps = next((w for w in (MOST_WARPS, MOST_WARPS // 2) if shared_bytes(p, cols, w) <= MOST_SHARED), 0)
-        if not warps:
-            continue
-        warps, strips = min(warps, groups), max(1, strips_of(p, cols) * p.members)
-        most, made = math.ceil(groups / warps), set()
-        for waves in WAVES:
-            blocks = max(1, min(most, waves * RESIDENT * machine.units // strips))
-            blocks = math.ceil(most / math.ceil(most / blocks))  # no fewer rows for some than for others
-            if blocks not in made:
-                made.add(blocks)
-                yield ShallowConfig(cols, warps, blocks)
+    given = _given(problem, machine)
+    fitting = [row for row in _table(problem.dtype.itemsize).rows if expected(row, given) < INFINITE]
+    return list(dict.fromkeys(_config(row, problem, machine) for row in fitting))
 
 
 def _fits(p: Problem) -> bool:
@@ -122,12 +174,6 @@ FITS = Condition(_fits, "keeps all of k in shared memory")
 NEAR = Condition(_is_near, f"takes rows and columns less than {2**31 // DEEPEST:,} elements apart")
 
 
-def held(problem: Problem, config: ShallowConfig) -> int:
-    """Blocks that share a multiprocessor: as many as its registers and its shared memory have room for."""
-    shared = shared_bytes(problem, config.cols, config.warps) + OWN_SHARED
-    return max(1, min(RESIDENT * MOST_WARPS // config.warps, UNIT_SHARED // shared))
-
-
 def figures_of(problem: Problem) -> Figures:
     if problem.dtype.itemsize == 2:
         return FIGURES["half"]
@@ -135,22 +181,16 @@ def figures_of(problem: Problem) -> Figures:
 
 
 def seconds(config: ShallowConfig, problem: Problem, machine: Machine) -> float:
-    """A warp's rows one after the other, and the work of all warps of a multiprocessor; or the bytes."""
-    p, figures, groups = problem, figures_of(problem), math.ceil(problem.m / ROWS)
-    strips = strips_of(p, config.cols) * max(1, p.members)
-    rounds = math.ceil(groups / (config.blocks * config.warps))
-    waves = math.ceil(strips * config.blocks / (held(p, config) * machine.units))
-    deep, wide = steps_of(p) * step_of(p.dtype) / 32, config.cols / 128
-    alone = waves * (figures.panel * deep * wide + figures.rows * rounds)
-    each = figures.loads * deep + figures.products * deep * wide + figures.cells * wide
-    work = math.ceil(strips * groups / machine.units) * each
-    return max(figures.start + alone + work, p.least_bytes / (MEMORY_SHARE * machine.bandwidth))
+    rows = _table(problem.dtype.itemsize).rows
+    row = next(x for x in rows if x[0] == config.cols and _config(x, problem, machine) == config)
+    return expected(row, _given(problem, machine))
 
 
 @lru_cache(maxsize=64)
 def best_config(problem: Problem, machine: Machine) -> tuple[float, ShallowConfig]:
-    timed = ((seconds(config, problem, machine), config) for config in configs(problem, machine))
-    return min(timed, key=itemgetter(0))
+    table = _table(problem.dtype.itemsize)
+    number, least = expected.least(table, _given(problem, machine), problem.largest)
+    return least, _config(table.rows[number], problem, machine)
 
 
 def geometry(problem: Problem, config: ShallowConfig) -> Geometry:
@@ -158,7 +198,7 @@ def geometry(problem: Problem, config: ShallowConfig) -> Geometry:
     return Geometry((32 * config.warps, 1), ROWS * config.warps, config.cols, pitch(problem), shared)
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """A launch with a warp's first rows, or the bytes."""
-    figures = figures_of(problem)
-    return max(figures.start + figures.rows, problem.least_bytes / (MEMORY_SHARE * machine.bandwidth))
+    figures = figures_of(some)
+    return (Bound(block=figures.start + figures.rows, byte=1 / (MEMORY_SHARE * machine.bandwidth)),)

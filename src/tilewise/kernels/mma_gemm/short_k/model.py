@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -254,7 +255,7 @@ def seconds(config: ShortConfig, problem: Problem, machine: Machine) -> float:
     )
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """What no way goes below: a launch, and a warp's first loads or writing P."""
-    p, f = problem, FIGURES[problem.dtype.itemsize]
-    return 0.999 * (f.start + max(f.rows + f.row_load, min(f.in_l2, f.beyond) * p.least_bytes / machine.bandwidth))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """A warp's first loads, or writing P."""
+    f = FIGURES[some.dtype.itemsize]
+    return (Bound(f.start, block=f.rows + f.row_load, byte=min(f.in_l2, f.beyond) / machine.bandwidth),)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import rooms
@@ -253,15 +254,15 @@ def best_config(problem: Problem, machine: Machine) -> tuple[float, SlicedConfig
     return least, made[number]
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longest of: every step at the best tile's rate, one warp's slice of k, the bytes."""
-    p, figures, rate = problem, FIGURES[problem.dtype.itemsize], step_rate(problem, machine)
-    steps = p.steps / (rate * max(figures.shares))
-    alone = min([p.k * of_k + end for of_k, end in _alone(p.dtype.itemsize, rate, machine)])
-    return 0.999 * (figures.start + max(steps, alone, figures.memory * p.least_bytes / machine.bandwidth))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Every step at the best tile's rate, one warp's slice of k, the bytes."""
+    size, rate = some.dtype.itemsize, step_rate(some, machine)
+    f = FIGURES[size]
+    lines = tuple(_alone(size, rate, machine))
+    step = 1 / (rate * max(f.shares))
+    return (Bound(f.start, step=step, byte=f.memory / machine.bandwidth, lines=lines),)
 
 
-@lru_cache(maxsize=64)
 def _alone(size: int, rate: float, machine: Machine) -> list[tuple[float, float]]:
     """By the slices that k is cut into: the least seconds of each k of a warp that has a unit to itself, and of its
     end."""

@@ -9,6 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.halves import halves_of, onto
@@ -42,8 +43,8 @@ class Plain(Family):
         why = f"{asked}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
 
-    def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return model.least_seconds(problem, machine)
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return model.bounds(some, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         chosen = model.choose(problem, machine)

@@ -17,6 +17,7 @@ from tilewise.core.machine import Machine, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
 from tilewise.kernels.simt_gemm.few import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
@@ -107,34 +108,27 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     return min(tiled, key=attrgetter("predicted"))
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longest of: every step at the best share that a tile of its way reaches, the bytes, one tile's
-    k or a second launch where that is cut."""
-    configs = [_config(problem, machine)]
-    if (found := config_if_found(problem.algebra, machine)) is not None:
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Every step at the best share that a tile reaches, the bytes, one tile's k or a second launch where that is cut;
+    whatever is known of the operands' signs."""
+    algebra, rate = some.algebra, machine.step_rate("float32")
+    configs = [config_of(algebra, machine, nonnegative=known) for known in (False, True)]
+    if (found := config_if_found(algebra, machine)) is not None:
         configs.append(found[0])
-    steps = min(problem.steps * _least_step(config, machine) for config in configs)
-    deep = min(-(-problem.k // config.per_word) * _least_word(config, machine) for config in configs)
-    alone = min(deep, COMBINE_SECONDS) if problem.m and problem.n and problem.members else 0.0
-    return START_SECONDS + 0.99 * max(steps / 0.99, alone, problem.least_bytes / (READING * machine.bandwidth))
-
-
-@lru_cache(maxsize=64)
-def _least_word(config: Config, machine: Machine) -> float:
-    """Seconds of a word of k of one tile that is alone."""
-    rate = machine.step_rate("float32") / machine.units / config.slots
-    return min(ALONE * t.resident * t.rows * t.cols * config.per_word / (rate * t.share) for t in tiles_of(config))
+    step = min(config.slots / (rate * max(tile.share for tile in tiles_of(config))) for config in configs)
+    word = min(
+        ALONE * t.resident * t.rows * t.cols * config.slots * machine.units / (rate * t.share)
+        for config in configs
+        for t in tiles_of(config)
+    )
+    lines = (word, 0.0), (0.0, COMBINE_SECONDS)
+    return (Bound(START_SECONDS, step=step, byte=1 / (READING * machine.bandwidth), lines=lines, share=0.99),)
 
 
 @lru_cache(maxsize=64)
 def fitting(config: Config, arch: str) -> Cuts:
     limit = shared_limit(arch)
     return cuts(tuple(t for t in tiles_of(config) if t.shared_bytes(config.word_bytes) <= limit))
-
-
-@lru_cache(maxsize=64)
-def _least_step(config: Config, machine: Machine) -> float:
-    return config.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(config)))
 
 
 @lru_cache(maxsize=4096)

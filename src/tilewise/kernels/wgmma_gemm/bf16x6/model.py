@@ -14,6 +14,7 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -213,11 +214,11 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     return stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0)
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """The split, and products at the best rate that a tile has, or no less than the bytes."""
-    cores = CLUSTER_GAIN * PRODUCTS * problem.steps / (machine.tensor_rate("bfloat16") * TENSOR_SHARE)
-    least = _other_seconds(problem) + TILE_SECONDS + cores
-    return 0.999 * max(least, problem.least_bytes / machine.bandwidth)
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """The split, and products at the best rate that a tile has."""
+    step = CLUSTER_GAIN * PRODUCTS / (machine.tensor_rate("bfloat16") * TENSOR_SHARE)
+    operand = 10 / SPLIT_BANDWIDTH if some.members == 1 else 0.0
+    return (Bound(START_SECONDS, operand, step, TILE_SECONDS),)
 
 
 def _other_seconds(problem: Problem) -> float:

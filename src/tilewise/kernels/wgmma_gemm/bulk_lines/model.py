@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
 from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import HALVES, TF32, Figures, expected
 from tilewise.system.machine_code import Row
@@ -267,13 +268,10 @@ def figures_of(p: Problem) -> Figures:
     return HALVES if p.dtype.itemsize == 2 else TF32
 
 
-def least_seconds(p: Problem, machine: Machine) -> float:
-    """What no way goes below: the products, the bytes, or one tile of a block, whose k is whole or in as many parts as
-    a cluster has blocks."""
-    f, cores = figures_of(p), cores_of(p)
-    products = p.steps / (128 * cores.step) / machine.units * max(f.product, 2 * f.read)
-    step = f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)
-    steps = -(-p.k // cores.step)
-    tile = min(step * steps, f.cluster + f.part * 2 + step * steps / MOST_CUT)
-    tile += f.item + f.chunk + f.cell * WARP_CELLS
-    return f.start + max(tile, f.memory * p.least_bytes, products)
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """The products, the bytes, or one tile of a block, whose k is whole or in as many parts as a cluster has blocks."""
+    f, size = figures_of(some), 16 if some.dtype.itemsize == 2 else 8  # k of a product of fragments
+    product = max(f.product, 2 * f.read) / (128 * size) / machine.units
+    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.item + f.chunk + f.cell * WARP_CELLS
+    lines = (step, tile), (step / MOST_CUT, tile + f.cluster + f.part * 2)
+    return (Bound(f.start, step=product, byte=f.memory, lines=lines),)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.wgmma_gemm.k_major.figures import (
     ACROSS,
@@ -328,19 +329,16 @@ def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
     return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """For each member a launch, and the longest of: the tensor cores at their best share, the stages of one tile, the
-    bytes. Where k is cut, a part has FEWEST_STAGES at least, and parts are added up."""
-    p, kind = problem, _kind(problem)
-    f, stages = FIGURES[kind.size], -(-problem.k * kind.size // LINE_BYTES)
-    cores = p.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
-    stage, end = _alone(kind, machine)
-    alone = p.members * (end + min(stages * stage, FEWEST_STAGES * stage + f.gather))
-    passing = p.least_bytes / (machine.bandwidth * f.memory)
-    return 0.999 * (p.members * f.start + max(cores, alone, passing))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Of each member: the tensor cores at their best share, the stages of one tile, the bytes. Where k is cut, a part
+    has FEWEST_STAGES at least, and parts are added up."""
+    kind = _kind(some)
+    f, (stage, end) = FIGURES[kind.size], _alone(kind, machine)
+    step = min(1.0, *f.across.values()) / (machine.tensor_rate("bfloat16") * kind.rate * f.share)
+    lines = (stage * kind.size / LINE_BYTES, end), (0.0, end + FEWEST_STAGES * stage + f.gather)
+    return (Bound(f.start, step=step, byte=1 / (machine.bandwidth * f.memory), lines=lines, each=True),)
 
 
-@lru_cache(maxsize=64)
 def _alone(kind: Kind, machine: Machine) -> Both:
     """The least seconds of a stage of a tile that has the card to itself, and of its stores."""
     fitting, crowd = [row for row in _table(kind, machine).rows if row[11]], FEWEST ** (4 * FIGURES[kind.size].crowd)

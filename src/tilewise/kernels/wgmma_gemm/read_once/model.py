@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import rooms
@@ -269,14 +270,13 @@ def seconds(config: OnceConfig, problem: Problem, machine: Machine) -> float:
     return seconds_of(row, _given(problem, side_of(problem, config), machine), config.parts)
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longest of: the bytes, the tensor cores at their best share, a part of k of a tile alone."""
-    p, f = problem, FIGURES[_precision(problem)]
-    passing = p.least_bytes / (machine.bandwidth * f.memory)
-    kind, products = products_of(p)
-    cores = products * p.steps / (machine.tensor_rate(kind) * f.share)
-    alone = f.tile + min(-(-p.k // DEPTH), FEWEST_STAGES) * (f.alone + f.column * TILES["tf32"][0].width)
-    return 0.999 * (f.start + max(passing, cores, alone))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """The bytes, the tensor cores at their best share, a part of k of a tile alone."""
+    f, (kind, products) = FIGURES[_precision(some)], products_of(some)
+    stage = f.alone + f.column * TILES["tf32"][0].width
+    step, byte = products / (machine.tensor_rate(kind) * f.share), 1 / (machine.bandwidth * f.memory)
+    lines = (stage / DEPTH, f.tile), (0.0, f.tile + FEWEST_STAGES * stage)
+    return (Bound(f.start, step=step, byte=byte, lines=lines),)
 
 
 def passes(problem: Problem, config: OnceConfig) -> int:

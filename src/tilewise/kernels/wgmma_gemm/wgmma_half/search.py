@@ -15,6 +15,7 @@ from itertools import product
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import CLOSE, preferred
+from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import AS_IT_IS
 from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside, lags, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL, configs, expected, transposed_configs, tuning_class
@@ -105,19 +106,23 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
 
 
 def _work(problem: Problem, machine: Machine) -> float:
-    """Seconds that tensor cores or the memory are busy at least; thin edges are made beside."""
+    """Seconds that tensor cores or the memory are busy at least, over a stack; thin edges are made beside."""
     steps = problem.members * (problem.m - THIN) * problem.k * (problem.n - THIN)
-    single = problem.members == 1
-    cores = steps / (machine.tensor_rate(problem.dtype.name) * (alone.TENSOR_SHARE if single else TENSOR_SHARE))
-    share = alone.MEMORY_SHARE if single else MEMORY_SHARE
-    return max(problem.least_bytes / (machine.bandwidth * share), cores)
+    cores = steps / (machine.tensor_rate(problem.dtype.name) * TENSOR_SHARE)
+    return max(problem.least_bytes / (machine.bandwidth * MEMORY_SHARE), cores)
 
 
-def least_seconds(problem: Problem, machine: Machine) -> float:
-    """What no way goes below."""
-    start = alone.START_SECONDS + alone.GROUP_SECONDS if problem.members == 1 else START_SECONDS + GROUP_SECONDS
-    share = inside.LEAST_SHARE if problem.members == 1 and inside.takes(problem) else 0.999
-    return 0.0 if problem.groups else share * (start + _work(problem, machine))
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """Tensor cores or the memory, thin edges being made beside; a part of that where k may be cut inside the launch."""
+    rate = machine.tensor_rate(some.dtype.name)
+    if some.members > 1:
+        byte = 1 / (machine.bandwidth * MEMORY_SHARE)
+        return (Bound(START_SECONDS + GROUP_SECONDS, inner=1 / (rate * TENSOR_SHARE), byte=byte),)
+    start, byte = alone.START_SECONDS + alone.GROUP_SECONDS, 1 / (machine.bandwidth * alone.MEMORY_SHARE)
+    whole = Bound(start, inner=1 / (rate * alone.TENSOR_SHARE), byte=byte)
+    cut = whole._replace(share=inside.LEAST_SHARE)
+    squares = inside.MOST_SQUARES * inside.SQUARE**2
+    return whole, cut._replace(few=inside.FEW_INSIDE[-1].cols), cut._replace(cells=squares)
 
 
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
