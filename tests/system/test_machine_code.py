@@ -54,7 +54,7 @@ def in_machine_code(function):
     pytest.importorskip("llvmlite")
     made = Formula(function)
     machine_code._formulas.remove(made)
-    made.use(compiled_functions(DECLARED + translated(function), ["least.0"])[0])
+    made.use(*compiled_functions(DECLARED + translated(function), ["least.0", "each.0"]))
     return made
 
 
@@ -65,6 +65,7 @@ def test_the_same_row_and_the_same_bits(rng):
         given = (rng.randint(0, 200), rng.randint(0, 200), rng.random())
         values = [everything(row, given) for row in rows.rows]
         assert quick.least(rows, given, 1) == (values.index(min(values)), min(values))
+        assert list(quick.each(rows, given, 1)) == values
 
 
 def test_the_first_of_equal_rows_wins():
