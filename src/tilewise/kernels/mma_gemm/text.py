@@ -157,7 +157,7 @@ def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epi
         "AHEAD": tile.ahead,
         "RESIDENT": tile.resident,
     }
-    shared = "shared/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh"
+    shared = "shared/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
     return "\n".join(
         (
             f"// half_dots over {dtype}, sums in {sums}",
@@ -202,7 +202,7 @@ def render_direct_half(
             render_epilogue(epilogue, sums),
             product_of_fragments(dtype, 16, 80),
             *map(kernel_text, ("shared/in_turn.cuh", "shared/words.cuh", "shared/cluster.cuh")),
-            *map(kernel_text, ("mma_gemm/direct_half/tile.cuh", "shared/cut.cuh")),
+            *map(kernel_text, ("mma_gemm/direct_half/tile.cuh", "shared/add_up.cuh", "shared/cut.cuh")),
             *(kernel_text(f"mma_gemm/direct_half/{name}") for name in ("fragments.cuh", "direct_half.cu")),
         )
     )

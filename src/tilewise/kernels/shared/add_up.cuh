@@ -1,37 +1,36 @@
-// add_up: the sums of a cluster's blocks, in the order of their ranks, by fours: the same bits whoever adds them up.
+// add_up: cells of which each part has a sum (the blocks of a cluster, say), added up by one thread each, in the order of
+// the parts: the same bits whoever adds them up.
 //
-// Layout: `held` lies in the same place in every block, `pitch` floats a row of the tile, `quads` fours of them.
-// Barrier: the caller's: the cluster has met before sums are read, and meets again before a block leaves.
+// Barrier: the caller's: all parts are there before they are read, and a block leaves when others have read its own.
 
-// Fours `first`, `first + step` ... below `end`, of those left of `width`: the sum of MOST blocks or less of each is handed to
-// `store(row, column, sum)`. AT_ONCE of them are on their way at once.
-template <int MOST, int AT_ONCE, typename Store> static __device__ __forceinline__ void add_up_fours(
-    const float* held, int blocks, int quads, int pitch, int first, int end, int step, int width, Store store)
+// Cells `first`, `first + step` ... below `end`, but for those that are not `wanted`: `from(cell, part)` of `parts`, which are MOST
+// or less, joined by `join`, go to `store(cell, sum)`. AT_ONCE cells of a thread are on their way at once.
+template <typename Value, int MOST, int AT_ONCE, typename Wanted, typename From, typename Join, typename Store>
+static __device__ __forceinline__ void add_up(
+    int parts, int first, int end, int step, Wanted wanted, From from, Join join, Store store)
 {
     for (int i = first; i < end; i += AT_ONCE * step) {
-        float4 part[AT_ONCE][MOST];
+        if (AT_ONCE == 1 && !wanted(i)) continue;
+        Value part[AT_ONCE][MOST];
         #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
-            int at = i + j * step, r = at / quads, c = at % quads * 4;
-            bool there = at < end && c < width;
+            bool there = AT_ONCE == 1 || (i + j * step < end && wanted(i + j * step));
             #pragma unroll
             for (int other = 0; other < MOST; ++other)
-                if (there && other < blocks) {
-                    const float* from = held + r * pitch + c;
-                    part[j][other] = MOST == 1 ? *reinterpret_cast<const float4*>(from) : load_from_block(from, other);
-                }
+                if (there && other < parts) part[j][other] = from(i + j * step, other);
         }
         #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
-            int at = i + j * step, r = at / quads, c = at % quads * 4;
-            if (at >= end || c >= width) continue;
-            float4 sum = part[j][0];
+            if (AT_ONCE > 1 && (i + j * step >= end || !wanted(i + j * step))) continue;
+            Value sum = part[j][0];
             #pragma unroll
             for (int other = 1; other < MOST; ++other)
-                if (other < blocks)
-                    sum = make_float4(sum.x + part[j][other].x, sum.y + part[j][other].y, sum.z + part[j][other].z,
-                                      sum.w + part[j][other].w);
-            store(r, c, sum);
+                if (other < parts) sum = join(sum, part[j][other]);
+            store(i + j * step, sum);
         }
     }
+}
+
+static __device__ __forceinline__ float4 add_fours(float4 x, float4 y) {
+    return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
 }

@@ -12,7 +12,6 @@
 #define UPS (TM / RM)
 #define ACROSS (TN / RN)
 #define GROUP (UPS * ACROSS)
-#define THREADS (GROUP * GROUPS)
 #define PIECE_M (RM < 4 ? RM : 4)
 #define PIECE_N (RN < 4 ? RN : 4)
 #define LANES_ACROSS (ACROSS < 8 ? ACROSS : 8)
@@ -20,7 +19,6 @@
 #define PITCH_N (TN + 4)
 #define BUFFER (KC * (PITCH_M + PITCH_N))
 #define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
-#define MOST_BLOCKS 8  // of a cluster
 
 static_assert(GROUP % 32 == 0 && UPS % (32 / LANES_ACROSS) == 0, "whole warps make the tile");
 
@@ -153,14 +151,6 @@ struct Sums {
     }
 };
 
-// What the groups of this block have made of a cell, added up in order.
-static __device__ __forceinline__ Partial of_groups(const Partial* parts, int cell) {
-    Partial sum = parts[cell];
-    #pragma unroll
-    for (int group = 1; group < GROUPS; ++group) sum = add(sum, parts[group * (TM * TN) + cell]);
-    return sum;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long lead_m, long long lead_n, long long p_row, long long p_col, int p_turned, int tiles_n, int piece,
@@ -201,27 +191,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     }
 
     sums.gather(buffers, p_turned);
-    __syncthreads();
-    if (blocks > 1) {
-        if (GROUPS > 1)
-            for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) buffers[cell] = of_groups(buffers, cell);
-        cluster_meet();
-    }
-    for (int cell = rank * THREADS + threadIdx.x; cell < TM * TN; cell += blocks * THREADS) {
-        int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
-        Partial sum;
-        if (blocks > 1) {
-            Partial part[MOST_BLOCKS];  // on their way together
-            #pragma unroll
-            for (int other = 0; other < MOST_BLOCKS; ++other)
-                if (other < blocks) part[other] = *in_block(buffers + cell, other);
-            sum = part[0];
-            #pragma unroll
-            for (int other = 1; other < MOST_BLOCKS; ++other)
-                if (other < blocks) sum = add(sum, part[other]);
-        } else
-            sum = of_groups(buffers, cell);
-        if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
-    }
-    if (blocks > 1) cluster_meet();  // nobody leaves while another reads here
+    store_tile(buffers, blocks, rank, p_turned, P, row0, col0, m, n, p_row, p_col);
 }

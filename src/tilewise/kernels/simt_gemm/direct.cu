@@ -9,11 +9,9 @@
 
 #define ACROSS (TN / RN)
 #define GROUP ((TM / RM) * ACROSS)
-#define THREADS (GROUP * GROUPS)
 #define PAD (16 / (int)sizeof(Partial))  // keeps rows on 16 bytes, and threads that write down a column on other banks
 #define LOADS_M (TM * KC / THREADS)
 #define LOADS_N (TN * KC / THREADS)
-#define MOST_BLOCKS 8  // of a cluster
 #define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
 
 template <int COUNT> struct __align__(COUNT * sizeof(Partial) < 16 ? COUNT * sizeof(Partial) : 16) Several { Partial of[COUNT]; };
@@ -50,14 +48,6 @@ template <int WIDE, int COUNT> static __device__ __forceinline__ void keep(
         Place at = place<WIDE>(i, along_k);
         strip[at.k][at.line] = widen(held[i]);
     }
-}
-
-// What the groups of this block have made of a cell, added up in order.
-static __device__ __forceinline__ Partial of_groups(const Partial (&sums)[GROUPS][TM * TN], int cell) {
-    Partial sum = sums[0][cell];
-    #pragma unroll
-    for (int group = 1; group < GROUPS; ++group) sum = add(sum, sums[group][cell]);
-    return sum;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) direct(
@@ -116,27 +106,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) direct(
         #pragma unroll
         for (int j = 0; j < RN; ++j)
             shared.sums[group][p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
-    __syncthreads();
-    if (blocks > 1) {
-        if (GROUPS > 1)
-            for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) shared.sums[0][cell] = of_groups(shared.sums, cell);
-        cluster_meet();
-    }
-    for (int cell = rank * THREADS + threadIdx.x; cell < TM * TN; cell += blocks * THREADS) {
-        int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
-        Partial sum;
-        if (blocks > 1) {
-            Partial part[MOST_BLOCKS];  // on their way together
-            #pragma unroll
-            for (int other = 0; other < MOST_BLOCKS; ++other)
-                if (other < blocks) part[other] = *in_block(&shared.sums[0][cell], other);
-            sum = part[0];
-            #pragma unroll
-            for (int other = 1; other < MOST_BLOCKS; ++other)
-                if (other < blocks) sum = add(sum, part[other]);
-        } else
-            sum = of_groups(shared.sums, cell);
-        if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
-    }
-    if (blocks > 1) cluster_meet();  // nobody leaves while another reads here
+    store_tile(shared.sums[0], blocks, rank, p_turned, P, row0, col0, m, n, p_row, p_col);
 }

@@ -31,10 +31,14 @@ def render_strips(
 ) -> str:
     """`tile`: a StripTile. `along_k`: whether neighbours of M, and of N, lie along k, where that is compiled in."""
     rows, cols, tm, tn, groups, deep, resident = tile
-    macros: dict[str, object] = {"TM": rows, "TN": cols, "RM": tm, "RN": tn, "KC": deep, "GROUPS": groups}
+    macros: dict[str, object] = {
+        "TM": rows, "TN": cols, "RM": tm, "RN": tn, "KC": deep, "GROUPS": groups,
+        "THREADS": rows // tm * (cols // tn) * groups,
+    }  # fmt: skip
     if along_k is not None:
         macros |= {"RESIDENT": resident, "M_ALONG_K": int(along_k[0]), "N_ALONG_K": int(along_k[1])}
-    return rendered(algebra, macros, accumulate, "shared/cluster.cuh", EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
+    sums = "shared/cluster.cuh", "shared/add_up.cuh", "simt_gemm/strip_sums.cuh"
+    return rendered(algebra, macros, accumulate, *sums, EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
 
 
 @Written

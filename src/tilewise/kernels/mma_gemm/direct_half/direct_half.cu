@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
             int r = row + i / (COLS * 4) * 16 + i / 2 % 2 * 8 + lane / 4, c = column + i / 4 % COLS * 8 + lane % 4 * 2 + i % 2;
             held[r * HELD + c] = sums[i / (COLS * 4)][i / 4 % COLS][i % 4];
         }
-        add_up(held, cluster_blocks(), target, ldp, left, m - top, n - left, epilogue);
+        add_up_tile(held, cluster_blocks(), target, ldp, left, m - top, n - left, epilogue);
         return;
     }
     #pragma unroll

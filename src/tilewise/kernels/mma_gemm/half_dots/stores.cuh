@@ -17,10 +17,6 @@ static __device__ __forceinline__ Sum* cell_of(Sum* made, const Lines& p, int pi
     return made + (p.swapped ? line * pitch + few : few * pitch + line);
 }
 
-static __device__ __forceinline__ float4 operator+(float4 x, float4 y) {
-    return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
-}
-
 static __device__ __forceinline__ int four_of(const Held& as, int i) {
     return (i >> as.log_quads) * as.pitch + (i & (1 << as.log_quads) - 1) * 4;
 }
@@ -33,7 +29,7 @@ static __device__ __forceinline__ void add_slices(Sum* made, const Held& as, int
         float4* at = reinterpret_cast<float4*>(made + four_of(as, i));
         float4 sum = *at;
         #pragma unroll 4
-        for (int other = 1; other < slices; ++other) sum = sum + at[other * (whole / 4)];
+        for (int other = 1; other < slices; ++other) sum = add_fours(sum, at[other * (whole / 4)]);
         *at = sum;
     }
 }
@@ -74,29 +70,16 @@ static __device__ __forceinline__ void store_four(
 template <int MOST, int AT_ONCE> static __device__ __forceinline__ void store_share(
     const Sum* made, const Held& as, const Lines& p, const Epilogue& epilogue, const Target& to, int parts, int rank)
 {
-    int end = as.rows << as.log_quads, step = parts * THREADS;
-    #pragma unroll 1
-    for (int i = rank * THREADS + threadIdx.x; i < end; i += AT_ONCE * step) {
-        float4 part[AT_ONCE][MOST];
-        #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            int at = min(i + j * step, end - 1);
+    add_up<float4, MOST, AT_ONCE>(
+        parts, rank * THREADS + (int)threadIdx.x, as.rows << as.log_quads, parts * THREADS, [](int) { return true; },
+        [=](int at, int other) {
             const float4* from = reinterpret_cast<const float4*>(made + four_of(as, at));
-            #pragma unroll
-            for (int other = 0; other < MOST; ++other)
-                if (other < parts) part[j][other] = MOST == 1 ? *from : *in_block(from, other);
-        }
-        #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            int at = i + j * step;
-            if (at >= end) continue;
-            float4 sum = part[j][0];
-            #pragma unroll
-            for (int other = 1; other < MOST; ++other)
-                if (other < parts) sum = sum + part[j][other];
+            return MOST == 1 ? *from : *in_block(from, other);
+        },
+        add_fours,
+        [&](int at, float4 sum) {
             store_four(p, epilogue, to, at >> as.log_quads, (at & (1 << as.log_quads) - 1) * 4, sum);
-        }
-    }
+        });
 }
 
 static __device__ __forceinline__ void store(

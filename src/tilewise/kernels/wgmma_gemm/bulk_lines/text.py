@@ -41,7 +41,7 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
             kernel_text("shared/ptx.cuh"),
             render_numbers(sums, dtype, False),
             product_of_fragments(dtype, 16 if size == 2 else 8, 80),
-            kernel_text("shared/add_up.cuh"),
+            kernel_text("wgmma_gemm/add_up_fours.cuh"),
             *(kernel_text(f"wgmma_gemm/bulk_lines/{name}") for name in FILES),
         )
     )

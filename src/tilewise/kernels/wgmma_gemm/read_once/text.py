@@ -29,7 +29,7 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
         (
             f"// read_once: {kind}",
             *defined(macros),
-            *map(kernel_text, ("shared/ptx.cuh", "shared/add_up.cuh")),
+            *map(kernel_text, ("shared/ptx.cuh", "wgmma_gemm/add_up_fours.cuh")),
             _wgmma(tile.width, tile.planes),
             *(kernel_text(f"wgmma_gemm/read_once/{name}") for name in FILES),
         )

@@ -89,7 +89,7 @@ def render_wgmma_half(
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_gemm/wgmma_half/thin_edges.cuh"),
             *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
-            *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
+            *map(kernel_text, ("shared/row_classes.cuh", "wgmma_gemm/add_up_fours.cuh")),
             *(kernel_text(f"wgmma_gemm/wgmma_half/{name}") for name in FILES),
         )
     )

@@ -1,0 +1,34 @@
+// strip_sums: what groups of threads, and the blocks of a cluster, have made of a tile's cells, added up in order and stored.
+//
+// Layout: `parts` has TM x TN sums of each group, in the same place in every block: rows of the tile, or its columns where
+//   P's lie side by side (`turned`).
+
+#define MOST_BLOCKS 8  // of a cluster
+
+static __device__ __forceinline__ Partial of_groups(const Partial* parts, int cell) {
+    Partial sum = parts[cell];
+    #pragma unroll
+    for (int group = 1; group < GROUPS; ++group) sum = add(sum, parts[group * (TM * TN) + cell]);
+    return sum;
+}
+
+static __device__ __forceinline__ void store_tile(
+    Partial* parts, int blocks, int rank, bool turned, Result* P, int row0, int col0, int m, int n, long long p_row, long long p_col)
+{
+    auto store = [=](int cell, Partial sum) {
+        int row = row0 + (turned ? cell % TM : cell / TN), col = col0 + (turned ? cell / TM : cell % TN);
+        if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
+    };
+    __syncthreads();
+    if (blocks == 1) {
+        for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) store(cell, of_groups(parts, cell));
+        return;
+    }
+    if (GROUPS > 1)
+        for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) parts[cell] = of_groups(parts, cell);
+    cluster_meet();
+    add_up<Partial, MOST_BLOCKS, 1>(
+        blocks, rank * THREADS + (int)threadIdx.x, TM * TN, blocks * THREADS, [](int) { return true; },
+        [=](int cell, int other) { return *in_block(parts + cell, other); }, [](Partial x, Partial y) { return add(x, y); }, store);
+    cluster_meet();  // nobody leaves while another reads here
+}
