@@ -39,7 +39,7 @@ class Machine:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the hash: strings hash differently in another process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_highest")}
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])
@@ -49,8 +49,14 @@ class Machine:
 
     def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
         """The least time physics allows, and which of the two limits sets it."""
-        compute, memory = steps / max(self.step_rate(dtype), self.tensor_rate(dtype)), least_bytes / self.bandwidth
-        return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+        rate = self._highest.get(dtype) or max(self.step_rate(dtype), self.tensor_rate(dtype))
+        compute, memory = steps / rate, least_bytes / self.bandwidth
+        return (compute, "arithmetic") if compute >= memory else (memory, "memory")
+
+    @once
+    def _highest(self) -> dict[str, float]:
+        """The higher of a dtype's two rates."""
+        return {dtype: max(self.step_rate(dtype), rate) for dtype, rate in self.tensor_rates.items()}
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ class ByConfigs(Family):
         return self.offering(problem, machine, seconds, self.passes(problem, config))
 
     def offering(self, problem: Problem, machine: Machine, seconds: float, passes: int) -> Offer:
-        floor, _ = self.limits(problem, machine)
-        return Offer(problem, machine, next(iter(self.kernels)), max(seconds, floor), floor, passes)
+        floor = self.limits(problem, machine)[0]
+        return Offer(problem, machine, self.name, seconds if seconds > floor else floor, floor, passes)
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
         return self.planned(problem, machine, None, None, self.seconds(config, problem, machine), config)

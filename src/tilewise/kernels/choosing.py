@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
@@ -93,12 +94,14 @@ def _ranked(among: str, problem: Problem, machine: Machine) -> Iterator[Candidat
             (whole if family.can.fuses else bare).least(x, family.kernels) if x < math.inf else x
             for (_, family, _), x in zip(owners, bounds, strict=True)
         ]
-    for at in sorted(range(len(owners)), key=bounds.__getitem__):
-        number, family, can = owners[at]
-        mending = whole if family.can.fuses else bare
-        if bounds[at] == math.inf:
+    for least, (number, family, can) in sorted(zip(bounds, owners, strict=True), key=_BOUND):
+        if least == math.inf:
             return
-        yield bounds[at] - mending.saved, number, family, can, mending
+        mending = whole if bare is whole or family.can.fuses else bare
+        yield least - mending.saved, number, family, can, mending
+
+
+_BOUND = itemgetter(0)
 
 
 Owner = tuple[int, Family, Capabilities]

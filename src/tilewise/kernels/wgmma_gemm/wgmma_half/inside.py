@@ -31,7 +31,6 @@ SAME_SECONDS, FIRST_SECONDS = 1.24e-09, 2e-9  # of L2 for each that wants the sa
 PHASE_SECONDS = 1.29e-07  # or of barriers and the way to L2
 STRIP_LINES = 112.0  # as which 64 of k of eight few lines side by side count, where k lies across
 CLUSTER_SECONDS, PART_SECONDS = 6.89e-07, 3.59e-08  # blocks of a cluster wait for one another
-LEAST_SHARE = 0.55  # of what other ways never go below, and these neither
 SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
 SQUARE_SLOW = (
     1.34  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)

@@ -113,14 +113,25 @@ def _work(problem: Problem, machine: Machine) -> float:
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Tensor cores or the memory, thin edges being made beside; a part of that where k may be cut inside the launch."""
+    """Tensor cores or the memory, thin edges being made beside; or one tile's phases: all of k, or the fewest of a
+    part. Where k is cut inside the launch, as its formula has it."""
     rate = machine.tensor_rate(some.dtype.name)
     if some.members > 1:
         byte = 1 / (machine.bandwidth * MEMORY_SHARE)
         return (Bound(START_SECONDS + GROUP_SECONDS, inner=1 / (rate * TENSOR_SHARE), byte=byte),)
-    start, byte = alone.START_SECONDS + alone.GROUP_SECONDS, 1 / (machine.bandwidth * alone.MEMORY_SHARE)
-    whole = Bound(start, inner=1 / (rate * alone.TENSOR_SHARE), byte=byte)
-    cut = whole._replace(share=inside.LEAST_SHARE)
+    byte, least = 1 / (machine.bandwidth * alone.MEMORY_SHARE), min(tile.rows * tile.cols for tile in TILES)
+    phase = alone.PHASE_SECONDS + least * DEPTH * machine.units / (rate * alone.TENSOR_SHARE)
+    tile, part = (
+        min(alone.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
+        for stores in (range(alone.PARTIAL), (alone.PARTIAL,))
+    )
+    lines = (phase / DEPTH, tile), (0.0, alone.LEAST_PHASES * phase + part)
+    start = alone.START_SECONDS + alone.GROUP_SECONDS
+    whole = Bound(start, inner=1 / (rate * alone.TENSOR_SHARE), byte=byte, lines=lines)
+    cluster = inside.TILE_SECONDS + inside.CLUSTER_SECONDS + 2 * inside.PART_SECONDS
+    of_k = inside.PHASE_SECONDS / DEPTH
+    lines = (of_k, inside.TILE_SECONDS), (of_k / inside.PARTS[-1], cluster)
+    cut = Bound(inside.START_SECONDS, byte=byte, lines=lines)
     squares = inside.MOST_SQUARES * inside.SQUARE**2
     return whole, cut._replace(few=inside.FEW_INSIDE[-1].cols), cut._replace(cells=squares)
 
