@@ -40,6 +40,8 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CARRIED_PHASES,
     CARRIED_WAVES,
     DEPTH,
+    FEW_INSIDE,
+    LEAST_PHASES,
     TILES,
     TensorConfig,
     TensorTile,
@@ -125,7 +127,7 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
         min(alone.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
         for stores in (range(alone.PARTIAL), (alone.PARTIAL,))
     )
-    lines = (phase / DEPTH, tile), (0.0, alone.LEAST_PHASES * phase + part)
+    lines = (phase / DEPTH, tile), (0.0, LEAST_PHASES * phase + part)
     start = alone.START_SECONDS + alone.GROUP_SECONDS
     whole = Bound(start, inner=1 / (rate * alone.TENSOR_SHARE), byte=byte, lines=lines)
     cluster = inside.TILE_SECONDS + inside.CLUSTER_SECONDS + 2 * inside.PART_SECONDS
@@ -133,7 +135,7 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     lines = (of_k, inside.TILE_SECONDS), (of_k / inside.PARTS[-1], cluster)
     cut = Bound(inside.START_SECONDS, byte=byte, lines=lines)
     squares = inside.MOST_SQUARES * inside.SQUARE**2
-    return whole, cut._replace(few=inside.FEW_INSIDE[-1].cols), cut._replace(cells=squares)
+    return whole, cut._replace(few=FEW_INSIDE[-1].cols), cut._replace(cells=squares)
 
 
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
