@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from math import sqrt
 
 from tilewise.system.machine_code import Row
 
@@ -51,3 +52,17 @@ def busiest(rest: int, row: Row, at: int) -> int:
         if rest <= int(row[at + count - back]):
             last = count - back
     return last
+
+
+def in_waves(tiles: int, row: Row, at: int, steps: float, alone: float, busy: float, end: float, store: float) -> float:
+    """Seconds of tiles in waves of as many as a card holds, by the rooms in a row from `at` on: each as long as its
+    steps one after the other, which take what a block alone needs or all of the busiest multiprocessor's together
+    (fourth powers: limits that are equally near hinder each other), its end, and the stores of all of these."""
+    held, work = int(row[at]), 0.0
+    full, rest = tiles // int(row[at + held]), tiles % int(row[at + held])
+    if full:
+        work = full * (steps * sqrt(sqrt(alone + busy * held**4)) + end + store * held)
+    if rest:
+        last = busiest(rest, row, at)
+        work += steps * sqrt(sqrt(alone + busy * last**4)) + end + store * last
+    return work

@@ -24,7 +24,7 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
+from tilewise.kernels.shared.residency import MOST, in_waves, padded, rooms
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -96,21 +96,14 @@ def _seconds(row: Row, given: Row) -> float:
     """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
     memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
     m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
-    rows, cols, depth, cluster, end, stores = int(row[1]), int(row[2]), int(row[3]), int(row[11]), row[8], row[9]
+    rows, cols, depth, cluster = int(row[1]), int(row[2]), int(row[3]), int(row[11])
     if k <= int(row[0]):
         return INFINITE
     tiles, piece = members * -(-m // rows) * -(-n // cols), -(-k // cluster)
     deep = min(piece, depth)
     crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** given[5]
     alone, busy = (row[4] + row[5] * deep) ** 4, deep**4 * (row[6] ** 4 + (row[7] * crowd) ** 4)
-    held = int(row[ROOMS])
-    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
-    strips, work = -(-piece // depth), 0.0
-    if full:
-        work = full * (strips * sqrt(sqrt(alone + busy * held**4)) + end + stores * held)
-    if rest:
-        last = busiest(rest, row, ROOMS)
-        work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
+    work = in_waves(tiles, row, ROOMS, -(-piece // depth) * 1.0, alone, busy, row[8], row[9])
     read = given[7] * tiles * (rows + cols)
     if tiles > int(row[12]) and tiles <= int(row[13]):
         work += LATE_SECONDS

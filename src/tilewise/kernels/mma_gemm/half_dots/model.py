@@ -22,7 +22,7 @@ from tilewise.kernels.mma_gemm.half_dots.configs import (
 )
 from tilewise.kernels.mma_gemm.half_dots.seconds import expected
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
-from tilewise.kernels.shared.residency import rooms
+from tilewise.kernels.shared.residency import padded, rooms
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "half_dots"
@@ -56,9 +56,8 @@ def sides(p: Problem) -> list[Side]:
 
 @lru_cache(maxsize=64)
 def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsConfig, ...], Rows]:
-    """The ways, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster and of a
-    multiprocessor; clusters that the card holds, and with one block of each multiprocessor; seconds of a step alone,
-    and of the sums of a block."""
+    """The configs, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster;
+    seconds of a step alone, and of the sums of a block; rooms."""
     configs, rows = [], []
     for slices, cluster in product(SLICES, CLUSTERS):
         config, room = DotsConfig(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
@@ -66,7 +65,7 @@ def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tup
         sums = figures.CELL_SECONDS * cells / cluster + (figures.SLICE_SECONDS * cells * slices if slices > 1 else 0.0)
         step = figures.STEP_SECONDS + figures.STEP_LINE_SECONDS * tile.width
         configs.append(config)
-        rows.append((config.height, slices, cluster, tile.resident, room[-1], room[0], step, sums))
+        rows.append((config.height, slices, cluster, step, sums, *padded(room)))
     return tuple(configs), Rows(rows)
 
 

@@ -14,7 +14,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
-from tilewise.kernels.shared.residency import busiest, padded, rooms
+from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 MMA, FMA = "mma_small", "fma_small"
@@ -200,8 +200,7 @@ def expected(row: Row, given: Row) -> float:
     them together; or the bytes; and what a launch takes anyway. Limits that are equally near hinder each other. Not
     where some block has none of k, or a card does not hold all."""
     m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
-    rows, cols, deep, alone, after, stores = int(row[0]), int(row[1]), int(row[2]), row[3], row[6], row[7]
-    cluster = int(row[8])
+    rows, cols, deep, cluster = int(row[0]), int(row[1]), int(row[2]), int(row[8])
     tiles, phases = -(-m // rows) * -(-n // cols) * members, -(-k // deep)
     each, blocks = -(-phases // cluster), tiles * cluster
     if cluster > 1 and (each * (cluster - 1) >= phases or blocks > 4 * units):
@@ -212,14 +211,7 @@ def expected(row: Row, given: Row) -> float:
     short = max(SHORTEST, k / deep) if k < deep else 1.0
     crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** given[9]
     busy = row[4] + (copies * crowd) ** 4
-    held = int(row[ROOMS])
-    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
-    work = 0.0
-    if full:
-        work = full * (each * short * sqrt(sqrt(alone + busy * held**4)) + after + stores * held)
-    if rest:
-        last = busiest(rest, row, ROOMS)
-        work += each * short * sqrt(sqrt(alone + busy * last**4)) + after + stores * last
+    work = in_waves(tiles, row, ROOMS, each * short, row[3], busy, row[6], row[7])
     return given[5] + sqrt(sqrt(work**4 + reading))
 
 

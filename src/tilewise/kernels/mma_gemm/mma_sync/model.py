@@ -44,6 +44,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
     lines_of_long,
 )
+from tilewise.kernels.shared.residency import padded
 from tilewise.kernels.transforms.sums import sum_of
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
@@ -249,7 +250,8 @@ def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tupl
         sides = tile.rows, tile.cols, tile.resident, machine.units * tile.resident
         times = tile.stage_bytes / figures.unit, figures.cell * tile.rows * tile.cols
         tiles.append(tile)
-        rows += [(*sides, *times, pair, form, *cores) for pair, form in product(range(PAIRS), range(FORMS))]
+        held = padded(tuple(machine.units * blocks for blocks in range(1, tile.resident + 1)))
+        rows += [(*sides, *times, pair, form, *cores, *held) for pair, form in product(range(PAIRS), range(FORMS))]
     return tuple(tiles), Rows(rows)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import sqrt
 
 from tilewise.kernels.mma_gemm.mma_sync.figures import FEWEST
+from tilewise.kernels.shared.residency import in_waves
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # a product whole, k in parts (of one wave, of two), or but thin edges
 FORMS, PAIRS = 4, 4  # of a tile: forms, and pairs of routes at most
-CORES_FROM, PAIRS_FROM = 8, 19  # where a row's phases begin, and what is given of each pair
+CORES_FROM, ROOMS, PAIRS_FROM = 8, 14, 19  # where a row's phases and rooms begin, and what is given of each pair
 MAX_PARTS = 64  # of k,
 FEWEST_PHASES = 4  # of each
 THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
@@ -36,7 +37,7 @@ def expected(row: Row, given: Row) -> float:
     """Waves of tiles, whose phases take as long as one block alone needs or all of a multiprocessor's together, at the
     rate of the tensor cores or of L2; then what comes before and after."""
     m, n, phases, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
-    rows, cols, held, at_once, pair, form = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[6]), int(row[7])
+    rows, cols, at_once, pair, form = int(row[0]), int(row[1]), int(row[3]), int(row[6]), int(row[7])
     if pair >= given[11]:
         return INFINITE
     at = PAIRS_FROM + 4 * pair
@@ -61,12 +62,7 @@ def expected(row: Row, given: Row) -> float:
     busy = sqrt(sqrt((cores * given[12]) ** 4 + (row[4] * crowd) ** 4))
     alone, fourth = (busy * given[15] + given[at + 3]) ** 4, busy**4
     cells = row[5] * (1 + given[13]) if parts == 1 else row[5]
-    full, rest, work = tiles // at_once, tiles % at_once, 0.0
-    if full:
-        work = full * (each * sqrt(sqrt(alone + fourth * held**4)) + given[16] + cells * held)
-    if rest:
-        last = -(-rest // units)
-        work += each * sqrt(sqrt(alone + fourth * last**4)) + given[16] + cells * last
+    work = in_waves(tiles, row, ROOMS, each * 1.0, alone, fourth, given[16], cells)
     work = sqrt(sqrt(work**4 + given[5])) + given[17] + given[at + 1]
     if edge_rows:
         work += members * given[7]

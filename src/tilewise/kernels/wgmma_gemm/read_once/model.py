@@ -16,7 +16,7 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
-from tilewise.kernels.shared.residency import rooms
+from tilewise.kernels.shared.residency import padded, rooms
 from tilewise.kernels.wgmma_gemm.k_major.model import route
 from tilewise.kernels.wgmma_gemm.read_once.seconds import (
     DEPTH,
@@ -210,7 +210,7 @@ def _table(
         room = rooms(machine.units, blocks, tile.resident)
         places.append((tile, blocks, halves))
         row = tile.width, tile.resident, blocks, halves, tile.few_bytes, cores, alone, cells, tile.gathered
-        rows.append((*row, room[-1], room[0]))
+        rows.append((*row, *padded(room)))
     return tuple(places), Rows(rows)
 
 

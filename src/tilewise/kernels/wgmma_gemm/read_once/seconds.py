@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
+from tilewise.kernels.shared.residency import in_waves
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 LONG, DEPTH = 128, 32  # lines of the long operand in a tile; k of a stage
 MOST_PARTS, FEWEST_STAGES = 64, 4  # of k, and of a part
 HALVES = (0, 1, 2, 4)  # half waves of blocks that parts of k make; 0: k is whole
+ROOMS = 9  # where they begin in a row
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 
 
@@ -67,20 +69,11 @@ def tiles_of(few: int, length: int, width: int) -> int:
 def seconds_of(row: Row, given: Row, parts: int) -> float:
     """Waves of blocks, whose stages take as long as one alone needs or all of a multiprocessor's together, at the rate
     of the tensor cores or of L2; beside the bytes; then what comes before and after."""
-    stages, units, held, blocks = int(given[2]), int(given[3]), int(row[1]), int(row[2])
-    each, count = -(-stages // parts), tiles_of(int(given[0]), int(given[1]), int(row[0])) * parts
-    at_once, first = (
-        int(row[9]) * blocks,
-        int(row[10]) * blocks,
-    )  # as the card holds clusters; with one block of each unit
-    crowd = 1.0 if count >= units else max(FEWEST, count / units) ** given[8]
-    busy = sqrt(sqrt(row[5] ** 4 + ((row[4] + given[5]) / given[7] * crowd) ** 4))
-    alone, full, rest, work = row[6] ** 4, count // at_once, count % at_once, 0.0
-    if full:
-        work = full * (each * sqrt(sqrt(alone + (busy * held) ** 4)) + given[9] + row[7] * held)
-    if rest:
-        last = 1 if rest <= first else held
-        work += each * sqrt(sqrt(alone + (busy * last) ** 4)) + given[9] + row[7] * last
+    stages, units, blocks = int(given[2]), int(given[3]), int(row[2])
+    each, clusters = -(-stages // parts), tiles_of(int(given[0]), int(given[1]), int(row[0])) * parts // blocks
+    crowd = 1.0 if clusters * blocks >= units else max(FEWEST, clusters * blocks / units) ** given[8]
+    busy = row[5] ** 4 + ((row[4] + given[5]) / given[7] * crowd) ** 4
+    work = in_waves(clusters, row, ROOMS, each * 1.0, row[6] ** 4, busy, given[9], row[7])
     work = sqrt(sqrt(work**4 + given[6])) + given[10]
     if row[8] == 0.0:
         work += given[15]
@@ -95,7 +88,7 @@ def seconds_of(row: Row, given: Row, parts: int) -> float:
 def expected(row: Row, given: Row) -> float:
     """Of a way, where its k can be cut so."""
     few, width, blocks = int(given[0]), int(row[0]), int(row[2])
-    at_once = int(row[9]) * blocks
+    at_once = int(row[ROOMS + int(row[ROOMS])]) * blocks
     tiles = tiles_of(few, int(given[1]), width)
     parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), int(row[3]), blocks)
     if parts == 0:

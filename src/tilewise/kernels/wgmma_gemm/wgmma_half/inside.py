@@ -14,7 +14,7 @@ from math import sqrt
 
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.layouts import along_columns
-from tilewise.kernels.shared.residency import busiest, padded, rooms
+from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -55,8 +55,7 @@ def expected(row: Row, given: Row) -> float:
     if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
         return INFINITE
     tiles, held = -(-length // rows) * across, int(row[ROOM_FROM + int(row[ROOM_FROM])])
-    full, rest = tiles // held, tiles % held
-    if full >= MOST_WAVES or (cols == SQUARE and tiles > held):
+    if tiles // held >= MOST_WAVES or (cols == SQUARE and tiles > held):
         return INFINITE
     lines = rows * given[at + (1 if transposed else 0)]
     if given[9 if transposed else 10] > 0.0 and cols < SQUARE:
@@ -65,15 +64,8 @@ def expected(row: Row, given: Row) -> float:
         lines += cols * given[at + (0 if transposed else 1)]
     same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if transposed else 1)]
     each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
-    work = 0.0
-    if full:
-        together = int(row[ROOM_FROM])
-        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
-        work += full * (each * phase + TILE_SECONDS + cells * together)
-    if rest:
-        together = busiest(rest, row, ROOM_FROM)
-        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
-        work += each * phase + TILE_SECONDS + cells * together
+    waiting = PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4
+    work = in_waves(tiles, row, ROOM_FROM, each * 1.0, waiting, (lines * LINE_SECONDS) ** 4, TILE_SECONDS, cells)
     work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS + same * FIRST_SECONDS
     if cols == SQUARE:
         work *= SQUARE_SLOW
