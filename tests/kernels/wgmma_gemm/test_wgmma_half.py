@@ -27,10 +27,10 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.transforms.realign import render_realign
+from tilewise.kernels.transforms.sums import render_add_parts
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorTile, configs, route
 from tilewise.kernels.wgmma_gemm.wgmma_half.search import best_config
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
-    render_gather,
     render_realign_with_edges,
     render_wgmma_half,
 )
@@ -62,8 +62,8 @@ FORMS = [
 PASSES = [
     render_realign,
     partial(render_realign_with_edges, "float16", True),
-    partial(render_gather, "float16", True, 8),
-    partial(render_gather, "bfloat16", False, 1),
+    partial(render_add_parts, DTYPES["float16"], DTYPES["float16"], True, 8, wide=2),
+    partial(render_add_parts, DTYPES["bfloat16"], DTYPES["bfloat16"], False, 1, wide=2),
 ]
 
 

@@ -1,31 +1,42 @@
 // add_parts: P is the sum of `parts` matrices, each made from its own part of k, always added in the same order.
 //
-// Layout: part s starts s * m * lead sums after the first. SHARES threads make one element of P: each adds up every
-//   SHARES-th part, and the first of them adds up their sums. Barrier: one, before that.
+// Layout: part s starts s * m * lead sums after the first. SHARES threads make WIDE neighbours of a row of P (two where rows of
+//   sums lie on pairs): each adds up every SHARES-th part, and the first of them adds up their sums. Barrier: one, before that.
+// Edges: a last column without a neighbour is made alone.
 
 #define CELLS (256 / SHARES)
+
+struct __align__(WIDE * sizeof(Sum)) Cells { Sum of[WIDE]; };
+
+static __device__ __forceinline__ void onto(Cells& sum, const Cells& more) {
+    #pragma unroll
+    for (int e = 0; e < WIDE; ++e) sum.of[e] += more.of[e];
+}
 
 extern "C" __global__ void __launch_bounds__(256) add_parts(
     const Sum* __restrict__ sums, Result* P, Epilogue epilogue, int m, int n, int parts, long long lead, long long ldp)
 {
     wait_for_the_one_before();
-    let_the_next_start();
-    __shared__ Sum shares[SHARES][CELLS];
-    int share = threadIdx.x / CELLS;
+    if (WIDE == 1) let_the_next_start();
+    __shared__ Cells shares[SHARES][CELLS];
+    int across = (n + WIDE - 1) / WIDE, share = threadIdx.x / CELLS;
     long long cell = (long long)blockIdx.x * CELLS + threadIdx.x % CELLS;
-    bool inside = cell < (long long)m * n;
-    int row = (int)(cell / n), column = (int)(cell % n);
-    Sum sum = 0;
+    bool inside = cell < (long long)m * across;
+    int row = (int)(cell / across), column = (int)(cell % across) * WIDE;
+    Cells sum = {};
     if (inside) {
         const Sum* from = sums + row * lead + column;
-        #pragma unroll 8
-        for (int s = share; s < parts; s += SHARES) sum += from[s * (m * lead)];
+        #pragma unroll (8 / WIDE)
+        for (int s = share; s < parts; s += SHARES) onto(sum, *reinterpret_cast<const Cells*>(from + s * (m * lead)));
     }
     shares[share][threadIdx.x % CELLS] = sum;
     __syncthreads();
     if (share || !inside) return;
     #pragma unroll
-    for (int other = 1; other < SHARES; ++other) sum += shares[other][threadIdx.x];
+    for (int other = 1; other < SHARES; ++other) onto(sum, shares[other][threadIdx.x]);
     Result* to = P + row * ldp + column;
-    *to = narrow(finish(sum, ACCUMULATE ? widen(*to) : (Sum)0, bias_of(epilogue, column, true), epilogue));
+    #pragma unroll
+    for (int e = 0; e < WIDE; ++e)
+        if (column + e < n)
+            to[e] = narrow(finish(sum.of[e], ACCUMULATE ? widen(to[e]) : (Sum)0, bias_of(epilogue, column + e, true), epilogue));
 }

@@ -19,13 +19,15 @@ def sum_of(dtype: DType) -> DType:
 
 
 @Written
-def render_add_parts(dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
-    """`shares`: how many threads add up the parts of k together."""
+def render_add_parts(
+    dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN, wide: int = 1
+) -> str:
+    """`shares`: how many threads add up the parts of k together; `wide`: cells of a row that each of them makes."""
     sums = sum_of(dtype)
     return "\n".join(
         (
             f"// add_parts: sums in {sums}, P in {result}",
-            f"#define SHARES {shares}",
+            *defined({"SHARES": shares, "WIDE": wide}),
             render_numbers(sums, result, accumulate),
             render_epilogue(epilogue, sums),
             kernel_text("shared/in_turn.cuh"),

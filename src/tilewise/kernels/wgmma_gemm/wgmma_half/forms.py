@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Groups
 from tilewise.kernels.shared.groups import as_written, render_walk
 from tilewise.kernels.transforms.realign import render_realign
+from tilewise.kernels.transforms.split_k import of_pairs
+from tilewise.kernels.transforms.sums import render_add_parts
 from tilewise.kernels.wgmma_gemm.wgmma_half.lags import IN_STACKS, LAGGED
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
     render_deinterleave,
-    render_gather,
     render_realign_with_edges,
     render_wgmma_half,
 )
@@ -40,7 +42,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     for along_k in (False, True):
         yield render_realign_with_edges.named(dtype, along_k)
     for shares in (1, 8):
-        yield render_gather.named(dtype, False, shares, epilogue)
+        name = DTYPES[dtype]
+        yield of_pairs(render_add_parts.named(name, name, False, shares, epilogue, 2))
     for tile, (stores, by_classes) in STORES.items():
         for store, (m, n) in product(sorted(stores), SIDES):
             finish = PLAIN if store == "partial" else epilogue

@@ -15,11 +15,11 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
-from tilewise.kernels.transforms.split_k import epilogue_argument
+from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.wgmma_gemm.wgmma_half import lags
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL
 from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import phases_of, waves_of
-from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_gather, render_wgmma_half
+from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_wgmma_half
 from tilewise.kernels.wgmma_gemm.wgmma_half.thin_edges import NO_EDGES, ThinEdges
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig
 
@@ -200,22 +200,14 @@ class _Product:
     def _gather(self, target: Address, inner: int, outer: int, partials: Address) -> list[Launch]:
         """The parts of k of every member, one launch for those along the inner axis."""
         p, config = self._plan.problem, self._config
-        shares = 8 if config.splits >= 16 else 1
         each, (p_inner, p_outer) = config.splits * p.m * _even(p.n), self._levels.steps[2]
-        source = render_gather.named(p.dtype.name, p.accumulate, shares, p.epilogue)
-        blocks, made = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256), []
+        made = []
         for at in range(outer):
-            arguments = (
-                partials + 4 * at * inner * each,
-                target + 2 * at * p_outer,
-                self._epilogue,
-                *(ctypes.c_int(extent) for extent in (p.m, p.n, config.splits)),
-                ctypes.c_longlong(_even(p.n)),
-                ctypes.c_longlong(self._lead),
-                ctypes.c_longlong(each),
-                ctypes.c_longlong(p_inner),
+            sums, into = partials + 4 * at * inner * each, target + 2 * at * p_outer
+            one = add_parts(
+                p, sums, _even(p.n), into, self._lead, config.splits, self._epilogue, (inner, each, p_inner)
             )
-            made.append(Launch.of(source, "gather", (blocks, inner), (256,), arguments, 0, at == 0))
+            made.append(one._replace(overlap=at == 0))
         return made
 
 

@@ -10,7 +10,6 @@ from tilewise.core.problem import Groups
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
-from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
@@ -93,24 +92,6 @@ def render_wgmma_half(
             *(kernel_text(f"wgmma_gemm/wgmma_half/{name}") for name in FILES),
         )
     )
-
-
-@Written
-def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
-    """`shares`: how many threads add up the parts of k together."""
-    text = "\n".join(
-        (
-            f"#define SHARES {shares}",
-            f"#define ACCUMULATE {int(accumulate)}",
-            ELEMENT,
-            kernel_text("shared/ptx.cuh"),
-            conversions(KINDS[dtype]),
-            SUM,
-            render_epilogue(epilogue, DTYPES["float32"]),
-            kernel_text("wgmma_gemm/wgmma_half/gather.cu"),
-        )
-    )
-    return stacked(text, ("partials", "P"))
 
 
 @Written
