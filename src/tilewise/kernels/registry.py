@@ -8,7 +8,7 @@ from tilewise.core.recipe import Address, Scratch, Step
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.family import Ladder
-from tilewise.kernels.mma_gemm.family import DirectHalf, FmaSmall, HalfDots, MmaSmall, Shallow, ShortK, SlicedK
+from tilewise.kernels.mma_gemm.family import DirectHalf, HalfDots, MmaSmall, Shallow, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
 from tilewise.kernels.shared.beside import AnyStep, Edge, Fallback
 from tilewise.kernels.simt_gemm.buffered import Buffered
@@ -23,12 +23,13 @@ from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOn
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), FmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(),
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(),
     Gemv(), Direct(), DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
     Swept(), Grouped(), COURSE,
 ]  # fmt: skip
 
 
+REPLACED = {"fma_small": "kernel='buffered' and kernel='sliced_k' make what it made"}  # names that were known before
 BY_NAME = {family.name: family for family in FAMILIES}
 BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in family.kernels}
 
@@ -58,5 +59,7 @@ def family_of(kernel: str) -> Family:
     for family in FAMILIES:
         if kernel in family.kernels:
             return family
+    if kernel in REPLACED:
+        raise UsageError(f"kernel={kernel!r} is no more; {REPLACED[kernel]}")
     known = [name for family in reversed(FAMILIES) for name in family.kernels]
     raise UsageError(f"kernel={kernel!r} is not known; known are {', '.join(known)}")

@@ -15,14 +15,11 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.mma_gemm.family import FmaSmall, MmaSmall
+from tilewise.kernels.mma_gemm.family import MmaSmall
 from tilewise.kernels.mma_gemm.mma_small.model import (
     ACROSS,
     ALONG,
     CLUSTERS,
-    FMA,
-    MMA,
-    PLAIN_TILES,
     TILES,
     UNIT_SHARED,
     VECTORS,
@@ -54,12 +51,11 @@ def lying(rng, shape, dtype):
 
 @pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize(("dtype", "precision"), [("float64", "high"), ("float32", "tf32"), ("float32", "ieee")])
+@pytest.mark.parametrize(("dtype", "precision"), [("float64", "high"), ("float32", "tf32")])
 def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    family, tiles = (FmaSmall(), PLAIN_TILES) if precision == "ieee" else (MmaSmall(), TILES)
-    config = SmallConfig(tiles[rng.integers(len(tiles))], 1)
+    family, config = MmaSmall(), SmallConfig(TILES[rng.integers(len(TILES))], 1)
     for _ in range(5):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -93,7 +89,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
 @pytest.mark.parametrize("name", ["float64", "float32"])
 def test_every_tile_is_copied_evenly_and_fits(name):
     size = DTYPES[name].itemsize
-    for tile in TILES + PLAIN_TILES * (name == "float32"):
+    for tile in TILES:
         assert tile.depth(size) % 16 == 0, "fragments lie in different banks"
         assert (tile.shared_bytes(size) + 1024) * tile.resident <= UNIT_SHARED
         assert tile.shared_bytes(size, max(CLUSTERS)) <= 227 * 1024
@@ -104,14 +100,10 @@ def test_every_tile_is_copied_evenly_and_fits(name):
 
 
 @pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("arch", "name", "kernel"),
-    [("sm_90a", "float64", MMA), ("sm_80", "float64", MMA), ("sm_120", "float32", MMA), ("sm_90a", "float32", FMA)],
-)
-def test_a_tile_compiles(arch, name, kernel):
+@pytest.mark.parametrize(("arch", "name"), [("sm_90a", "float64"), ("sm_80", "float64"), ("sm_120", "float32")])
+def test_a_tile_compiles(arch, name):
     number = min(90, int(arch[3:].rstrip("a")))
-    tile = (PLAIN_TILES if kernel == FMA else TILES)[0]
-    assert compile_source(render_small(DTYPES[name], kernel, tile, number), arch)[:4] == b"\x7fELF"
+    assert compile_source(render_small(DTYPES[name], TILES[0], number), arch)[:4] == b"\x7fELF"
 
 
 def test_the_blocks_of_a_cluster_cover_k_and_all_have_some():
@@ -142,5 +134,5 @@ def test_what_it_does_not_multiply_is_refused():
     for problem in (problem_of_shape(9, 9, 9), problem_of_shape(9, 9, 9, "float64", semiring="min_plus")):
         with pytest.raises(UsageError, match="mma_small"):
             make_plan(problem, H200, "mma_small")
-    with pytest.raises(UsageError, match="fma_small"):
-        make_plan(problem_of_shape(9, 9, 9, "float32", precision="tf32"), H200, "fma_small")
+    with pytest.raises(UsageError, match="kernel='fma_small' is no more; kernel='buffered'"):
+        make_plan(problem_of_shape(9, 9, 9), H200, "fma_small")

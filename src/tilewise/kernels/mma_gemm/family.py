@@ -41,19 +41,18 @@ MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some
 ODD_STRIDES = Condition(
     lambda p: any(x.row % 8 and x.col % 8 for x in (p.layout_m, p.layout_n)), "reads rows that start on no 16 bytes"
 )
-SMALL = Capabilities(
-    AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
-    steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
-)  # fmt: skip
 
 
 class MmaSmall(ByConfigs):
     """Small products of floats: one launch, any layout, any stack; float64 and tf32 on tensor cores."""
 
-    name = small.MMA
-    kernels: ClassVar = {small.MMA: small.IDEAS[small.MMA]}
-    can = SMALL
-    competes: ClassVar = (SMALL.where(tensor_cores=True),)
+    name = small.KERNEL
+    kernels: ClassVar = {name: small.IDEA}
+    can = Capabilities(
+        AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
+        steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
+    )  # fmt: skip
+    competes = (can.where(tensor_cores=True),)
     model: ClassVar = small
 
     def geometry(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> Geometry:
@@ -65,19 +64,10 @@ class MmaSmall(ByConfigs):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch = min(90, arch_number(machine.arch))
-        return (render_small.named(problem.dtype, self.name, tile, arch) for tile in small.tiles_for(problem))
+        return (render_small.named(problem.dtype, tile, arch) for tile in small.TILES)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return recipe.of_mma_small(plan, given, scratch)
-
-
-class FmaSmall(MmaSmall):
-    """The same on plain cores, which multiply what tensor cores would round."""
-
-    name = small.FMA
-    kernels: ClassVar = {small.FMA: small.IDEAS[small.FMA]}
-    can = SMALL.where(dtypes=("float32",), float32_as=("ieee", "high"))
-    competes: ClassVar = (can,)
 
 
 class SlicedK(ByConfigs):

@@ -37,7 +37,7 @@ def of_mma_small(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, config = plan.problem, plan.config
     assert isinstance(config, small.SmallConfig)
     tile, (down, across) = config.tile, small.tiles_of(p, config.tile)
-    source = render_small.named(p.dtype, plan.kernel, tile, min(90, arch_number(plan.machine.arch)))
+    source = render_small.named(p.dtype, tile, min(90, arch_number(plan.machine.arch)))
     rest = (*small.copies_of(p), p.accumulate, across, small.piece(p, config))
     blocks, shared = down * across * config.cluster, tile.shared_bytes(p.dtype.itemsize, config.cluster)
     own = (*strides(given), *map(ctypes.c_int, rest))

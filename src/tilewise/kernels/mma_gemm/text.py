@@ -10,7 +10,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.configs import WARPS as DOTS_WARPS
 from tilewise.kernels.mma_gemm.half_dots.configs import DotsTile
-from tilewise.kernels.mma_gemm.mma_small.model import FMA, MMA, SmallTile
+from tilewise.kernels.mma_gemm.mma_small.model import SmallTile
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short_k
 from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
@@ -24,7 +24,7 @@ STEP_K = 8  # of a product of fragments
 
 
 @Written
-def render_small(dtype: DType, kernel: str, tile: SmallTile, arch: int) -> str:
+def render_small(dtype: DType, tile: SmallTile, arch: int) -> str:
     """`arch`: from 90 on float64 has larger products of fragments."""
     size = dtype.itemsize
     macros: dict[str, object] = {
@@ -41,12 +41,12 @@ def render_small(dtype: DType, kernel: str, tile: SmallTile, arch: int) -> str:
     files = ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
     return "\n".join(
         (
-            f"// {kernel} over {dtype}",
+            f"// mma_small over {dtype}",
             *defined(macros),
             f"typedef {c_name(dtype)} Element;",
             *map(kernel_text, files),
-            kernel_text("mma_gemm/mma_small/plain_cores.cuh") if kernel == FMA else _fragments(dtype, arch),
-            kernel_text("mma_gemm/mma_small/mma_small.cu").replace(f" {MMA}(", f" {kernel}("),
+            _fragments(dtype, arch),
+            kernel_text("mma_gemm/mma_small/mma_small.cu"),
         )
     )
 

@@ -1,5 +1,4 @@
-// mma_small: a block makes a TM x TN tile of P, for products too small to fill a card with large tiles: on tensor cores,
-// or by the name fma_small on plain ones (fragments.cuh, plain_cores.cuh).
+// mma_small: a block makes a TM x TN tile of P on tensor cores, for products too small to fill a card with large tiles.
 // Elements come in one by one by asynchronous copies, so any strides will do, KC of k a phase, STAGES phases in shared
 // memory. WARPS_K groups of warps share a phase's k, the blocks of a cluster all of k: each group sends its sums to the
 // blocks that store them, a share of the tile's cells each, which add them up in order.

@@ -17,11 +17,8 @@ from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-MMA, FMA = "mma_small", "fma_small"
-IDEAS = {
-    MMA: "small products on tensor cores: elements copied one by one from any layout, k cut over a cluster's blocks",
-    FMA: "small products of float32: elements copied one by one from any layout, k cut over a cluster's blocks",
-}
+KERNEL = "mma_small"
+IDEA = "small products on tensor cores: elements copied one by one from any layout, k cut over a cluster's blocks"
 LARGEST = 2**34  # steps of one member beyond which large tiles always win
 CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more than 8 must be allowed
 ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
@@ -56,10 +53,6 @@ FIGURES = {
     "tf32": Figures(
         9.18e-07, 1.91e-06, 4.36e-10, 5.24e-07, 3.22e-11, 8.95e-08, 1.78e-07, 3.6, 0.287,
         (0.535, 0.739, 0.941, 0.987, 1.02, 1.08, 0.854), (3.52e-10, 3.27e-10, 1.89e-10), 0.0171, 0.0713, 1.29, 0.0996,
-    ),
-    "float32": Figures(
-        1.04e-06, 2.15e-06, 5.32e-10, 3.33e-07, 8.13e-12, 1.2e-07, 2.03e-07, 2.08, 0.474,
-        (0.832, 0.898, 0.91, 0.756, 0.923, 1.16), (4.38e-10, 4.16e-10, 2.26e-10), 0.0313, 0.0557, 1.36, 0.618,
     ),
 }  # fmt: skip
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
@@ -106,14 +99,6 @@ TILES = (
     SmallTile(64, 32, 4, 2, 1, 256, 4, 2),
     SmallTile(64, 64, 2, 4, 1, 128, 5, 2),
 )
-PLAIN_TILES = (
-    SmallTile(16, 32, 1, 1, 8, 256, 4, 2),
-    SmallTile(32, 32, 2, 1, 4, 256, 4, 2),
-    SmallTile(32, 64, 2, 2, 2, 128, 4, 2),
-    SmallTile(64, 32, 2, 1, 4, 128, 4, 2),
-    SmallTile(64, 64, 2, 2, 2, 128, 4, 2),
-    SmallTile(128, 64, 4, 2, 1, 128, 4, 2),
-)
 
 
 @dataclass(frozen=True)
@@ -123,20 +108,6 @@ class SmallConfig:
 
     def words(self) -> str:
         return f"{self.tile.rows}x{self.tile.cols} c{self.cluster}"
-
-
-def kernel_for(problem: Problem) -> str:
-    """Plain cores multiply what tensor cores would round."""
-    return FMA if problem.dtype.name == "float32" and problem.precision != "tf32" else MMA
-
-
-def tiles_for(problem: Problem) -> tuple[SmallTile, ...]:
-    return PLAIN_TILES if kernel_for(problem) == FMA else TILES
-
-
-def step_rate(problem: Problem, machine: Machine) -> float:
-    """Steps a second of the whole card."""
-    return machine.step_rate("float32") if kernel_for(problem) == FMA else mma_rate(problem, machine)
 
 
 def tiles_of(problem: Problem, tile: SmallTile) -> tuple[int, int]:
@@ -165,7 +136,7 @@ def copies_of(problem: Problem) -> tuple[int, int]:
 
 def kind_of(problem: Problem) -> str:
     """What the figures of its products are kept under."""
-    return "tf32" if problem.dtype.name == "float32" and problem.precision == "tf32" else problem.dtype.name
+    return "tf32" if problem.dtype.name == "float32" else problem.dtype.name
 
 
 ROOMS = 9  # where they begin in a row
@@ -177,7 +148,7 @@ def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tup
     configs, rows, figures, units = list[SmallConfig](), list[tuple[float, ...]](), FIGURES[kind], machine.units
     clusters, size = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), 8 if kind == "float64" else 4
     rate /= units
-    for tile, share in zip(PLAIN_TILES if kind == "float32" else TILES, figures.tiles, strict=True):
+    for tile, share in zip(TILES, figures.tiles, strict=True):
         deep, cells = tile.depth(size), tile.rows * tile.cols
         products = cells * deep / rate / share
         of_m, of_n = (
@@ -219,7 +190,7 @@ def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], 
     """The ways, their rows, and what all of these share."""
     p, kind = problem, kind_of(problem)
     figures = FIGURES[kind]
-    configs, rows = paces(kind, copies_of(p), step_rate(p, machine), machine)
+    configs, rows = paces(kind, copies_of(p), mma_rate(p, machine), machine)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
     from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
     return configs, rows, (
@@ -229,7 +200,7 @@ def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best tile's rate, one block's share of k, the bytes."""
-    kind, rate = kind_of(some), step_rate(some, machine)
+    kind, rate = kind_of(some), mma_rate(some, machine)
     f = FIGURES[kind]
     step, byte = 1 / (rate * f.share * max(f.tiles)), f.reading / machine.bandwidth
     return (Bound(f.start, step=step, block=f.block, byte=byte, lines=tuple(_alone(kind, rate, machine))),)
