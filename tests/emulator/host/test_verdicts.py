@@ -96,6 +96,17 @@ MISTAKES = {
     "the wrong direction": (
         program(out="  cudaMemcpy(c, dc, bytes, cudaMemcpyHostToDevice);\n"), "copy", 15, "c", "cudaMemcpyDeviceToHost",
     ),
+    "a copy of n bytes to the card": (
+        program(**{"in": PARTS["in"].replace("(db, b, bytes", "(db, b, n")}),
+        "uninitialised-read", 5, "b", "line 13 gave db 1000 of its 4000 bytes",
+    ),
+    "a copy of n bytes to the host": (
+        program(out="  cudaMemcpy(c, dc, n, cudaMemcpyDeviceToHost);\n"),
+        "uninitialised-read", 17, "c", "line 15 gave c 1000 of its 4000 bytes",
+    ),
+    "the address of a pointer": (
+        program(out="  cudaMemcpy(c, &dc, bytes, cudaMemcpyDeviceToHost);\n"), "copy", 15, "c", "give dc itself",
+    ),
     "a histogram": (SUM.replace("LINE", "if (i < n) s[x[i]]++;"), "race", 4, "s", "atomicAdd(&s[x[i]]"),
     "a sum": (SUM.replace("LINE", "*s = *s + x[i];"), "race", 4, "s", "atomicAdd(s"),
     "a maximum": (SUM.replace("LINE", "if (x[i] > s[0]) s[0] = x[i];"), "race", 4, "s", "atomicMax(&s[0]"),
@@ -142,12 +153,52 @@ def test_an_input_that_is_only_read_is_not_to_be_copied_back(tmp_path):
         assert [f.array for f in report.findings if str(f.kind) == "not-copied-back"] == ["dc"]
 
 
+def test_a_launch_takes_about_as_long_however_it_is_run(tmp_path):
+    """The cost model counts statements and sectors in compiled blocks, too."""
+    from tilewise.emulator.host.options import Options
+
+    (tmp_path / "p.cu").write_text(
+        """
+__global__ void mul(const float* a, const float* b, float* c, int n) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  float s = 0;
+  for (int k = 0; k < n; k++) s += a[row * n + k] * b[k * n + col];
+  c[row * n + col] = s;
+}
+int main() {
+  float *a, *b, *c;
+  cudaMalloc(&a, 65536); cudaMalloc(&b, 65536); cudaMalloc(&c, 65536);
+  cudaMemset(a, 0, 65536); cudaMemset(b, 0, 65536);
+  mul<<<dim3(8, 8), dim3(16, 16)>>>(a, b, c, 128);
+}
+"""
+    )
+    interpreted, compiled = (
+        run_program(tmp_path / "p.cu", [], Options(interpret=seconds), capture=True).launches[0] for seconds in (4, 0)
+    )
+    assert compiled["compiled_blocks"] == 64
+    assert compiled["microseconds"] == pytest.approx(interpreted["microseconds"], rel=0.5)
+
+
 def test_a_missing_argument_is_no_fault(tmp_path):
     (tmp_path / "p.cu").write_text("#include <cstdlib>\nint main(int argc, char** argv) { return atoi(argv[1]); }\n")
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.findings, report.wanted, report.status) == ([], "arguments", 139)
     assert "tilewise run FILE -- ARGUMENTS" in report.message
     assert run_program(tmp_path / "p.cu", ["7"], capture=True).status == 7
+
+
+def test_what_follows_from_missing_input_is_said_to_follow_from_it(tmp_path):
+    from tilewise.teaching.trace.program_text import program_text
+
+    (tmp_path / "p.cu").write_text(
+        '#include <cstdio>\nint main() { int n, k = 0; scanf("%d", &n); while (k < n) k++; printf("%d\\n", k); }\n'
+    )
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.wanted, report.exit_code, len(report.faults)) == ("input", 0, 1)
+    assert program_text(report).startswith("The program asked for input and stdin was empty")
+    report = run_program(tmp_path / "p.cu", capture=True, stdin=b"4")
+    assert (report.output, report.wanted, report.findings) == ("4\n", "", [])
 
 
 def test_random_bytes_of_the_system_are_the_same_in_every_run(tmp_path):

@@ -52,8 +52,9 @@ class ProgramReport:
 
     @property
     def exit_code(self) -> int:
-        """The program's own status; 1 where it says 0 and faults were found; 2 and 4 where it could not run."""
-        return self.status or (1 if self.faults else 0)
+        """The program's own status; 1 where it says 0 and faults were found, unless it lacked input; 2 and 4 where it
+        could not run."""
+        return self.status or (1 if self.faults and not self.wanted else 0)
 
     def to_json(self) -> dict[str, Any]:
         return {

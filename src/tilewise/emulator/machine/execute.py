@@ -56,6 +56,7 @@ class Outcome:
     output: list[str]
     steps: int
     phases: int
+    statements: int = 0  # of all threads together
 
 
 def check_geometry(geometry: Geometry) -> None:

@@ -25,8 +25,8 @@ def ordered(report: ProgramReport) -> list[Finding]:
 
 def program_text(report: ProgramReport, width: int = 80, everything: bool = False, lang: str = "en") -> str:
     """The text for stderr; empty where there is nothing to report."""
-    lines: list[str] = []
     findings = ordered(report)
+    lines = [say(lang, "run.no.input"), ""] if report.wanted == "input" and findings else []
     shown = findings if everything else findings[:SHOWN]
     for finding in shown:
         lines += _finding(finding, width, lang)
@@ -38,7 +38,7 @@ def program_text(report: ProgramReport, width: int = 80, everything: bool = Fals
     elif report.ended == "crash":
         lines.append(translated(report.message, lang))
     count = len(report.faults)
-    if count:
+    if count and not report.wanted:
         lines.append(say(lang, "run.faults", count=count, file=PurePath(report.path).name))
     return "\n".join(lines).strip()
 

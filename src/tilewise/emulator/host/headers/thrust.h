@@ -146,7 +146,9 @@ template <class I, class O> O inclusive_scan(I first, I last, O to) { long n = l
 template <class I, class O> O exclusive_scan(I first, I last, O to) { long n = last - first; __SPAN(a, first, n); __SPAN(c, to, n); auto s = __kind(first); for (long i = 0; i < n; ++i) { auto v = a._items[i]; c._items[i] = s; s = s + v; } c.back(); return to + n; }
 template <class I, class O, class T> O exclusive_scan(I first, I last, O to, T s) { long n = last - first; __SPAN(a, first, n); __SPAN(c, to, n); for (long i = 0; i < n; ++i) { auto v = a._items[i]; c._items[i] = s; s = s + v; } c.back(); return to + n; }
 template <class I> I max_element(I first, I last) { __SPAN(a, first, last - first); return first + (std::max_element(a._items.begin(), a._items.end()) - a._items.begin()); }
+template <class I, class F> I max_element(I first, I last, F less) { __SPAN(a, first, last - first); return first + (std::max_element(a._items.begin(), a._items.end(), less) - a._items.begin()); }
 template <class I> I min_element(I first, I last) { __SPAN(a, first, last - first); return first + (std::min_element(a._items.begin(), a._items.end()) - a._items.begin()); }
+template <class I, class F> I min_element(I first, I last, F less) { __SPAN(a, first, last - first); return first + (std::min_element(a._items.begin(), a._items.end(), less) - a._items.begin()); }
 template <class I, class T> long count(I first, I last, const T& v) { __SPAN(a, first, last - first); return std::count(a._items.begin(), a._items.end(), v); }
 template <class I, class F> long count_if(I first, I last, F f) { __SPAN(a, first, last - first); return std::count_if(a._items.begin(), a._items.end(), f); }
 template <class I, class J> bool equal(I first, I last, J other) { __SPAN(a, first, last - first); __SPAN(b, other, last - first); return a._items == b._items; }

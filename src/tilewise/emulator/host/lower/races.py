@@ -12,6 +12,7 @@ from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.parse.types import Pointer, Type
 
 CELL = 24
+LOGGED = 1 << 20  # accesses of global memory that the cost model looks at
 TOLD = 200  # of one module: each is a call into the runtime
 GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells: pages are taken where one is touched
 BLOCK_TICK = """
@@ -46,8 +47,33 @@ yes:
 done:
   ret void
 }}
+define internal void @log_access(i64 %at, i32 %line) #0 {{
+  %off = sub i64 %at, {device}
+  %in = icmp ult i64 %off, {global_bytes}
+  br i1 %in, label %yes, label %done
+yes:
+  %n = load i64, {accesses}
+  %n1 = add i64 %n, 1
+  store i64 %n1, {accesses}
+  %few = icmp ult i64 %n, {logged}
+  br i1 %few, label %keep, label %done
+keep:
+  %far = mul i64 %n, 16
+  %at_entry = add i64 %far, {log}
+  %entry_at = inttoptr i64 %at_entry to ptr
+  %entry_line = getelementptr i32, ptr %entry_at, i64 2
+  %entry_who = getelementptr i32, ptr %entry_at, i64 3
+  %me = load i32, ptr @who
+  store i64 %at, ptr %entry_at
+  store i32 %line, ptr %entry_line
+  store i32 %me, ptr %entry_who
+  br label %done
+done:
+  ret void
+}}
 define internal void @touch(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
 entry:
+  call void @log_access(i64 %at, i32 %line)
 {find}
   %off = sub i64 %at, {device}
   %in = icmp ult i64 %off, {global_bytes}
@@ -142,6 +168,21 @@ def note_touch(b: Builder, address: str, type_: Type, value: str = "") -> None:
     b.emit(f"call void @touch(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
 
 
+def count_statement(b: Builder) -> None:
+    """One more statement of one thread, for the cost model."""
+    where = work(b.program)["statements"]
+    before = b.make(f"load i64, {where}")
+    b.emit(f"store i64 {b.make(f'add i64 {before}, 1')}, {where}")
+
+
+def work(p: Program) -> dict[str, str]:
+    """Where statements and accesses of global memory are counted, and the first accesses are logged: 16 bytes each,
+    the address, the line and the thread."""
+    at = p.work_log = p.work_log or p.memory.apart(64 + 16 * LOGGED)
+    cells = {name: f"ptr inttoptr (i64 {at + 8 * i} to ptr)" for i, name in enumerate(("statements", "accesses"))}
+    return {**cells, "log": str(at + 64), "logged": str(LOGGED)}
+
+
 def clock(p: Program) -> dict[str, str]:
     """Where the clock stands, and what it showed when launch and block began."""
     at = p.race_clock = p.race_clock or p.memory.private(64)
@@ -166,5 +207,5 @@ def watching(p: Program, enter_thread: str) -> str:
         last = f"next{i}"
     return WATCH.format(
         enter_thread=enter_thread, told=TOLD, find="\n".join(find), cells=cells, shared=shared, last=last, cell=CELL,
-        device=p.memory.device_start, global_bytes=GLOBAL_BYTES, **clock(p), global_cells=p.race_cells,
+        device=p.memory.device_start, global_bytes=GLOBAL_BYTES, **clock(p), **work(p), global_cells=p.race_cells,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.loop_nest import find_nest
 from tilewise.emulator.host.lower.named_result import becomes_the_result, ends_here, left_standing
 from tilewise.emulator.host.lower.program import AUTO
+from tilewise.emulator.host.lower.races import count_statement
 from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
 from tilewise.emulator.host.lower.values import Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -28,6 +29,8 @@ BODY = 3  # scopes that are open in a function's outermost block, where the labe
 def statement(b: Builder, node: Any) -> None:
     if node.line:
         b.line = node.line
+    if b.program.watched and b.open and not b.library and not isinstance(node, tree.Block):
+        count_statement(b)
     TABLE[type(node)](b, node)
 
 

@@ -39,7 +39,7 @@ class Loop:
 
 def plain_loop(b: Builder, node: tree.For) -> Loop | None:
     """The loop, if its subscripts can be known at both ends; its counter is declared already."""
-    if b.library or b.sure or b.watched or b.limits:
+    if b.library or b.sure or b.watched or b.limits or b.program.watched:
         return None
     test, step = node.condition, node.step
     if not (isinstance(test, tree.Binary) and test.op in ("<", "<=") and isinstance(test.left, tree.Name)):

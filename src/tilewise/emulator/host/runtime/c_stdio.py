@@ -26,6 +26,7 @@ class Stream:
         self.ended = False
         self.line = 0
         self.pushed = b""
+        self.used = False  # something was read from it
 
 
 def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
@@ -211,8 +212,9 @@ def _read(s: Session, stream: int, size: int) -> bytes:
         data += found.handle.read(size - len(data))
     if len(data) < size:
         found.ended = True
-        if found.name == "stdin" and not data:
+        if found.name == "stdin" and not data and not found.used:
             s.wanted = s.wanted or "input"
+    found.used = found.used or bool(data)
     return data
 
 

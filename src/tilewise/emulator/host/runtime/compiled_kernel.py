@@ -16,10 +16,12 @@ from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, ke
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lockstep.kernel import width_of
+from tilewise.emulator.host.runtime.counted_work import begin_count, counted_work
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
 from tilewise.emulator.host.runtime.missing_values import uncopied
 from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.machine.execute import Outcome
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.sema.symbol_table import Environment
@@ -88,20 +90,22 @@ class CompiledKernel:
         return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
 
     def run(
-        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: bool = False
-    ) -> int:  # fmt: skip
+        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: int = 0
+    ) -> tuple[int, Outcome | None]:  # fmt: skip
         """Run the blocks from each first to each end; how many threads were run side by side.
 
-        `watch`: races are looked for in the first blocks."""
+        `watch`: in so many of the first blocks races are looked for and the work is counted."""
         s = self.s
         state = s.cuda.astray
         state.geometry, state.dynamic = geometry, min(shared, DYNAMIC_SHARED)
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
-        few = min(geometry.blocks, max(1, WATCHED_THREADS // geometry.threads)) if watch and self.watched() else 0
-        if few:
-            self.watched()(arguments, 0, few, geometry.threads, min(shared, DYNAMIC_SHARED))
-            blocks = [(max(first, few), last) for first, last in blocks]
+        work = None
+        if watch and self.watched():
+            begin_count(s.program)
+            self.watched()(arguments, 0, watch, geometry.threads, min(shared, DYNAMIC_SHARED))
+            blocks = [(max(first, watch), last) for first, last in blocks]
+            work = counted_work(s.program, geometry.threads)
         run, width = self._function(geometry)
         self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
         for first, last in _parts(blocks, -(-geometry.blocks // PARTS)):
@@ -110,11 +114,11 @@ class CompiledKernel:
                 with s.memory.running():
                     run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
         state.geometry = None
-        return width
+        return width, work
 
 
 def _parts(blocks: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
-    """The same blocks, at most so many at a time: between two parts it is known how far a launch is."""
+    """The same blocks, at most so many at a time: between two of them it is known how far a launch is."""
     for first, last in blocks:
         for at in range(first, last, most):
             yield at, min(at + most, last)
@@ -242,7 +246,10 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
 
 @runtime("rt_race")
 def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
-    """Two threads in one place; either line may come first, and the pair is told once."""
+    """Two threads in one place; either line may come first, and the pair is told once: not again where the machine
+    has found it."""
+    if any(f.kind is Kind.RACE and f.line in (line, other) for f in s.faults.kernel):
+        return
     block = s.memory.find(address)
     name, at = (block.name, address - block.address) if block is not None else ("shared memory", 0)
     pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})

@@ -18,7 +18,7 @@ from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
 from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
 from tilewise.emulator.host.runtime.memory import describe
-from tilewise.emulator.host.runtime.missing_values import uncopied
+from tilewise.emulator.host.runtime.missing_values import copied_in_part, uncopied
 from tilewise.emulator.host.runtime.repeated_launches import repeated
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.host.runtime.swapped_arguments import tell_swapped
@@ -162,8 +162,8 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
     outcome, times = repeated(run, lambda: _run(run, given, reason))
     card.progress = ""
     tell_swapped(s, site, arguments, before)
-    record["microseconds"] = round(times * seconds_of(card, outcome, geometry) * 1e6, 3)
-    card.computed(times * seconds_of(card, outcome, geometry))
+    record["microseconds"] = round(times * seconds_of(card, outcome) * 1e6, 3)
+    card.computed(times * seconds_of(card, outcome))
     if outcome.output:
         s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
 
@@ -195,7 +195,7 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
     if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
         made = run_compiled(run)
         if not isinstance(made, str):
-            return made, 1.0
+            return made
         if run.program is None:
             raise EngineError(_not_supported(reason, made))
     s.cuda.interpreted += setup
@@ -256,6 +256,11 @@ def _explain(finding: Finding, given: Arguments) -> None:
         return
     if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
         finding.hint = uncopied(block)
+    elif finding.kind is Kind.UNINITIALISED_READ and block.pitch:
+        row = f"(T*)((char*){finding.array} + y * pitch) + x"
+        finding.hint = f"rows of {block.name} are {block.pitch} bytes apart: {row}"
+    elif finding.kind is Kind.UNINITIALISED_READ:
+        finding.hint = copied_in_part(block) or finding.hint
     elif finding.kind is Kind.OUT_OF_BOUNDS:
         finding.evidence = f"{finding.array} is {describe(block)}"
 
@@ -292,18 +297,17 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
 
 
 def _mend(problem: str) -> str:
-    if "no zero" in problem:
+    if "zero" in problem:
         return "round the grid up: (size + block - 1) / block"
     if "shared" in problem:
         return "use a smaller tile, or cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"
     return "keep blocks at 1024 threads or fewer"
 
 
-def seconds_of(card: Card, outcome: Outcome, geometry: Geometry) -> float:
+def seconds_of(card: Card, outcome: Outcome) -> float:
     """A roofline: bytes moved over the bandwidth, statements over the lanes."""
     machine = card.machine
     moved = 4.0 * (outcome.counters.get("loads", 0) + outcome.counters.get("stores", 0))
     if outcome.costs.globals:
         moved = 32.0 * sum(c.units for c in outcome.costs.globals.values())
-    statements = outcome.steps * min(geometry.blocks * geometry.threads, 1 << 16)
-    return max(moved / machine.bandwidth, statements / machine.step_rates[""])
+    return max(moved / machine.bandwidth, outcome.statements / machine.step_rates[""])

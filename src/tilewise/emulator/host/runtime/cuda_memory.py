@@ -147,7 +147,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
     if not all(found):
         return _nothing_there(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
     if wanted is not None and not all(f in (w, "both") for f, w in zip(found, wanted, strict=True)):
-        return _wrong_direction(s, kind, found, names)
+        return _wrong_direction(s, kind, found, names, (to, source))
     code = _lengths(s, to, source, size, names)
     if code:
         return code
@@ -184,7 +184,17 @@ def _nothing_there(s: Session, address: int, size: int, name: str, target: bool)
     return int(s.cuda.fail(codes.INVALID_VALUE))
 
 
-def _wrong_direction(s: Session, kind: int, found: tuple[str, str], names: tuple[str, str]) -> int:
+def _holds_pointer(s: Session, address: int) -> bool:
+    """Whether a variable of the host is there that points to memory of the card: &d was given instead of d."""
+    if side(s, address) != "host" or not s.memory.has(address, 8, HAS_VALUE):
+        return False
+    block = _block(s, int.from_bytes(s.memory.view(address, 8).tobytes(), "little"))
+    return block is not None and block.device
+
+
+def _wrong_direction(
+    s: Session, kind: int, found: tuple[str, str], names: tuple[str, str], addresses: tuple[int, int]
+) -> int:  # fmt: skip
     to, source = found
     right = {
         ("device", "host"): 1,
@@ -197,8 +207,11 @@ def _wrong_direction(s: Session, kind: int, found: tuple[str, str], names: tuple
         ("device", "both"): 3,
     }.get(found, 4)
     swapped = {1: ("host", "device"), 2: ("device", "host")}.get(kind) == found
+    pointer = next((n for n, at in zip(names, addresses, strict=True) if _holds_pointer(s, at)), "")
     message = f"{DIRECTIONS[kind]}, but {names[0]} is {_where(to)} and {names[1]} is {_where(source)}"
-    if swapped:
+    if pointer:
+        hint = f"&{pointer} is where the pointer {pointer} is kept: give {pointer} itself"
+    elif swapped:
         hint = f"the target comes first: cudaMemcpy({names[1]}, {names[0]}, …, {DIRECTIONS[kind]}), "
         hint += f"or say {DIRECTIONS[right]}"
     else:
@@ -266,6 +279,7 @@ def move(s: Session, to: int, source: int, size: int) -> None:
     block = memory.find(to)
     if block is not None:
         block.written, block.whole = True, False
+        block.filled = s.line, size
 
 
 @runtime("__cuda_copy2d")

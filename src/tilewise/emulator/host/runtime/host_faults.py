@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tilewise.emulator.host.lower.operators import TOLD
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
 from tilewise.emulator.host.runtime.missing_values import without_value
@@ -141,7 +143,7 @@ def small_allocations(s: Session) -> None:
 
 def _wild(s: Session, address: int, line: int, access: str) -> None:
     address &= (1 << 64) - 1
-    if address < 1 << 16 and s.arguments == 0 and "argv" in s.source.line(line):  # as it was called, not as it is
+    if address < 1 << 16 and s.arguments == 0 and _reads_arguments(s, line):  # as it was called, not as it is
         s.wanted = "arguments"
         message = f"line {line}: the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
         s.finish(SEGMENTATION, "crash", message)
@@ -162,6 +164,13 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
             access=access,
         )
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _reads_arguments(s: Session, line: int) -> bool:
+    """Whether a null pointer there is most likely argv[1]: the line says so, or the program never looks at argc."""
+    return "argv" in s.source.line(line) or (
+        re.search(r"\bargv\s*\[", s.source.text) is not None and len(re.findall(r"\bargc\b", s.source.text)) < 2
+    )
 
 
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.runtime.compiled_kernel import CompiledKernel, compiled
+from tilewise.emulator.host.runtime.compiled_kernel import WATCHED_THREADS, CompiledKernel, compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, reached
 from tilewise.emulator.host.runtime.memory import SEEN_BY_BOTH
 from tilewise.emulator.host.runtime.session import Session
@@ -23,6 +23,7 @@ SAMPLE_LANES = 1 << 14  # threads that are interpreted before anything is decide
 # seconds of the machine: a statement, each thread that takes part in it, a touch of global memory, of shared memory
 STEP, LANE, TOUCH, SHARED_TOUCH = 2e-4, 6e-9, 6e-8, 1e-8
 PREPARE = 4e-9  # a byte of memory that a launch is given
+COUNTED_BLOCKS = 32  # of a grid of so many one is run one thread after another
 SAMPLE_SECONDS = 1.0  # for the first blocks of one launch
 KEPT_BYTES = 128 << 20  # of memory that is kept to begin a launch again
 
@@ -70,7 +71,9 @@ def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: 
     )  # fmt: skip
     given.dynamic = run.program.dynamic(run.shared)
     try:
-        return execute(machine)
+        made = execute(machine)
+        made.statements = made.steps * geometry.threads * (geometry.blocks if blocks is None else len(blocks))
+        return made
     finally:
         run.keep(s, collector, given)
 
@@ -90,7 +93,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
         if before is None:
             raise
         card.interpreted += most * (STEP + 4 * LANE * width)
-        return _begun_again(run, given, before), 1.0
+        return _begun_again(run, given, before)
     card.interpreted += seconds(outcome, width)
     if len(sample) == geometry.blocks:
         return outcome, 1.0
@@ -103,7 +106,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
     return outcome, geometry.blocks / len(sample)
 
 
-def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> Outcome:
+def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> tuple[Outcome, float]:
     """The first blocks took too long: what they changed is undone, and the launch is compiled."""
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
@@ -113,29 +116,43 @@ def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, 
         fresh = Arguments(run.s, run.site, run.program)
         values = fresh.read(run.arguments)
         assert values is not None
-        return interpret(run, fresh, values, None, 1 << 40)
-    _compiled(run, [(0, run.geometry.blocks)], 0)
+        return interpret(run, fresh, values, None, 1 << 40), 1.0
+    made = _compiled(run, [(0, run.geometry.blocks)], 0)
     given.forget()
-    return _estimate(run)
+    return made
 
 
-def run_compiled(run: KernelRun) -> Outcome | str:
+def run_compiled(run: KernelRun) -> tuple[Outcome, float] | str:
     """All blocks as compiled code; or why that cannot be."""
     made = compiled(run.s, run.site, run.geometry)
     if isinstance(made, str):
         return made
-    _compiled(run, [(0, run.geometry.blocks)], 0)
-    return _estimate(run)
+    return _compiled(run, [(0, run.geometry.blocks)], 0)
 
 
-def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> None:
+def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> tuple[Outcome, float]:
+    """What was counted in the first blocks, and how many times that is to be taken; or, of a small grid that only one
+    by one could be counted in, about a load and a store of each thread."""
     made = compiled(run.s, run.site, run.geometry)
     assert isinstance(made, CompiledKernel)
-    record = run.s.cuda.launches[-1]
-    record["lanes"] = made.run(run.geometry, run.arguments, run.shared, ranges, watch=run.program is None)
+    record, geometry = run.s.cuda.launches[-1], run.geometry
+    watch = 0 if sampled else _watched_blocks(run)
+    record["lanes"], work = made.run(geometry, run.arguments, run.shared, ranges, watch)
     mark_changed(run)
     record["interpreted_blocks"] = sampled
     record["compiled_blocks"] = sum(last - first for first, last in ranges)
+    if work is not None:
+        return work, geometry.blocks / watch
+    threads = geometry.blocks * geometry.threads
+    return Outcome({"loads": threads, "stores": threads}, Costs(geometry.threads), [], 1, 1, threads), 1.0
+
+
+def _watched_blocks(run: KernelRun) -> int:
+    """How many blocks are run one thread after another, to look for races and to count the work: those that hold
+    WATCHED_THREADS where the machine runs none, else one of many."""
+    if run.program is None:
+        return min(run.geometry.blocks, max(1, WATCHED_THREADS // run.geometry.threads))
+    return int(run.geometry.blocks >= COUNTED_BLOCKS)
 
 
 def mark_changed(run: KernelRun) -> None:
@@ -168,10 +185,4 @@ def _ranges(blocks: Any) -> list[tuple[int, int]]:
 def _joined(one: Outcome, two: Outcome) -> Outcome:
     counters = {k: one.counters.get(k, 0) + two.counters.get(k, 0) for k in {*one.counters, *two.counters}}
     return Outcome(counters, two.costs if two.costs.globals else one.costs, [*one.output, *two.output],
-                   one.steps + two.steps, max(one.phases, two.phases))  # fmt: skip
-
-
-def _estimate(run: KernelRun) -> Outcome:
-    """Nothing was counted: the model takes each thread for one load and one store."""
-    threads = run.geometry.blocks * run.geometry.threads
-    return Outcome({"loads": threads, "stores": threads}, Costs(run.geometry.threads), [], 1, 1)
+                   one.steps + two.steps, max(one.phases, two.phases), one.statements + two.statements)  # fmt: skip

@@ -52,6 +52,7 @@ class Allocation:
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
     failed: int = 0  # the line of a copy from or to it that failed
+    filled: tuple[int, int] = (0, 0)  # the line of the last copy into it, and how many bytes that was
     whole: bool = False  # of the card alone, and seen to have values everywhere
 
     @property

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 LOOKED_AT = 1 << 20  # bytes of a block in which elements without values are counted
 
 
+def copied_in_part(block: Allocation) -> str:
+    """'' where no copy into a block was too short for it."""
+    line, size = block.filled
+    if not line or size >= block.size:
+        return ""
+    name = block.name or "it"
+    return f"the copy at line {line} gave {name} {size} of its {block.size} bytes: sizes are count * sizeof(type)"
+
+
 def uncopied(block: Allocation) -> str:
     """What mends a kernel's read of the card's memory that has no values."""
     if block.failed:
@@ -68,6 +77,8 @@ def without_value(s: Session, address: int, size: int, line: int) -> None:
     hint = "give it values first (calloc and memset give zeros)"
     if block.failed:
         hint = f"the copy at line {block.failed} failed: correct it there"
+    elif short := copied_in_part(block):
+        hint = short
     elif block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
         hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
     s.faults.add(

@@ -1,0 +1,44 @@
+"""What the first blocks of a compiled launch did, for the cost model: statements, and the sectors of global memory that
+each warp touched. The kernel counted them itself, where it was watched for races (`lower/races.py`)."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.host.lower.races import LOGGED
+from tilewise.emulator.machine.costs import SECTOR_BYTES, WARP, Costs, SiteCost, distinct
+from tilewise.emulator.machine.execute import Outcome
+
+ACCESS = np.dtype([("address", "<i8"), ("line", "<i4"), ("thread", "<i4")])
+
+
+def begin_count(program: Program) -> None:
+    ctypes.memset(program.work_log, 0, 16)
+
+
+def counted_work(program: Program, threads: int) -> Outcome:
+    statements, accesses = (ctypes.c_int64 * 2).from_address(program.work_log)
+    kept = min(accesses, LOGGED)
+    raw = (ctypes.c_char * (ACCESS.itemsize * kept)).from_address(program.work_log + 64)
+    costs = Costs(threads)
+    if kept:
+        sectors = _sectors(np.frombuffer(memoryview(raw), ACCESS))
+        costs.globals[0] = SiteCost(units=int(sectors * accesses / kept))
+    return Outcome({"loads": accesses}, costs, [], 1, 1, statements)
+
+
+def _sectors(log: np.ndarray) -> int:
+    """Threads of a warp make the same access together: the one they make at a line for the nth time."""
+    line, thread = log["line"].astype(np.int64), log["thread"].astype(np.int64)
+    order = np.lexsort((line, thread))
+    same = np.diff(line[order] << 32 | thread[order], prepend=-1) == 0
+    number = np.arange(len(log))
+    nth = np.empty(len(log), np.int64)
+    nth[order] = number - np.maximum.accumulate(np.where(same, 0, number))
+    ranks = np.searchsorted(distinct(line), line)
+    request = ((thread // WARP) * (int(ranks.max()) + 1) + ranks) * (int(nth.max()) + 1) + nth
+    sector = log["address"] // SECTOR_BYTES
+    return len(distinct(request * (int(np.ptp(sector)) + 1) + sector - sector.min()))
