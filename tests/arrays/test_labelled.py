@@ -41,7 +41,8 @@ class Refusing:
 
 
 KINDS = [
-    "Frame", "Quantity", "Refusing", "pandas.DataFrame", "xarray.DataArray", "xarray.Dataset", "xarray.Variable",
+    "Frame", "Quantity", "Refusing", "pandas.DataFrame", "pint.Quantity", "xarray.DataArray", "xarray.Dataset",
+    "xarray.Variable",
 ]  # fmt: skip
 
 
@@ -55,6 +56,8 @@ def labelled(kind: str) -> object:
         return Refusing()
     if kind == "pandas.DataFrame":
         return pytest.importorskip("pandas").DataFrame(values, index=list("ab"), columns=list("ba"))
+    if kind == "pint.Quantity":
+        return pytest.importorskip("pint").UnitRegistry().Quantity(values, "metre")
     xarray = pytest.importorskip("xarray")
     if kind == "xarray.Variable":
         return xarray.Variable(("i", "j"), values)
@@ -78,6 +81,11 @@ CALLS = {
     "matvec": lambda x: tw.matvec(x, np.ones(2)),
     "matvec, x": lambda x: tw.matvec(PLAIN, x),
     "einsum": lambda x: tw.einsum("ij,jk->ik", PLAIN, x),
+    "vecmat": lambda x: tw.vecmat(np.ones(2), x),
+    "vecdot": lambda x: tw.vecdot(x, PLAIN),
+    "inner": lambda x: tw.inner(PLAIN, x),
+    "outer": lambda x: tw.outer(x, PLAIN),
+    "tensordot": lambda x: tw.tensordot(x, PLAIN, 1),
     "einsum of one": lambda x: tw.einsum("ij->ji", x),
     "grouped": lambda x: tw.grouped_matmul(x, np.ones((1, 2, 2)), np.array([2])),
     "many": lambda x: tw.matmul_many([(x, PLAIN)]),

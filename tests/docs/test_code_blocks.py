@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
-import inspect
 import os
 import shutil
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 import tilewise as tw
 from code_blocks import FRAMEWORKS, ROOT, blocks, run
+from public_examples import run_examples
 from tilewise.i18n.messages import LANGUAGES
 
 KERNELS = ROOT / "tests" / "emulator" / "kernels"
@@ -89,27 +88,13 @@ def test_there_are_blocks_and_few_of_them_are_left_out():
     assert len(never) <= 6, [f"{b.file.name}:{b.line}" for b in never]
 
 
-def examples(module, names):
-    finder = doctest.DocTestFinder(recurse=False)
-    for name in names:
-        thing = getattr(module, name)
-        if inspect.isclass(thing) or inspect.isfunction(thing):
-            for test in finder.find(thing, f"{module.__name__}.{name}", globs={"tw": tw, "np": np}):
-                if test.examples:
-                    yield test
-
-
-def run_examples(module, names):
-    ran = 0
-    for test in examples(module, names):
-        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-        assert runner.run(test).failed == 0, test.name
-        ran += 1
-    return ran
-
-
 def test_examples_in_docstrings(samples):
-    assert run_examples(tw, tw.__all__) >= 8
+    assert run_examples(tw, tw.__all__) >= 45
+
+
+@pytest.mark.cuda
+def test_examples_in_docstrings_on_a_card(samples):
+    assert run_examples(tw, tw.__all__, on_card=True) == 4
 
 
 @pytest.mark.interop

@@ -266,12 +266,20 @@ def check_types(node: Expression, dtype: DType) -> None:
 
 
 def minimum(a: Any, b: Any) -> Symbol:
-    """The smaller of two values; NaN is ignored, as in C's fmin."""
+    """The smaller of two values; NaN is ignored, as in C's fmin.
+
+    >>> tw.Semiring("nearest", add=tw.minimum, mul=lambda x, y: x + y, zero=tw.largest).add
+    min(x, y)
+    """
     return apply("min", a, b)
 
 
 def maximum(a: Any, b: Any) -> Symbol:
-    """The larger of two values; NaN is ignored, as in C's fmax."""
+    """The larger of two values; NaN is ignored, as in C's fmax.
+
+    >>> tw.Semiring("best", add=tw.maximum, mul=lambda x, y: x * y, zero=0).add
+    max(x, y)
+    """
     return apply("max", a, b)
 
 
@@ -286,45 +294,82 @@ def where(condition: Any, a: Any, b: Any) -> Symbol:
 
 
 def logaddexp(a: Any, b: Any) -> Symbol:
-    """log(exp(a) + exp(b)) without overflow; −∞ is its neutral element."""
+    """log(exp(a) + exp(b)) without overflow; −∞ is its neutral element.
+
+    >>> tw.Semiring("soft", add=tw.logaddexp, mul=lambda x, y: x + y, zero=-np.inf).add
+    logaddexp(x, y)
+    """
     return apply("logaddexp", a, b)
 
 
 def exp(a: Any) -> Symbol:
-    """eᵃ."""
+    """eᵃ.
+
+    >>> tw.Semiring("odds", tw.maximum, lambda x, y: tw.exp(x + y), 0, pad_m=tw.smallest, pad_n=tw.smallest).mul
+    exp(add(x, y))
+    """
     return apply("exp", a)
 
 
 def log(a: Any) -> Symbol:
-    """The natural logarithm."""
+    """The natural logarithm.
+
+    >>> tw.Semiring("evidence", tw.maximum, lambda x, y: tw.log(x * y), tw.smallest, pad_m=0, pad_n=0).mul
+    log(mul(x, y))
+    """
     return apply("log", a)
 
 
 def log1p(a: Any) -> Symbol:
-    """log(1 + a), exact near 0."""
+    """log(1 + a), exact near 0.
+
+    >>> tw.Semiring("gain", add=tw.maximum, mul=lambda x, y: tw.log1p(x * y), zero=0).mul
+    log1p(mul(x, y))
+    """
     return apply("log1p", a)
 
 
 def sqrt(a: Any) -> Symbol:
-    """The square root."""
+    """The square root.
+
+    >>> tw.Semiring("mean", add=tw.maximum, mul=lambda x, y: tw.sqrt(x * y), zero=0).mul
+    sqrt(mul(x, y))
+    """
     return apply("sqrt", a)
 
 
 def absolute(a: Any) -> Symbol:
-    """|a|."""
+    """|a|.
+
+    >>> tw.Semiring("farthest", tw.maximum, lambda x, y: tw.absolute(x - y), 0, pad_m=0, pad_n=0).mul
+    abs(sub(x, y))
+    """
     return apply("abs", a)
 
 
 def logical_and(a: Any, b: Any) -> Symbol:
-    """True where both are not 0."""
+    """True where both are not 0.
+
+    >>> tw.Semiring("meets", add=tw.logical_or, mul=tw.logical_and, zero=False, boolean=True).mul
+    and(x, y)
+    """
     return apply("and", a, b)
 
 
 def logical_or(a: Any, b: Any) -> Symbol:
-    """True where at least one is not 0."""
+    """True where at least one is not 0.
+
+    >>> tw.Semiring("meets", add=tw.logical_or, mul=tw.logical_and, zero=False, boolean=True).add
+    or(x, y)
+    """
     return apply("or", a, b)
 
 
 def logical_not(a: Any) -> Symbol:
-    """True where it is 0."""
+    """True where it is 0.
+
+    >>> lacks = lambda x, y: tw.logical_and(x, tw.logical_not(y))
+    >>> tw.Semiring("lacks", tw.logical_or, lacks, False, boolean=True, pad_m=False, pad_n=True).mul
+    and(x, not(y))
+    """
     return apply("not", a)

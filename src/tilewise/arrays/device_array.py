@@ -22,7 +22,11 @@ from tilewise.errors import DeviceError
 
 
 class DeviceArray:
-    """A row-major array in a card's memory."""
+    """A row-major array in a card's memory.
+
+    >>> tw.to_device(np.ones((2, 3))).shape  # with a card
+    (2, 3)
+    """
 
     def __init__(self, shape: tuple[int, ...], dtype: DType, device: str = "cuda:0") -> None:
         self.shape = shape
@@ -128,7 +132,13 @@ class HostOrDevice(Library):
 
 
 def to_device(array: Any, device: str = "cuda:0") -> DeviceArray:
-    """A copy of a host array on a card."""
+    """A copy of a host array on a card.
+
+    >>> M = tw.to_device(np.ones((2, 3)))  # with a card
+    >>> tw.matmul(M, tw.to_device(np.ones((3, 1)))).numpy()
+    array([[3.],
+           [3.]])
+    """
     operand = NUMPY.operand(array, "array")
     assert operand.host is not None
     made = DeviceArray(operand.shape, operand.dtype, f"cuda:{card_number(device)}")

@@ -45,7 +45,8 @@ def _find(array: Any) -> Library:
 
     if isinstance(array, np.ndarray | np.generic):
         return NUMPY
-    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "__dlpack__"):
+    # of the class: a quantity with a unit passes the attributes of its values on
+    if hasattr(array, "__cuda_array_interface__") or hasattr(type(array), "__dlpack__"):
         from tilewise.arrays.exchange_library import exchange_library
 
         return exchange_library(array)

@@ -33,7 +33,12 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Plan:
-    """The frozen description of what will run."""
+    """The frozen description of what will run.
+
+    >>> made = tw.plan(np.ones((1000, 500)), np.ones((500, 700)))
+    >>> made.engine, made.kernel, made.problem.dtype.name
+    ('cpu', ..., 'float64')
+    """
 
     problem: Problem
     machine: Machine

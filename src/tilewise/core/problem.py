@@ -66,7 +66,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Problem:
-    """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack."""
+    """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack.
+
+    >>> p = tw.plan(np.ones((3, 4)), np.ones((4, 5))).problem
+    >>> (p.m, p.k, p.n), p.semiring.name
+    ((3, 4, 5), 'plus_times')
+    """
 
     m: int
     k: int

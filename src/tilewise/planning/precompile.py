@@ -78,6 +78,9 @@ def warm(
     After it no product of that dtype waits for a compiler, whatever its shape, layout and strides, and none in this
     process for its kernel to be loaded (those of your own semirings are loaded as they are met). Products with other
     epilogues, with return_arg, and stacks that are added onto still compile when they are first met.
+
+    >>> len(tw.warm("min_plus", "float32"))  # with a card
+    1
     """
     from tilewise.backends.cuda.device import full_name
 

@@ -73,7 +73,12 @@ def grouped_plan(
     precision: str = "high",
     kernel: str | None = None,
 ) -> Plan:
-    """What `grouped_matmul` would launch for operands on a card."""
+    """What `grouped_matmul` would launch for operands on a card.
+
+    >>> x, w = tw.to_device(np.ones((4, 8))), tw.to_device(np.ones((2, 8, 8)))  # with a card
+    >>> tw.grouped_plan(x, w, tw.to_device(np.array([2, 4]))).engine
+    'cuda'
+    """
     call = bind_groups(x, w, offsets, along, semiring, precision, None)
     return make_plan(call.problem, machine_of(call.device), kernel)
 

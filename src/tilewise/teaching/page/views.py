@@ -20,7 +20,11 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, repr=False)
 class Trace(TraceData):
-    """A launch with its events, and its views: text, page and picture."""
+    """A launch with its events, and its views: text, page and picture.
+
+    >>> isinstance(tw.trace("tiled_edges", shape=(3, 3, 3), tile=2), tw.Trace)
+    True
+    """
 
     failing: Trace | None = None
 

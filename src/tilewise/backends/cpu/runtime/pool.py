@@ -115,7 +115,13 @@ def num_threads() -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads a product on the CPU may use now; see `tw.set_num_threads`."""
+    """How many threads a product on the CPU may use now; see `tw.set_num_threads`.
+
+    >>> tw.set_num_threads(1)
+    >>> tw.get_num_threads()
+    1
+    >>> tw.set_num_threads(None)
+    """
     return num_threads()
 
 
@@ -126,7 +132,13 @@ def _openmp_threads() -> int | None:
 
 
 def set_num_threads(count: int | None) -> None:
-    """How many threads a product on the CPU may use; None: by the environment and the machine."""
+    """How many threads a product on the CPU may use; None: by the environment and the machine.
+
+    >>> tw.set_num_threads(2)
+    >>> tw.get_num_threads()
+    2
+    >>> tw.set_num_threads(None)
+    """
     global _threads
     before, _threads = _threads, None if count is None else _checked(count, "count")
     if before is None or before != _threads:
