@@ -200,7 +200,7 @@ class Ready:
     def into_fresh_memory(self) -> Callable[[Array, Array], Any]:
         """`multiply` without `out`, with everything bound that can be: small products take a microsecond."""
         enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
-        if not shape:
+        if not shape and (enter is None or self.no_edge is not None or self.swapped):
             into = self.into_given_memory()
             return lambda M, N: into(M, N, empty(shape, result))[()]
         if enter is None and (straight := self._straight()) is not None:
@@ -218,6 +218,13 @@ class Ready:
             enter(job, N, M, P)
             return P
 
+        def number(M: Array, N: Array) -> Any:
+            P = empty(shape, result)
+            enter(job, M, N, P)
+            return P[()]
+
+        if not shape:
+            return number
         return exchanged if self.swapped else product
 
     def into_given_memory(self) -> Callable[[Array, Array, Array], Any]:

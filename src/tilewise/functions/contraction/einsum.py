@@ -225,7 +225,8 @@ class _Job:
         batch, inner = pair.batch, self._summed_order(x, y, pair)
         rows = "".join(c for c in pair.kept if c not in right)
         cols = "".join(c for c in pair.kept if c not in left)
-        if batch and not rows and not cols:  # a stack of dot products: mul cell by cell, then one sum of rows
+        on_numpy = x.__class__ is np.ndarray  # whose kernels read a stack of dot products once
+        if batch and not (rows or cols or on_numpy):  # mul cell by cell, then one sum of rows
             made, term = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
             return self.reduced(made, term, later)
         sizes = {c: max(int(x.shape[left.index(c)]), int(y.shape[right.index(c)])) for c in inner}

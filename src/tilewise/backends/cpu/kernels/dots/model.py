@@ -169,6 +169,9 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     alone = x.m * x.n == 1 if tiled(a) else x.m == 1
     copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
     made = rows_apart(a, x, copied * (a.bytes if widens(a) else a.source_n.itemsize))
+    if count == 1 and x.m * x.n == 1:
+        each = -(-x.members // (4 * x.workers))
+        return made._replace(count=-(-x.members // each), task_m=each)
     if count == 1:
         return made
     sums = x.members * count * x.m * x.n * a.parts * a.bytes

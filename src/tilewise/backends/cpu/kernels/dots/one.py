@@ -14,8 +14,10 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, Value, part, vector
 from tilewise.backends.cpu.kernels.dots.across import keep
+from tilewise.backends.cpu.kernels.dots.short import CELLS
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction
 
 # `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
@@ -28,6 +30,22 @@ BLOCK = 256  # steps of so many vectors
 def one_function(a: Arithmetic, name: str, lanes: int) -> IRFunction:
     """With lanes of a vector both operands lie side by side; with one lane they lie anyhow."""
     return _One(a, name, lanes).function()
+
+
+def members_function(a: Arithmetic) -> IRFunction:
+    """Dot products, one for each of `task_m` members: finding each by its number would take longer than adding up."""
+    f = IRFunction("members", TASK_PARAMS)
+    job = JobReader(f)
+    members, task_m, k, onto = job.fields("members", "task_m", "k", "onto")
+    row_m, col_m, row_n, col_n, row_p, col_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
+    first = f.mul("%task", task_m)
+    with f.loop(first, f.lower(f.add(first, task_m), members)) as member:
+        M = job.member_of_stack("M", "at_m", member.index, a.source_m.itemsize)
+        N = job.member_of_stack("N", "at_n", member.index, a.source_n.itemsize)
+        P = job.member_of_stack("P", "at_p", member.index, a.result.itemsize)
+        f.invoke("cells", CELLS, rows=1, k=k, M=M, row_m=row_m, col_m=col_m, N=N, row_n=row_n, column=col_n, columns=1,
+            P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto)  # fmt: skip
+    return f
 
 
 class _One:
@@ -48,8 +66,13 @@ class _One:
             with f.loop(block.index, end, step, zeros * self.at_once) as loop:
                 loop.next = self.steps(loop.index, loop.values, lanes)
             block.next = list(self.added(tuple(block.values), self.together(self.parted(loop.values))))
-        total = self.across(tuple(block.values))
-        with f.loop(bulk, "%k", 1, [(a.kind, x) for x in total]) as rest:
+        whole = f.mul(f.div("%k", self.each), self.each)
+        with f.loop(
+            bulk, whole, self.each, [(kind, x) for (kind, _), x in zip(zeros, block.values, strict=True)]
+        ) as last:
+            last.next = self.steps(last.index, last.values, lanes)
+        total = self.across(tuple(last.values))
+        with f.loop(whole, "%k", 1, [(a.kind, x) for x in total]) as rest:
             rest.next = self.steps(rest.index, rest.values, 1)
         keep(f, a, tuple(rest.values), "%P", planes=True)
         return f

@@ -19,7 +19,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, part, vector
 from tilewise.backends.cpu.kernels.dots.across import across, added_up, apart, keep, size_of
 from tilewise.backends.cpu.kernels.dots.model import in_pairs, shortest, tiled, widens
-from tilewise.backends.cpu.kernels.dots.one import one_function
+from tilewise.backends.cpu.kernels.dots.one import members_function, one_function
 from tilewise.backends.cpu.kernels.dots.short import CELLS, short_function
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
@@ -78,7 +78,15 @@ def dots_module(a: Arithmetic) -> str:
             rows_function(a, PARAMS, size_of(columns_of(a)[1])),
         ]
         parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
-    entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
+    entries = [
+        _piece(a),
+        members_function(a),
+        _rows_or_stretch(a),
+        _run(a),
+        _enter(data_field()),
+        write_function(a),
+        reduce_function(a),
+    ]
     return module([*parts, _copy_columns(a), *entries])
 
 
@@ -281,8 +289,17 @@ def _copy_columns(a: Arithmetic) -> IRFunction:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a range of rows, and all of k; or all rows of one member, and a stretch of k."""
+    """One task: some members of a stack of single cells; else some rows of a member, or a stretch of its k."""
     f = IRFunction("run", TASK_PARAMS, public=True)
+    m, n, tasks_k = JobReader(f).fields("m", "n", "tasks_k")
+    single = f.both(f.test("eq", f.mul(m, n), 1), f.test("eq", tasks_k, 1))
+    f.either(single, lambda: f.invoke("members", TASK_PARAMS), lambda: f.invoke("rows_or_stretch", TASK_PARAMS))
+    return f
+
+
+def _rows_or_stretch(a: Arithmetic) -> IRFunction:
+    """A range of rows, and all of k; or all rows of one member, and a stretch of k."""
+    f = IRFunction("rows_or_stretch", TASK_PARAMS)
     job = JobReader(f)
     tasks_k, task_k, m, col_m = job.fields("tasks_k", "task_k", "m", "col_m")
     stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
