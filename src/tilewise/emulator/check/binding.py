@@ -104,7 +104,7 @@ def _arrays(given: Mapping[str, Any]) -> bool:
 
 def _check_room(role: str, variable: Variable, extent: tuple[int, int], limits: Limits) -> None:
     rows, cols = extent
-    dtype, cells = _element(variable)
+    dtype, cells = element_of(variable)
     if rows * cols * cells * np.dtype(dtype).itemsize * 8 > limits.memory:
         raise LimitError(
             f"{role} of {rows}x{cols} is over the limit of {limits.memory:,} bytes: a smaller --shape, or "
@@ -129,7 +129,7 @@ def _bind_product(
     extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
     values = {"m": m, "k": k, "n": n, "all": n, "ldM": k, "ldN": n, "ldP": n, "one": 1, "off": 0, "tile": tile}
     first = bound.matrices["M"]
-    dtype, cells = _element(first)
+    dtype, cells = element_of(first)
     for role, variable in bound.matrices.items():  # before anything is allocated
         _check_room(role, variable, extents[role], limits)
     one, two = operands(shape, dtype, cells, seed)
@@ -158,7 +158,7 @@ def _bind_matrices(
     assert bound.matrices is not None
     for role, variable in bound.matrices.items():
         rows, cols = extents[role]
-        dtype, cells = _element(variable)
+        dtype, cells = element_of(variable)
         buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
         data = given.get(role)
         if data is None:
@@ -176,7 +176,7 @@ def _bind_matrices(
         bound.buffers[variable.name] = buffer
         bound.arrays[role] = flat[: rows * cols * cells].reshape(rows, cols * cells)
         bound.arguments[variable.name] = _matrix_argument(bound, variable, buffer, rows, cols)
-        bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {_element_name(variable)}")
+        bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {element_name(variable)}")
 
 
 def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> None:
@@ -195,7 +195,7 @@ def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> N
             bound.lines.append(f"{variable.name}: {factor:g}")
 
 
-def _element(variable: Variable) -> tuple[Any, int]:
+def element_of(variable: Variable) -> tuple[Any, int]:
     struct = matrix_struct(variable.type)
     if struct is not None:
         inner = next(f.type for f in struct.fields if isinstance(f.type, PointerTo))
@@ -205,7 +205,7 @@ def _element(variable: Variable) -> tuple[Any, int]:
     return element_dtype(variable.type.to)  # type: ignore[no-any-return]
 
 
-def _element_name(variable: Variable) -> str:
+def element_name(variable: Variable) -> str:
     struct = matrix_struct(variable.type)
     if struct is not None:
         return f"in {struct.name}"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.check.binding import Bound, Shape, operands
+from tilewise.emulator.check.binding import Bound, Shape, element_name, element_of, operands
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
 from tilewise.emulator.host.launch_site import LaunchSite
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.ctype import Pointer as PointerTo
-from tilewise.emulator.machine.ctype import Scalar, element_dtype
+from tilewise.emulator.machine.ctype import Scalar, Struct, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow
@@ -34,7 +34,7 @@ class NotKnown(Exception):
 @dataclass
 class OwnLaunch:
     """A launch as `main` made it when it was run, or as far as its text says. An argument is a number, the memory
-    behind a pointer, or None."""
+    behind a pointer, a list of an object's members, or None."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -59,8 +59,7 @@ def own_launch(records: list[dict[str, Any]], kernel: str, sites: list[LaunchSit
             continue
         try:
             grid, block = (tuple(int(size) for size in record[key]) for key in ("grid", "block"))
-            arguments = [Memory(int(a["bytes"]), bool(a["filled"])) if isinstance(a, dict) else a
-                         for a in record["arguments"]]  # fmt: skip
+            arguments = [_argument(a) for a in record["arguments"]]
             line, shared = int(record["line"]), int(record["shared"])
         except (KeyError, TypeError, ValueError):
             return None
@@ -68,6 +67,12 @@ def own_launch(records: list[dict[str, Any]], kernel: str, sites: list[LaunchSit
             here = next((s for s in sites if s.launch.line == line), sites[0] if sites else None)
             return OwnLaunch(grid, block, shared, line, arguments, here)
     return None
+
+
+def _argument(given: Any) -> Any:
+    if isinstance(given, dict):
+        return Memory(int(given["bytes"]), bool(given["filled"]))
+    return [_argument(part) for part in given] if isinstance(given, list) else given
 
 
 def number_of(type_: Scalar, argument: Any) -> Any:
@@ -84,33 +89,44 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limi
     if len(own.arguments) != len(program.parameters):
         raise NotKnown(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
     bound = Bound({}, {}, {}, {}, None, {}, None)
-    lengths: dict[str, int] = {}
+    memories: dict[str, Memory] = {}
     for variable, argument in zip(program.parameters, own.arguments, strict=True):
-        type_ = variable.type
-        number = number_of(type_, argument) if isinstance(type_, Scalar) else None
-        if isinstance(type_, Scalar) and number is not None:
-            bound.arguments[variable.name] = number
-            if not type_.floating:
-                bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
-            bound.lines.append(f"{variable.name} = {number:g}")
-        elif isinstance(type_, PointerTo) and isinstance(argument, Memory):
-            dtype, _ = element_dtype(type_.to)
-            if dtype is None or matrix_struct(type_) is not None:
-                raise NotKnown(f"{variable.name} is {type_}")
-            lengths[variable.name] = argument.bytes // np.dtype(dtype).itemsize
-            if lengths[variable.name] > MOST_ELEMENTS:
-                raise NotKnown(f"{variable.name} has {lengths[variable.name]} elements, more than are looked at here")
-        else:
+        struct = matrix_struct(variable.type) if isinstance(variable.type, Struct) else None
+        if isinstance(variable.type, Scalar):
+            _bind_number(bound, variable.name, variable.type, argument, own.line)
+        elif struct is not None and isinstance(argument, list) and len(argument) == len(struct.fields):
+            for member, part in zip(struct.fields, argument, strict=True):
+                if isinstance(member.type, Scalar):
+                    _bind_number(bound, f"{variable.name}.{member.name}", member.type, part, own.line)
+                elif isinstance(part, Memory):
+                    memories[variable.name] = part
+        elif isinstance(argument, Memory) and matrix_struct(variable.type) is None:
+            memories[variable.name] = argument
+        if not isinstance(variable.type, Scalar) and (variable.name not in memories or not element_of(variable)[0]):
             raise NotKnown(f"what {variable.name} is at line {own.line} is more than a number or an array of numbers")
+    lengths = {v.name: memories[v.name].bytes // np.dtype(element_of(v)[0]).itemsize
+               for v in program.parameters if v.name in memories}  # fmt: skip
+    for name, length in lengths.items():
+        if length > MOST_ELEMENTS:
+            raise NotKnown(f"{name} has {length} elements, more than are looked at here")
     known = {**integers, **bound.symbols}
     bound.symbols = dict(known)
     matrices = assign_matrices(program)
     views: dict[str, tuple[int, int]] = {}
     if matrices is not None:
         views = _layout(program, matrices, lengths, known, bound)
-    given = {v.name: a for v, a in zip(program.parameters, own.arguments, strict=True)}
-    _make_buffers(program, bound, lengths, views, given, seed)
+    _make_buffers(program, bound, lengths, views, memories, seed)
     return bound
+
+
+def _bind_number(bound: Bound, name: str, type_: Scalar, argument: Any, line: int) -> None:
+    number = number_of(type_, argument)
+    if number is None:
+        raise NotKnown(f"what {name} is at line {line} is more than a number or an array of numbers")
+    bound.arguments[name] = number
+    if not type_.floating:
+        bound.symbols[name] = bound.sizes[name] = int(number)
+    bound.lines.append(f"{name} = {number:g}")
 
 
 def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | None) -> Bound:
@@ -190,15 +206,12 @@ def _make_buffers(
     roles = {v.name: role for role, v in (bound.matrices or {}).items()}
     one = two = None
     if bound.matrices is not None and bound.shape is not None:
-        first = bound.matrices["M"].type
-        assert isinstance(first, PointerTo)
-        one, two = operands(bound.shape, element_dtype(first.to)[0], 1, seed)
+        one, two = operands(bound.shape, element_of(bound.matrices["M"])[0], 1, seed)
     rng = np.random.default_rng(seed or 0)
     for variable in program.parameters:
         if variable.name not in lengths:
             continue
-        assert isinstance(variable.type, PointerTo)
-        dtype, cells = element_dtype(variable.type.to)
+        dtype, cells = element_of(variable)
         length, role, memory = lengths[variable.name], roles.get(variable.name), given[variable.name]
         buffer = Buffer(variable.name, "global", np.zeros(0, dtype), length)
         source = {"M": one, "N": two}.get(role or "")
@@ -222,12 +235,20 @@ def _make_buffers(
             rows, cols = views[variable.name]
             buffer.matrix = MatrixView(rows, cols, cols, cells)
         bound.buffers[variable.name] = buffer
-        bound.arguments[variable.name] = Pointer(buffer, ZERO)
+        bound.arguments[variable.name] = _pointing(bound, variable, Pointer(buffer, ZERO))
         shown = f"{views[variable.name][0]}x{views[variable.name][1]}" if variable.name in views else str(length)
-        bound.lines.append(f"{variable.name}: {role + ', ' if role else ''}{shown} {variable.type.to}")
+        bound.lines.append(f"{variable.name}: {role + ', ' if role else ''}{shown} {element_name(variable)}")
         if role is not None and bound.shape is not None:
             m, k, n = bound.shape
             extent = {"M": (m, k), "N": (k, n), "P": (m, n)}[role]
             bound.arrays[role] = buffer.data[:length].reshape(extent)
         else:
             bound.arrays[variable.name] = buffer.data
+
+
+def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
+    """The pointer, or the object of a matrix with its members around it."""
+    if not isinstance(variable.type, Struct):
+        return pointer
+    names = [f"{variable.name}.{f.name}" for f in variable.type.fields]
+    return [bound.arguments.pop(name, pointer) for name in names]

@@ -202,6 +202,8 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None, u
         return block_known
     if finding.kind is Kind.RACE:
         return finding.hazard != "WAW" and (finding.array in declared or block_known)
+    if finding.kind is not Kind.OUT_OF_BOUNDS:  # whether a cell without a value is used shows at sizes that store it
+        unknown = _unknown_sizes(prepared.first, None)
     return finding.array in declared and block_known and not unknown
 
 

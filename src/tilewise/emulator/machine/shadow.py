@@ -30,11 +30,6 @@ def _lanes(c: Context, flat: Any, mask: Any, ok: Any) -> tuple[np.ndarray, np.nd
     return lanes, flat if take is None else flat[lanes]
 
 
-def alike(one: Any, two: Any) -> Any:
-    """Where two values are the same, NaN among them."""
-    return (one == two) | ((one != one) & (two != two))
-
-
 class SharedShadow:
     def __init__(self, buffer: Buffer, cells: int) -> None:
         self.buffer = buffer
@@ -101,7 +96,7 @@ class SharedShadow:
             return
         mine = value[lanes]
         winner = self.buffer.data[cells]
-        differs = clash & ~alike(mine, winner)
+        differs = clash & ~((mine == winner) | ((mine != mine) & (winner != winner)))
         if differs.any():
             at = np.flatnonzero(differs)
             others = c.block[lanes[at]].astype(np.int64) * c.geometry.threads + self.writer[cells[at]]
@@ -229,7 +224,7 @@ class GlobalShadow:
         me = self._me(c, lanes)
         fine = None
         if held is not None:
-            fine = np.broadcast_to(np.asarray(alike(held, value)), (c.n,))[lanes] & (self.writer[cells] > 0)
+            fine = np.broadcast_to(np.asarray(held == value), (c.n,))[lanes] & (self.writer[cells] > 0)
         self._against_writer(c, lanes, cells, me, span, "WAW", "store", fine=fine)
         self._against_readers(c, lanes, cells, me, span)
         self.writer[cells] = me
@@ -238,7 +233,7 @@ class GlobalShadow:
         if clash.any() and isinstance(value, np.ndarray):
             mine = value[lanes]
             winner = self.buffer.data[cells]
-            self._note(c, lanes, cells, clash & ~alike(mine, winner), span)
+            self._note(c, lanes, cells, clash & (mine != winner), span)
         self.write_epoch[cells] = c.epochs[c.slot[lanes]]
         self.sites["write"] = span
 

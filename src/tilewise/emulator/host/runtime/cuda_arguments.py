@@ -15,7 +15,7 @@ from tilewise.emulator.machine.execute import first_values
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import ZERO, Buffer, Pointer
 from tilewise.emulator.machine.shadow import GlobalShadow
-from tilewise.emulator.parse.types import Enum, FunctionType, Record, Scalar
+from tilewise.emulator.parse.types import FunctionType, Record, Scalar
 from tilewise.emulator.parse.types import Pointer as HostPointer
 from tilewise.errors import EngineError
 
@@ -214,20 +214,24 @@ def reached(s: Session, site: Any, address: int, changed: bool = False, program:
 
 
 def described(s: Session, site: Any, address: int) -> list[Any]:
-    """A launch's arguments for the report: a number, the bytes behind a pointer and whether they were written, None."""
-    out: list[Any] = []
-    for type_, offset in zip(site.parameters, site.offsets, strict=True):
-        data = s.memory.view(address + offset, type_.size).tobytes()
-        if isinstance(type_, HostPointer):
-            target = struct.unpack("<Q", data)[0]
-            block = s.memory.find(target) if target else None
-            out.append({"bytes": block.end - target, "filled": block.written} if block is not None else None)
-        elif isinstance(type_, Scalar) and type_.floating:
-            out.append(struct.unpack({2: "<e", 4: "<f", 8: "<d"}[type_.size], data)[0])
-        else:
-            whole = isinstance(type_, (Scalar, Enum))
-            out.append(int.from_bytes(data, "little", signed=type_.signed) if whole else None)
-    return out
+    """A launch's arguments for the report: a number, the bytes behind a pointer and whether they were written, a list
+    of an object's members, or None."""
+    return [_described(s, t, address + offset) for t, offset in zip(site.parameters, site.offsets, strict=True)]
+
+
+def _described(s: Session, type_: Any, address: int) -> Any:
+    if isinstance(type_, Record):
+        return [_described(s, f.type, address + f.offset) for f in type_.fields] if not type_.bases else None
+    data = s.memory.view(address, type_.size).tobytes()
+    if isinstance(type_, HostPointer):
+        target = struct.unpack("<Q", data)[0]
+        block = s.memory.find(target) if target else None
+        return {"bytes": block.end - target, "filled": block.written} if block is not None else None
+    if not isinstance(type_, Scalar):
+        return None
+    if type_.floating:
+        return struct.unpack({2: "<e", 4: "<f", 8: "<d"}[type_.size], data)[0]
+    return int.from_bytes(data, "little", signed=type_.signed)
 
 
 def _pointers(type_: Any, address: int) -> list[tuple[Any, int]]:
