@@ -70,7 +70,7 @@ def test_one_signature_for_one_memory_and_two():
     assert [call.__class__ for call in PREPARED.values()] == [ByMemory]
 
 
-def test_the_plan_says_how_many_tiles_are_computed():
+def test_the_plan_has_the_part_of_the_tiles_that_is_computed():
     A = np.ones((1000, 300))
     (note,) = tw.plan(A, A.T).notes
     part = float(note.removeprefix("symmetric: ").removesuffix(" of the tiles"))
