@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tilewise as tw
 from tilewise.emulator.machine.findings import Finding, Kind
-from tilewise.i18n.messages import LANGUAGES
+from tilewise.i18n.messages import REVIEWED
 from tilewise.teaching.page.picture import draw_phase, number
 from tilewise.teaching.page.variants import drops_of, without
 from tilewise.teaching.page.views import Trace
@@ -112,7 +112,7 @@ def build() -> dict[Path, str]:
     values = facts(made)
     rows = "\n".join(f"| {tile} | {loads} | {speed:.2f} |" for tile, loads, speed in speeds())
     out: dict[Path, str] = {}
-    for language in LANGUAGES:
+    for language in REVIEWED:
         for name, (run, block, phase) in PICTURES.items():
             out[HERE / "pictures" / language / f"{name}.svg"] = draw_phase(made[run], phase, block, language)
         text = (HERE / "source" / f"{language}.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tilewise as tw
-from tilewise.i18n.messages import LANGUAGES
+from tilewise.i18n.messages import REVIEWED
 from tilewise.teaching.page.replay import Replay
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial"
@@ -40,7 +40,7 @@ def test_check_finds_a_picture_that_is_out_of_date(build, monkeypatch, capsys):
     assert "pictures/en/shortest.svg" in capsys.readouterr().err.replace("\\", "/")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", REVIEWED)
 def test_every_language_has_the_same_chapters_pictures_and_links(language):
     text = (FOLDER / f"{language}.md").read_text(encoding="utf-8")
     english = (FOLDER / "en.md").read_text(encoding="utf-8")

@@ -33,6 +33,7 @@ COMMANDS = {
     "grade": "Grade many submissions by an assignment: points, reasons, reports.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",
+    "lsp": "A language server: findings while typing, memory traffic on hover.",
     "bench": "Measure kernels, shapes, dtypes and semirings beside their peers.",
     "tune": "Measure which config is the fastest on this card, for later plans.",
     "warm": "Build every kernel of a dtype before a call needs one.",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import tarfile
 import zipfile
+from pathlib import PurePosixPath
 
+import numpy as np
 import pytest
 
 from tilewise.errors import UsageError
 from tilewise.teaching.course import submissions
-from tilewise.teaching.course.joined import joined
+from tilewise.teaching.course.programs import together
 from tilewise.teaching.course.submissions import collect, unpacked
+from tilewise.teaching.trace import check
 
 KERNEL = "__global__ void f(float* a) { a[threadIdx.x] = 1; }\n"
 MAIN = '#include "f.cuh"\nint main() { return 0; }\n'
@@ -106,15 +109,12 @@ def test_a_bomb_costs_no_more_than_the_limit(tmp_path, monkeypatch):
     assert "cannot be read" in collect([str(tmp_path / "an.zip")])[0].trouble
 
 
-def test_every_joined_line_knows_its_file():
+def test_several_sources_are_read_together_and_findings_name_their_file():
     files = {
         "main.cu": b'#include <cstdio>\n#include "k.cuh"\nint main() { return 0; }\n',
-        "k.cuh": KERNEL.encode(),
-        "g.cu": b"\nint g;\n",
+        "inc/k.cuh": b"#pragma once\n\n" + KERNEL.encode(),
+        "g.cu": b'#include "k.cuh"\nint g;\n',
     }
-    made = joined(files)
-    for number, line in enumerate(made.text.split("\n")[:-1], 1):
-        file, at = made.origin(number)
-        assert files[file].decode().split("\n")[at - 1] == line
-    assert made.text.index("__global__") < made.text.index("main")
-    assert made.text.count("__global__") == 1
+    with together(files) as path:
+        report = check(path, args={"a": np.ones(8, np.float32)}, grid=(1,), block=(16,))
+    assert [(PurePosixPath(f.place.file).name, f.line > 2) for f in report.faults] == [("k.cuh", True)]

@@ -24,7 +24,7 @@ def test_the_script_and_the_messages_match():
         "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
         "drop.", "why.", "theme.", "gate.", "wrong.", "barrier.", "use.", "direct.",
         "lens.", "memory.", "walk.", "time.", "traffic.",
-        "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "hint.", "kind.", "table.",
+        "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "hover.", "hint.", "kind.", "table.",
         "findings.shapes", "check.", "verdict.", "run.",
     ]  # fmt: skip
     unused = {k for k in known if k not in plain and not k.startswith(tuple(built)) and f"'{k}'" not in script}

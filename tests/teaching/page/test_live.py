@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -167,7 +168,7 @@ def unstoppable(text, settings):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
 def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs(monkeypatch):
     monkeypatch.setattr(edits, "answered", unstoppable)
-    made = edits.Edits({"limits": Limits(seconds=0.2)})
+    made = edits.Edits(partial(edits.answered, {"limits": Limits(seconds=0.2)}))
     try:
         assert made.run("one") == {"scenes": ["one"]}
         assert "0.2 s were used up" in made.run("endless")["error"]

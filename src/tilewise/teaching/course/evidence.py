@@ -14,8 +14,7 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.comparing import inputs_of
-from tilewise.teaching.course.joined import Joined, joined
-from tilewise.teaching.course.programs import Outcome, main_of, run_test
+from tilewise.teaching.course.programs import Outcome, main_of, run_test, together
 from tilewise.teaching.course.submissions import Submission, decoded, has_main
 from tilewise.teaching.trace import CheckReport, Run, check
 from tilewise.teaching.trace.causes import shared_race
@@ -61,10 +60,6 @@ class Evidence:
     def texts(self) -> dict[str, str]:
         return self.submission.texts
 
-    @cached_property
-    def joined(self) -> Joined:
-        return joined(self.files)
-
     def shown(self, file: str) -> str:
         root = self.submission.root
         return (PurePath(root) / file).as_posix() if root and file else self.submission.file
@@ -73,12 +68,13 @@ class Evidence:
     def report(self) -> CheckReport:
         """The kernels with roles, at every shape."""
         one = self.assignment
-        return check(
-            self.joined.text, shape=list(one.shapes), tile=one.tile, entry=one.kernel, seed=self.seed,
-            block=one.block, grid=one.grid, defines=one.defines or None, limits=self.limits,
-            adversarial=False,  # shadow memory finds races in one run, and a class is large
-            semiring=one.reference if over_semiring(one) else "plus_times",
-        )  # fmt: skip
+        with together(self.files) as path:
+            return check(
+                path, shape=list(one.shapes), tile=one.tile, entry=one.kernel, seed=self.seed,
+                block=one.block, grid=one.grid, defines=one.defines or None, limits=self.limits,
+                adversarial=False,  # shadow memory finds races in one run, and a class is large
+                semiring=one.reference if over_semiring(one) else "plus_times",
+            )  # fmt: skip
 
     @cached_property
     def kernels(self) -> list[Run]:
@@ -117,7 +113,7 @@ class Evidence:
     def refusal(self) -> tuple[str, str, int] | None:
         """Why nothing of it can be graded: status, message, line."""
         if self.assignment.has_roles:
-            if "__global__" not in self.joined.text:
+            if not any("__global__" in decoded(data) for data in self.files.values()):
                 return REFUSED, "there is no __global__ function in it", 0
             return None
         ended = [outcome.report for outcome in self.outcomes.values()]
@@ -130,14 +126,11 @@ class Evidence:
 
     def findings(self) -> list[tuple[Finding, str, int]]:
         """Everything found, with its file and line in the submission."""
-        out = []
+        found: list[Finding] = []
         if self.assignment.has_roles:
-            for seen in same_place(self.report.runs, tuple(Severity)):
-                out.append((seen.finding, *self.joined.origin(seen.finding.line)))
-        for outcome in self.own:
-            for f in outcome.report.findings:
-                out.append((f, f.place.file if f.place else "", f.line))
-        return out
+            found += [seen.finding for seen in same_place(self.report.runs, tuple(Severity))]
+        found += [f for outcome in self.own for f in outcome.report.findings]
+        return [(f, f.place.file if f.place else "", f.line) for f in found]
 
     def found(self) -> tuple[Found, ...]:
         """What reports show: faults, and costs that have points."""

@@ -110,8 +110,8 @@ def _grade(submission: Submission, assignment: Assignment, seed: int, limits: Li
     except LimitError as error:
         return nothing(submission, assignment, STOPPED, str(error))
     except KernelError as error:
-        file, line = evidence.joined.origin(error.line)
-        return replace(nothing(submission, assignment, REFUSED, error.message, line), file=evidence.shown(file))
+        file = evidence.shown(evidence.inside(error.file))
+        return replace(nothing(submission, assignment, REFUSED, error.message, error.line), file=file)
     except TilewiseError as error:
         return nothing(submission, assignment, REFUSED, str(error))
     one = submission

@@ -13,7 +13,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection
@@ -34,6 +35,7 @@ LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
     "tilewise.emulator.host.runtime.cuda_launch",
 )  # fmt: skip
+TOGETHER = ".together.cu"  # what includes several sources of a submission
 PROGRAM = "program.cu"  # of a submission without a main, so that the refusal names it
 
 
@@ -61,19 +63,36 @@ def sources_beside(files: Mapping[str, bytes], main: str) -> list[str]:
     return [p for p in sorted(others) if not has_main(decoded(files[p]))]
 
 
+@contextmanager
+def placed(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """A new folder that has these files, and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="tilewise-grade-") as folder:
+        root = Path(folder).resolve()
+        for name, data in {**files, ".git": b""}.items():  # .git ends the project
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        yield root
+
+
+@contextmanager
+def together(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """The submission as one source: its file with main, or one that includes all of its sources."""
+    main = main_of(files)
+    beside = sources_beside(files, main)
+    lines = "".join(f'#include "{path}"\n' for path in [*beside, main])
+    with placed({main: b"", **files, TOGETHER: lines.encode()}) as root:
+        yield root / (TOGETHER if beside else main)
+
+
 def run_test(
     files: Mapping[str, bytes], test: Test, assignment: Assignment, seed: int, inputs: Mapping[str, bytes]
 ) -> Outcome:
     """One run in a new folder that has the submission's files and the test's inputs, and nothing else."""
     main = main_of(files)
-    with tempfile.TemporaryDirectory(prefix="tilewise-grade-") as folder:
-        root = Path(folder).resolve()
+    near = {str(PurePosixPath(main).parent / name): data for name, data in inputs.items()}
+    with placed({main: b"", **files, **near}) as root:
         work = (root / main).parent
-        near = {str(PurePosixPath(main).parent / name): data for name, data in inputs.items()}
-        for name, data in {**files, main: files.get(main, b""), **near, ".git": b""}.items():  # .git ends the project
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
         options = Options(
             seconds=test.seconds or assignment.seconds, memory=test.memory or assignment.memory, output=OUTPUT,
             wall=max(WALL, 4 * (test.seconds or assignment.seconds)),

@@ -15,7 +15,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
@@ -30,10 +30,10 @@ GONE = "the process that runs edits has ended: end this command and start it aga
 
 
 class Edits:
-    """Runs the texts of kernels, one after the other. Made before the process has other threads."""
+    """Runs texts one after the other, each by `answer` in a child. Made before the process has other threads."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
+    def __init__(self, answer: Callable[[str], dict[str, Any]]) -> None:
+        self._answer = answer
         self._lock = threading.Lock()  # two at once would only slow each other down
         self._line: Connection | None = None
         if hasattr(os, "fork"):
@@ -42,7 +42,7 @@ class Edits:
             if self._child == 0:
                 try:
                     self._line.close()
-                    _serve(theirs, settings)
+                    _serve(theirs, answer)
                 finally:
                     os._exit(0)
             theirs.close()
@@ -51,7 +51,7 @@ class Edits:
         """Its scenes, or what is wrong with it and where."""
         with self._lock:
             if self._line is None:  # a system that cannot fork: only the limits inside the process apply
-                return answered(text, self._settings)
+                return self._answer(text)
             try:
                 self._line.send_bytes(text.encode("utf-8", "replace"))
                 answer: dict[str, Any] = json.loads(self._line.recv_bytes())
@@ -67,7 +67,7 @@ class Edits:
                 os.waitpid(self._child, 0)
 
 
-def answered(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def answered(settings: Mapping[str, Any], text: str) -> dict[str, Any]:
     """The text run within its limits: one scene, and the order that fails where there is one; or what is wrong."""
     started = time.perf_counter()
     try:
@@ -94,7 +94,7 @@ def _error(message: str) -> dict[str, Any]:
     return {"error": message, "line": None}
 
 
-def _serve(line: Connection, settings: Mapping[str, Any]) -> None:
+def _serve(line: Connection, answer: Callable[[str], dict[str, Any]]) -> None:
     """The process that forks the children: until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
     explore(what_if=False)  # imports everything that an edit needs
@@ -103,18 +103,18 @@ def _serve(line: Connection, settings: Mapping[str, Any]) -> None:
             text = line.recv_bytes().decode()
         except EOFError:
             return
-        line.send_bytes(_in_child(text, settings))
+        line.send_bytes(_in_child(text, answer))
 
 
-def _in_child(text: str, settings: Mapping[str, Any]) -> bytes:
+def _in_child(text: str, answer: Callable[[str], dict[str, Any]]) -> bytes:
     with tempfile.TemporaryFile() as file:
 
         def work() -> int:
             try:
-                answer = answered(text, settings)
+                made = answer(text)
             except Exception as error:
-                answer = _error(f"{type(error).__name__}: {error} (please report it)")
-            file.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+                made = _error(f"{type(error).__name__}: {error} (please report it)")
+            file.write(json.dumps(made, ensure_ascii=False).encode("utf-8", "replace"))
             file.flush()
             return 0
 

@@ -43,7 +43,19 @@ SCRIPTS = (
     "live.js",
     "main.js",
 )
-NOT_OF_PAGES = ("check.", "verdict.", "run.", "grade.", "learn.", "table.", "kind.", "finding.", "wrong.")
+NOT_OF_PAGES = (
+    "check.",
+    "verdict.",
+    "run.",
+    "grade.",
+    "learn.",
+    "hover.",
+    "hint.",
+    "table.",
+    "kind.",
+    "finding.",
+    "wrong.",
+)
 
 
 def resource(name: str) -> str:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tilewise.emulator.source.source import read_source
 from tilewise.errors import TilewiseError
 from tilewise.system.output import write_whole
 from tilewise.teaching.page import Page, explore
-from tilewise.teaching.page.edits import Edits
+from tilewise.teaching.page.edits import Edits, answered
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.recording import COURSE
 
@@ -52,7 +53,7 @@ class Workbench:
         self._shown: dict[str, tuple[Scene, ...]] = {}
         self._own = kernel is not None  # a file of the user's, which may be saved to
         self._known = self.text  # what the page was given, or saved last
-        self.edits = Edits({"limits": replace(DEFAULT, seconds=SECONDS), **settings})
+        self.edits = Edits(partial(answered, {"limits": replace(DEFAULT, seconds=SECONDS), **settings}))
 
     def close(self) -> None:
         self.edits.close()
