@@ -85,7 +85,7 @@ def test_findings_come_while_typing_and_traffic_on_hover(client, tmp_path):
     client.send("shutdown", None)
 
 
-def test_without_pygls_one_sentence_says_what_to_install(monkeypatch, capsys):
+def test_without_pygls_the_error_names_the_extra(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pygls.lsp.server", None)
     assert run(["lsp"]) != 0
     assert "pip install 'tilewise[lsp]'" in capsys.readouterr().err

@@ -112,10 +112,10 @@ def _path(uri: str) -> str:
     return unquote(parts.path) if parts.scheme == "file" else ""
 
 
-def _range(types: Any, lines: Any, one: dict[str, Any]) -> Any:
+def _range(types: Any, source: Any, one: dict[str, Any]) -> Any:
     """The place of a finding; columns as the protocol counts them, in UTF-16."""
-    line = min(one.get("line", 1), max(1, len(lines))) - 1
-    text = lines[line] if lines else ""
+    line = min(one.get("line", 1), max(1, len(source))) - 1
+    text = source[line] if source else ""
     first = one.get("column", 1) - 1
 
     def units(count: int) -> int:
