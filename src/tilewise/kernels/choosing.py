@@ -102,8 +102,6 @@ def _ranked(among: str, problem: Problem, machine: Machine) -> Iterator[Candidat
 
 
 _BOUND = itemgetter(0)
-
-
 Owner = tuple[int, Family, Capabilities]
 
 
@@ -116,8 +114,7 @@ def _screen(
     for number, (family, where) in enumerate(_of_kind(kind, machine, among)):
         of = of_whole if family.can.fuses else of_bare
         bounds = family.bounds(some, machine)
-        made = rows_of(bounds, where, 1.0 if stacked else least_share(machine, of, family.kernels))
-        rows += made
+        rows += rows_of(bounds, where, 1.0 if stacked else least_share(machine, of, family.kernels))
         owners += [(number, family, can) for _ in bounds for can in where]
     return owners, Rows(rows)
 
