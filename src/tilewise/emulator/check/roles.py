@@ -5,7 +5,6 @@ By type and by what is stored to first, then by name, then by how the sizes are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.emulator.compile.kernel import TILE_NAMES
@@ -21,30 +20,10 @@ OTHER_WORK = re.compile(
     r"diffus|softmax|norm|attention|body|copy|reduc|sum|spmv|gemv|vec|saxpy|max|min_?k|fill|init"
 )
 WIDTH_NAMES = (
-    "width",
-    "w",
-    "cols",
-    "ncols",
-    "columns",
-    "numcols",
-    "col",
-    "ncol",
-    "n_cols",
-    "num_cols",
-    "numcolumns",
-)
+    "width", "w", "cols", "ncols", "columns", "numcols", "col", "ncol", "n_cols", "num_cols", "numcolumns",
+)  # fmt: skip
 HEIGHT_NAMES = ("height", "h", "rows", "nrows", "numrows", "row", "nrow", "n_rows", "num_rows")
 PITCH_NAMES = ("pitch", "stride", "ld", "leading_dim", "lda", "step")
-
-
-@dataclass
-class Roles:
-    """`matrices` maps M, N, P to parameters; `sizes` maps scalar parameters to "m", "k", "n", "ldM" … or a number."""
-
-    matrices: dict[str, Variable]
-    sizes: dict[str, Any]
-    square: bool = False
-    lines: list[str] = field(default_factory=list)
 
 
 def bare_name(name: str) -> str:

@@ -16,7 +16,6 @@ from tilewise.emulator.machine.arithmetic import converter
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.ctype import BOOL, Array, Pointer, Reference, Scalar, Struct, Type
 from tilewise.emulator.machine.memory import Pointer as At
-from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -82,10 +81,6 @@ class ExprCompiler(OperatorCompiler):
 
     @abstractmethod
     def call(self, node: tree.Call) -> Operand:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def construct(self, type_: Type, arguments: list[Any], node: tree.Node) -> Operand:
         """Filled in further up the chain of compilers."""
 
     def type_of(self, node: Any | None) -> Type:
@@ -251,10 +246,6 @@ class ExprCompiler(OperatorCompiler):
         if isinstance(e.type, Pointer) and isinstance(type_, Scalar):
             raise self.refuse("a pointer cannot be seen as a number here", node)
         return self.converted(e, type_, node)
-
-    @abstractmethod
-    def global_variable(self, name: str, node: tree.Node) -> Variable | None:
-        """Filled in further up the chain of compilers."""
 
     @abstractmethod
     def closure(self, node: tree.Lambda) -> Operand:

@@ -46,24 +46,10 @@ from tilewise.errors import EngineError, FileError, KernelError, SandboxError, T
 STACK_BYTES = 512 << 20
 STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
 BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
-REGISTERED = (
-    c_memory,
-    c_misc,
-    c_stdio,
-    cpp_library,
-    cuda_api,
-    cuda_libraries,
-    exceptions,
-    fourier,
-    host_faults,
-    images,
-    mixed_gemm,
-    program_files,
-    releases,
-    streams,
-    thrust,
-    whole_arrays,
-)  # imported for their functions
+REGISTERED = (  # imported for their functions
+    c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, exceptions, fourier, host_faults, images,
+    mixed_gemm, program_files, releases, streams, thrust, whole_arrays,
+)  # fmt: skip
 
 
 def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:

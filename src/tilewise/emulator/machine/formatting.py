@@ -28,10 +28,6 @@ QUICK = {
 BITS = {b"hh": 8, b"h": 16, b"l": 64, b"ll": 64, b"q": 64, b"j": 64, b"z": 64, b"t": 64, b"L": 64}
 
 
-class Misused(Exception):
-    """A conversion that does not fit its argument: what, and what would."""
-
-
 @lru_cache(maxsize=512)
 def pieces(text: bytes) -> list[bytes | tuple[bytes, bytes | None, bytes | None, bool, bytes, bytes]]:
     """Literal bytes and conversions (flags, width, precision, has a dot, length, kind)."""

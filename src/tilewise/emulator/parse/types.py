@@ -207,7 +207,6 @@ FLOAT = Scalar("float", "float", 4, True, 12, "float")
 DOUBLE = Scalar("double", "float", 8, True, 13, "double")
 NULLPTR = Scalar("nullptr_t", "null", 8, False, -2, "ptr")
 VOIDP = Pointer(VOID)
-CHARP = Pointer(CHAR, True)
 
 NAMED: dict[str, Type] = {
     "void": VOID, "bool": BOOL, "char": CHAR, "short": SHORT, "int": INT, "long": LONG, "float": FLOAT,

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.late import provide
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
 

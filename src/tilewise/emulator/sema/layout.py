@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Field, Record, Slot, Type
 from tilewise.emulator.sema.constants import evaluate
-from tilewise.emulator.sema.late import provide
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
 MOST_ALIGNED = 4096

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema import constants
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
-
-MAX_DEPTH = 40
 
 
 def resolve(p: SymbolTable, node: Any, env: Environment) -> Type:

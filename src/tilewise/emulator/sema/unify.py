@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import ULONG, Array, FunctionType, Pointer, Record, Reference, Type
-from tilewise.emulator.sema.late import provide
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.sema.type_resolution import resolve
 

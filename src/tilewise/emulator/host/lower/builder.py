@@ -10,8 +10,8 @@ from typing import Any
 from tilewise.emulator.host.lower.marks import SHADOW
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import Local, Value
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import BOOL, Record, Type, stored
-from tilewise.emulator.sema.late import late
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 

@@ -10,7 +10,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.objects import construct, destroy
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.sema.late import late
+from tilewise.emulator.parse.late import late
 
 
 def _lower(b: Builder, node: Any) -> Any:
@@ -88,10 +88,6 @@ def _pointer_type(b: Builder, node: Any) -> types.Type:
     del b.lines[lines:]
     b.open = opened
     return type_
-
-
-def _is_record(b: Builder, node: tree.Call) -> Any:
-    return Value(types.BOOL, "false")
 
 
 def _addressof(b: Builder, node: tree.Call) -> Any:

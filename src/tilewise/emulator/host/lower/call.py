@@ -12,12 +12,9 @@ from tilewise.emulator.host.lower.overload import Choice, NoMatch, choose, fits,
 from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment
-
-TAGS = {"int": 0, "unsigned int": 1, "long": 2, "unsigned long": 3, "double": 4}
-
 
 PREFIX = "host."
 
@@ -302,11 +299,6 @@ def _packed(b: Builder, value: Any) -> tuple[int, str]:
     wide = convert(b, made, kind)
     tag = (0 if kind.size == 4 else 2) + (0 if kind.signed else 1)
     return tag, convert(b, wide, types.LONG).text
-
-
-def member_call_candidates(b: Builder, place: Place, name: str) -> list[Any]:
-    assert isinstance(place.type, Record)
-    return methods(b, place.type, name)
 
 
 provide(call_choice, call_instance, call_method)

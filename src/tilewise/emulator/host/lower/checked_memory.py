@@ -11,8 +11,8 @@ from tilewise.emulator.host.lower.lost_values import copy_states
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.races import note_touch
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, TRUSTED, Place, Value
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
-from tilewise.emulator.sema.late import provide
 
 
 def load(b: Builder, place: Place) -> Value:

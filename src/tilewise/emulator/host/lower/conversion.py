@@ -10,6 +10,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import load
 from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import (
     Array,
     Enum,
@@ -20,7 +21,6 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )  # fmt: skip
-from tilewise.emulator.sema.late import late
 
 EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
 IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned

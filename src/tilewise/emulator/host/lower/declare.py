@@ -10,9 +10,9 @@ from tilewise.emulator.host.lower.conversion import bind, convert, object_place,
 from tilewise.emulator.host.lower.initialise import complete, initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema import constants
-from tilewise.emulator.sema.late import late
 from tilewise.emulator.sema.symbol_table import Unknown
 
 STACK_LIMIT = 8 << 20

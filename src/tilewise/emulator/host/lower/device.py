@@ -21,8 +21,8 @@ from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
 from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, watching
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Type
-from tilewise.emulator.sema.late import late, provide
 
 DYNAMIC_SHARED = 228 << 10
 DYNAMIC_NAME = "shared memory"

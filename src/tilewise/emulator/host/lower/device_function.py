@@ -13,8 +13,8 @@ from tilewise.emulator.host.lower.overload import explicit_choice
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Type
-from tilewise.emulator.sema.late import provide
 
 
 @dataclass

@@ -14,8 +14,8 @@ from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 
 ANY = -1
 

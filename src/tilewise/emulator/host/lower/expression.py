@@ -19,8 +19,8 @@ from tilewise.emulator.host.lower.operators import (
 )  # fmt: skip
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, TRUSTED, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
-from tilewise.emulator.sema.late import late, provide
 
 
 def lower(b: Builder, node: Any) -> Any:

@@ -12,9 +12,9 @@ from tilewise.emulator.host.lower.escapes import escaping
 from tilewise.emulator.host.lower.program import AUTO, DESTROY, Instance, Program
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Type
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment
 
 

@@ -9,8 +9,8 @@ from tilewise.emulator.host.lower.initialise import complete, initialise
 from tilewise.emulator.host.lower.never_given import never_given
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})

@@ -10,8 +10,8 @@ from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Type
-from tilewise.emulator.sema.late import late, provide
 
 
 def lower_new(b: Builder, node: tree.New) -> Value:

@@ -9,8 +9,8 @@ from tilewise.emulator.host.lower.checked_memory import clear, store
 from tilewise.emulator.host.lower.conversion import bind, convert
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 
 
 def initialise(b: Builder, place: Place, init: Any) -> None:

@@ -12,8 +12,8 @@ from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Field, Pointer, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment
 
 

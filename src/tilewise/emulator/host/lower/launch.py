@@ -11,8 +11,8 @@ from tilewise.emulator.host.lower.overload import NoMatch, choose
 from tilewise.emulator.host.lower.program import LaunchSite, Program
 from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Environment
 
 

@@ -10,9 +10,9 @@ from tilewise.emulator.host.lower.conversion import object_place, place_of, rval
 from tilewise.emulator.host.lower.overload import methods
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Unknown
 
 

@@ -11,8 +11,8 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.overload import NoMatch, choose, constructors
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Array, Field, Record, Reference, Type
-from tilewise.emulator.sema.late import late, provide
+from tilewise.emulator.parse.late import late, provide
+from tilewise.emulator.parse.types import Array, Field, Record, Type
 
 
 def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
@@ -331,10 +331,6 @@ def destroy_members(b: Builder, record: Record, address: str) -> None:
 
 def destroy_array(b: Builder, record: Record, address: str, length: str) -> None:
     each(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
-
-
-def is_reference(type_: Type) -> bool:
-    return isinstance(type_, Reference)
 
 
 provide(assign, construct, default_initialise, destroy, destroy_array, each, make_temporary)

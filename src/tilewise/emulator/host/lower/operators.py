@@ -13,8 +13,8 @@ from tilewise.emulator.host.lower.handed_on import handed_on
 from tilewise.emulator.host.lower.overload import NoMatch, choose, methods
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
-from tilewise.emulator.sema.late import late, provide
 
 SIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt", "<=": "sle", ">=": "sge"}
 UNSIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "ult", ">": "ugt", "<=": "ule", ">=": "uge"}

@@ -11,8 +11,8 @@ from tilewise.emulator.host.lower.deduce import deduce
 from tilewise.emulator.host.lower.program import Instance
 from tilewise.emulator.host.lower.values import Overloads, Place
 from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import FunctionType, Pointer, Record, Reference, Type
-from tilewise.emulator.sema.late import provide
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 

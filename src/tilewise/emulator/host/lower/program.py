@@ -7,9 +7,9 @@ from typing import Any
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.declared import Entities
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.reading import Names
 from tilewise.emulator.parse.types import Record, Scalar, Type
-from tilewise.emulator.sema.late import late
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.source.source import Source
 

@@ -18,9 +18,9 @@ from tilewise.emulator.host.lower.races import count_statement
 from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
 from tilewise.emulator.host.lower.values import Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference
 from tilewise.emulator.sema import constants
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.symbol_table import Unknown
 
 BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand

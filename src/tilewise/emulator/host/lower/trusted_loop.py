@@ -13,8 +13,8 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.subscripts import Subscripts, whole_number
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
-from tilewise.emulator.sema.late import provide
 
 LEAST = 8  # iterations for which asking pays
 PLAIN = (

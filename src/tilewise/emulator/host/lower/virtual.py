@@ -16,8 +16,8 @@ from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Slot
-from tilewise.emulator.sema.late import late, provide
 from tilewise.emulator.sema.layout import DESTRUCTOR, slot_of
 
 POINTER = 8  # bytes

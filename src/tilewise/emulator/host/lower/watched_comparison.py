@@ -13,8 +13,8 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Scalar
-from tilewise.emulator.sema.late import provide
 from tilewise.errors import KernelError
 
 ABSOLUTE = frozenset({"fabs", "fabsf", "abs", "labs", "std::abs", "std::fabs", "std::fabsf"})

@@ -11,8 +11,8 @@ from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lockstep.wide import Wide, convert, lanes_of, register, widen
 from tilewise.emulator.host.lower.values import KNOWN, Local, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
-from tilewise.emulator.sema.late import late
 
 VECTORS = {
     "sqrtf": ("sqrt", 1),

@@ -28,8 +28,8 @@ from tilewise.emulator.host.lower.lockstep.wide import (
 from tilewise.emulator.host.lower.operators import UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
-from tilewise.emulator.sema.late import late
 
 LOGICAL = {"&&": "and", "||": "or"}
 

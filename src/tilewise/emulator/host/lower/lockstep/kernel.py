@@ -15,9 +15,9 @@ from tilewise.emulator.host.lower.lockstep.wide import Lanes, Region, Wide, from
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Pointer, Reference
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.late import late
 
 GROUPS = """
 @group = internal global i64 0
