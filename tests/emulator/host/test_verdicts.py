@@ -231,6 +231,38 @@ def test_a_kernel_that_no_compiler_takes_is_refused_though_its_launch_fails(tmp_
     assert "undeclared is not declared" in report.message
 
 
+def test_a_kernel_is_compiled_for_the_card(tmp_path):
+    """Its branch of #if, interpreted and compiled; the host has no __CUDA_ARCH__."""
+    from tilewise.emulator.host.options import Options
+
+    (tmp_path / "p.cu").write_text(
+        """
+#include <cstdio>
+#ifdef __CUDA_ARCH__
+#error the host
+#endif
+__global__ void k(int* x) {
+#if __CUDA_ARCH__ >= 800
+  x[threadIdx.x] = 8;
+#else
+  x[threadIdx.x] = __CUDA_ARCH__;
+#endif
+}
+int main() {
+  int *d, h[32];
+  cudaMalloc(&d, sizeof h);
+  k<<<1, 32>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d", h[3]);
+  cudaFree(d);
+}
+"""
+    )
+    for card, interpret, expected in (("t4", 4.0, "750"), ("t4", 0.0, "750"), ("a100", 4.0, "8")):
+        report = run_program(tmp_path / "p.cu", [], Options(card=card, interpret=interpret), capture=True)
+        assert (report.output, report.findings) == (expected, []), report.message
+
+
 def test_what_libraries_are_known_by(tmp_path):
     """seed_seq and drand48 have g++'s and glibc's values."""
     (tmp_path / "p.cu").write_text(

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tilewise.core.machine import KNOWN_CARDS
 from tilewise.emulator.host.joined_files import declared_only, further_files
 from tilewise.emulator.host.lower.call import PREFIX
 from tilewise.emulator.host.lower.jit import compile_module
@@ -126,7 +127,8 @@ def _read(
     said: list[str] = []
     while True:
         others = [Path(p).resolve() for p in options.sources]
-        unit = read_unit(path, options.include, options.defines, others=others, copies=copies)
+        card = KNOWN_CARDS.get(options.card, KNOWN_CARDS["t4"])  # one that is not known is refused later
+        unit = read_unit(path, options.include, options.defines, others, copies, card.arch)
         read_over[:] = unit.read_over
         known = set(unit.declared.entities.order)
         declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)

@@ -103,6 +103,8 @@ class UnitReader(Preprocessor):
             self.once.clear()
             self.macros = dict(macros)
             body += self._placed(text, path.parent)
+        number = self.architecture.body[0]  # in a kernel's text; the host's has none
+        body = [number.at(t) if t.text == ARCH and t.kind == "name" else t for t in body]
         own = {n: m for n, m in self.macros.items() if n not in predefined and library.macros.get(n) is not m}
         return Unit(
             self.sources, [*body, main[-1]], library.declared, self.local, self.read_over, self.left_out, own
@@ -282,8 +284,9 @@ def header_name(name: str) -> str:
 
 def read_unit(
     path: str | Path, folders: list[str], defines: dict[str, str], others: list[Path] | None = None,
-    copies: Copies | None = None,
+    copies: Copies | None = None, arch: str = "sm_90",
 ) -> Unit:  # fmt: skip
+    """The program as it is compiled for a card of this architecture."""
     source = read_source(path)
     places = [Path(f) for f in folders]
     above: list[Path] = []
@@ -294,10 +297,12 @@ def read_unit(
     for folder in places:
         if not folder.is_dir():
             raise FileError(f"{folder}: not a folder")
+    defines = {ARCH: f"{arch.removeprefix('sm_')}0", **defines}
     return UnitReader(source, places, above, defines, copies or Copies()).unit(others or [])
 
 
 def kernel_unit(source: Source, defines: dict[str, str], limits: Limits) -> Unit:
-    """A file whose kernels are looked at one by one, with the headers beside it."""
+    """A file whose kernels are looked at one by one, with the headers beside it and in its project."""
     own = [] if source.name == "<text>" else [Path(source.name).resolve().parent]
-    return UnitReader(source, own, [], defines, Copies(), True, limits).unit([])
+    above = folders_above(own[0]) if own else []
+    return UnitReader(source, own, above, defines, Copies(), True, limits).unit([])
