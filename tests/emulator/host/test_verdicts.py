@@ -231,6 +231,38 @@ def test_a_kernel_that_no_compiler_takes_is_refused_though_its_launch_fails(tmp_
     assert "undeclared is not declared" in report.message
 
 
+def test_a_type_that_is_not_known_is_named(tmp_path):
+    (tmp_path / "p.cu").write_text("int f(int n, Matrix m) { return n; }\nint main() { return f(0, 1); }\n")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert "1:14: Matrix is not a type that is known here" in report.message
+    (tmp_path / "p.cu").write_text("__global__ void k(flaot* x) { }\nint main() { return 0; }\n")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert "not used" in report.notes[0]
+    assert "flaot is not a type that is known here" in report.notes[0]
+
+
+def test_a_branch_that_no_card_takes_is_not_judged(tmp_path):
+    from tilewise.teaching.trace import check
+
+    (tmp_path / "p.cu").write_text(
+        """
+__global__ void k(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = i; }
+int main() {
+  cudaDeviceProp prop;
+  cudaGetDeviceProperties(&prop, 0);
+  float h[64], *x;
+  cudaMalloc(&x, 256);
+  if (prop.major < 2) k<<<1, 4096>>>(x, 64);
+  else k<<<1, 64>>>(x, 64);
+  cudaMemcpy(h, x, 256, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+}
+"""
+    )
+    report = check(tmp_path / "p.cu")
+    assert (report.findings, report.not_judged) == ((), {}), report
+
+
 def test_a_kernel_is_compiled_for_the_card(tmp_path):
     """Its branch of #if, interpreted and compiled; the host has no __CUDA_ARCH__."""
     from tilewise.emulator.host.options import Options

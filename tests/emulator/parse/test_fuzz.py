@@ -80,7 +80,7 @@ FOUND = {
     "a block of no threads in a grid that cannot be known": (
         f"__global__ void k(float* A, float* B, float* C, int n) {BODY}\n"
         "void run(float* a, float* b, float* c) { int w = 0; k<<<dim3(8 / w, 1), dim3(w, w)>>>(a, b, c, 4); }",
-        "no zero",
+        "no side may be zero",
     ),
     "a template argument past 32 bits": (
         "template <int W> __global__ void k(float* A, float* B, float* C, int n) { C[W] = A[n] * B[n]; }\n"

@@ -44,6 +44,7 @@ from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
+REFUSALS = 4  # that are noted
 STACK_BYTES = 512 << 20
 STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
 BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
@@ -100,6 +101,7 @@ def _built(
         f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.left_out
     ]
     entities = declared.entities
+    session.faults.notes += [f"not read, and not used: {str(e).splitlines()[0]}" for e in entities.refusals[:REFUSALS]]
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
     program.constants_are_written = True

@@ -349,11 +349,21 @@ def _is_function(reader: Reader) -> bool:
             with reader.local_scope():
                 read_type.parameters(reader)
             return True
-        return False
+        return _has_body(reader, i)
     except KernelError:
-        return False
+        return _has_body(reader, i)
     finally:
         reader.rewind(start)
+
+
+def _has_body(reader: Reader, opened: int) -> bool:
+    """Whether { follows the ) of this (: a function, though a type of its parameters is not known."""
+    depth = 0
+    for i in range(opened, len(reader.tokens) - 1):
+        depth += {"(": 1, ")": -1}.get(reader.tokens[i].text, 0)
+        if depth == 0:
+            return reader.tokens[i + 1].text == "{"
+    return False
 
 
 def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) -> None:
