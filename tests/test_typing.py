@@ -51,7 +51,15 @@ def revealed(names, program, where):
     kinds = re.findall(r'Revealed type is "(.*)"', report)
     assert len(kinds) == len(names), report
     assert " error: " not in report, report
-    return {name: re.sub(r"[a-z_]+\.", "", kind) for name, kind in zip(names, kinds, strict=True)}
+    return {name: plainly(kind) for name, kind in zip(names, kinds, strict=True)}
+
+
+def plainly(kind):
+    """A type without its modules, NumPy's numbers by their names."""
+    kind = re.sub(r"[a-z_]+\.", "", kind).replace("bool[bool]", "bool")
+    for ours, theirs in (("float", "floating"), ("int", "signedinteger")):
+        kind = re.sub(rf"\b{theirs}\[_(\d+)Bit\]", rf"{ours}\1", kind)
+    return kind
 
 
 def expected_of(text):
