@@ -30,6 +30,7 @@ def short(monkeypatch):
     monkeypatch.setattr(pieces, "DEEP", 16)
     monkeypatch.setattr(pieces, "WIDE", 32)
     monkeypatch.setattr(pieces, "TALL", 32)
+    monkeypatch.setattr(pieces, "LEAST", 32)
 
     def seeing(plan, *arrays):
         seen.append(plan.problem.steps)

@@ -15,6 +15,7 @@ from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.errors import DtypeError, UsageError
 
+BAND = 1 << 23  # numbers of which remainders are made at a time
 EXACT = 1 << 53  # whole numbers that float64 holds
 WIDE = 1 << 64
 LARGEST = 1 << 31
@@ -95,7 +96,7 @@ class ModularProduct:
     def __call__(self, M: Array, N: Array, _: Any = None) -> Any:
         if self._narrow:
             M, N = (x if self._p <= np.iinfo(x.dtype).max else x.astype(np.int64) for x in (M, N))
-        left, right = (M % self._p).astype(self._sums), (N % self._p).astype(self._sums)
+        left, right = (_by_bands(x, lambda x: (x % self._p).astype(self._sums)) for x in (M, N))
         k, part_length = M.shape[-1], self._part_length
         if k <= part_length:
             return self._reduced(self._matmul(left, right)).astype(self._result, copy=False)
@@ -108,5 +109,12 @@ class ModularProduct:
 
     def _reduced(self, sums: Any) -> Any:
         """Reduced as integers, whose remainder is faster."""
-        whole = sums if sums.dtype == self._whole else sums.astype(self._whole)
-        return whole % self._modulus
+        return _by_bands(sums, lambda x: x.astype(self._whole, copy=False) % self._modulus)
+
+
+def _by_bands(x: Any, function: Callable[[Any], Any]) -> Any:
+    """function(x), some rows at a time where they are many: Ctrl-C is handled between two calls of NumPy."""
+    if x.size <= BAND:
+        return function(x)
+    step = max(1, BAND * len(x) // x.size)
+    return np.concatenate([function(x[at : at + step]) for at in range(0, len(x), step)])

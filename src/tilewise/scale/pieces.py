@@ -23,7 +23,8 @@ from tilewise.planning.choose import make_plan
 PER_LANE = 2e9  # steps a second of one lane of a core
 SECONDS = 0.2  # of one core, per piece
 FEWEST = 2**20  # steps of a piece at least, whatever they are
-DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least
+DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least, if it takes no longer for that
+LEAST = 256  # columns and rows of a piece at least, whatever it takes
 SLOW = ("exp", "log", "log1p", "logaddexp", "sqrt")
 
 
@@ -35,10 +36,12 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
         rate /= 2
     if dtype.is_integer and dtype.itemsize == 8:
         rate /= 4
+    if dtype != problem.dtype:
+        rate /= 2  # halves are widened while they are packed
     if problem.semiring.name not in ("plus_times", "lor_land"):
         rate /= 2  # two instructions a step, and compares
     if uses(problem.semiring.add, SLOW) or uses(problem.semiring.mul, SLOW):
-        rate /= 20
+        rate /= 40
     return int(rate * SECONDS)
 
 
@@ -61,25 +64,28 @@ def run_in_pieces(
     m, k, n = problem.m, problem.k, problem.n
     cuts_k = arg is None and not (rounds and problem.accumulate)
     symmetric = problem.symmetric and arg is None and not problem.accumulate
+    side = max(LEAST, math.isqrt(most // DEEP))  # where steps are slow, packing costs little even of narrow pieces
+    wide, tall = min(WIDE, side), min(TALL, side)
     depth = _even(k, max(DEEP, most // (m * n))) if cuts_k else k
-    cols = _even(n, max(WIDE, most // (m * depth)))
-    rows = m if m * cols * depth <= 2 * most else _even(m, max(TALL, most // (cols * depth)))
+    cols = _even(n, max(wide, most // (m * depth)))
+    rows = m if m * cols * depth <= 3 * most // 2 else _even(m, max(tall, most // (cols * depth)))
     if symmetric:
-        rows = cols = _even(n, max(WIDE, math.isqrt(most // depth)))
+        rows = cols = _even(n, max(wide, math.isqrt(most // depth)))
     for i in _slices(m, rows):
         for j in _slices(n, cols):
             if symmetric and j.start < i.start:
                 np.copyto(P[i, j], P[j, i].T)
                 continue
-            sums, wide = P[i, j], problem
+            sums, unrounded = P[i, j], problem
             if rounds and depth < k:  # half precision is rounded once, at the end
-                sums, wide = np.empty(sums.shape, problem.algebra.partial.numpy), replace(problem, unrounded=True)
+                sums = np.empty(sums.shape, problem.algebra.partial.numpy)
+                unrounded = replace(problem, unrounded=True)
             for at in _slices(k, depth):
                 where = None if arg is None else arg[i, j]
                 onto = problem.accumulate or at.start > 0
-                part = of_panels(wide, M[i, at], N[at, j], sums, onto, symmetric and i == j)
+                part = of_panels(unrounded, M[i, at], N[at, j], sums, onto, symmetric and i == j)
                 run_on_cpu(make_plan(part, machine, *pinned), M[i, at], N[at, j], sums, where)
-            if wide is not problem:
+            if unrounded is not problem:
                 with np.errstate(all="ignore"):
                     P[i, j] = sums.astype(P.dtype)
 
