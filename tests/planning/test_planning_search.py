@@ -133,3 +133,19 @@ def _chosen(problem, name):
     """On a card of another name no cache holds the answer."""
     plan = make_plan(problem, replace(H200, name=name))
     return plan.kernel, plan.config, plan.predicted, plan.why
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float16"])
+def test_a_bound_holds_whatever_comes_with_a_product(rng, dtype):
+    """return_arg=True and nonnegative=True take other tiles of the plain kernels."""
+    for card in (H200, KNOWN_CARDS["t4"]):
+        for _ in range(30):
+            m, k, n = (round(2 ** rng.uniform(0, most)) for most in (9, 4, 9))
+            ring = rng.choice(("min_plus", "min_times", "max_min"))
+            problem = problem_of_shape(m, k, n, dtype, ring, nonnegative=rng.random() < 0.5)
+            problem = replace(problem, return_arg=rng.random() < 0.7)
+            lowest = {}
+            for bound, _, family, _, _ in _ranked("fast", problem, card):
+                lowest.setdefault(family.name, bound)
+            for family in competing(problem, card, None):
+                assert lowest[family.name] <= mended(family.offer(problem, card, None)), (family.name, problem)

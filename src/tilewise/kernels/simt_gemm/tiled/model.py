@@ -113,6 +113,8 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     whatever is known of the operands' signs."""
     algebra, rate = some.algebra, machine.step_rate("float32")
     configs = [config_of(algebra, machine, nonnegative=known) for known in (False, True)]
+    if algebra.semiring.selective:  # the k that won has tiles of its own
+        configs.append(config_of(algebra, machine, return_arg=True))
     if (found := config_if_found(algebra, machine)) is not None:
         configs.append(found[0])
     step = min(config.slots / (rate * max(tile.share for tile in tiles_of(config))) for config in configs)
