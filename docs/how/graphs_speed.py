@@ -54,7 +54,7 @@ def stored(kind, graph, rng):
         n, m = 100_000, 1_000_000
         u, v = rng.integers(0, n, (2, m))
     else:
-        n = len(graph)
+        n = max(graph) + 1  # a node without edges is not in a DAG that is made of its edges
         u, v = np.array(graph.edges).T
         if not graph.is_directed():
             u, v = np.concatenate([u, v]), np.concatenate([v, u])

@@ -29,6 +29,7 @@ from tilewise.errors import DtypeError, ShapeError, UsageError
 # stored cell, and one that is filled in to make a dense matrix (docs/how/sparse.md)
 CELL, PAIR, STEP = 0.15, 4.5, 0.09
 STORED, FILLED = 1.0, 2.5
+INDICES = (np.dtype(np.int32), np.dtype(np.int64))  # of SciPy
 BAND = 1 << 20  # cells that are gathered at a time
 FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
 
@@ -39,22 +40,26 @@ class PreparedSparse:
     def __init__(self, algebra: Algebra, dense: Callable[..., Any], single: bool) -> None:
         self.algebra, self.dense, self.tick = algebra, dense, 0
         as_they_are = no_edge_of(algebra) is None and algebra.partial == algebra.result and _compiles(algebra)
-        self.small = SmallProduct(algebra, single) if as_they_are and data_field() else None
-        self.zeros_stay = absorbs(algebra)
+        self.kind = algebra.partial.numpy if as_they_are and data_field() else None
+        self.small: dict[np.dtype[Any], SmallProduct] = {}  # by the dtype of indices
+        self.single, self.zeros_stay = single, absorbs(algebra)
 
     def __call__(self, M: Any, N: Array, _: dict[str, Any]) -> Any:
         """None where the operands do not fit: the first call says why."""
-        (rows, inner), small = M.shape, self.small
+        (rows, inner), kind = M.shape, self.kind
         if inner != N.shape[0]:
             return None
-        if small is not None and M.format == "csr" and N.flags.c_contiguous and M.has_canonical_format:
+        if kind is not None and M.format == "csr" and N.flags.c_contiguous and M.has_canonical_format:
             starts, columns, data = M.indptr, M.indices, M.data
             cells, width = data.size, N.size // inner if inner else 1
             if (
-                cells * width < STEPS and (starts.dtype, columns.dtype, data.dtype, N.dtype) == small.takes
+                cells * width < STEPS and kind == data.dtype == N.dtype and starts.dtype == columns.dtype in INDICES
                 and not _is_dearer(cells, rows * inner, width)
                 and (self.zeros_stay or not (data == self.algebra.zero).any())
             ):  # fmt: skip
+                small = self.small.get(columns.dtype)
+                if small is None:
+                    small = self.small[columns.dtype] = SmallProduct(self.algebra, self.single, columns.dtype)
                 return small(starts, columns, data, N)
         return _with_dense(M, N, "M", self.algebra, self.dense)
 

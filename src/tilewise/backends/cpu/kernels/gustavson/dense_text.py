@@ -22,7 +22,7 @@ CHAINS, LONG = 4, 16  # sums of a row and a vector, so that no step waits for th
 
 def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int = 0) -> str:
     """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. With `data_field`
-    all rows at once, of arrays that come as objects (`ALONE`).
+    all rows at once, of arrays that come as objects (`ALONE`), columns of the same type as starts.
 
     The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
     at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
@@ -33,6 +33,7 @@ def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, data_fi
 class _Product:
     def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int) -> None:
         self.a, self.scatter, self.single, self.start = a, scatter, single, start
+        self.column = start if data_field else "i32"
         self.f = f = IRFunction("multiply", ALONE if data_field else TASK_PARAMS, public=True)
         if data_field:
             self.starts, self.columns, self.data, self.N, self.P = f.data_of(data_field, *ARRAYS)
@@ -78,8 +79,8 @@ class _Product:
         return found if self.start == "i64" else self.f.op(f"zext i32 {found} to i64")
 
     def _column(self, cell: str) -> str:
-        narrow = self.f.load("i32", self.f.at("i32", self.columns, cell))
-        return self.f.op(f"zext i32 {narrow} to i64")
+        found = self.f.load(self.column, self.f.at(self.column, self.columns, cell))
+        return found if self.column == "i64" else self.f.op(f"zext i32 {found} to i64")
 
     def _value(self, cell: str, lanes: int = 1) -> str:
         element = self.f.load(self.a.kind, self.f.at(self.a.kind, self.data, cell))

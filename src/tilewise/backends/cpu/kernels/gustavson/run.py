@@ -41,12 +41,11 @@ def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, d
 
 class SmallProduct:
     """S by its rows with a matrix, or with a vector where `single`, both dense in memory: all by the calling thread, in
-    one call of machine code. `takes` has the dtypes of the starts, the columns, the values and N."""
+    one call of machine code. `index`: the dtype of its starts and columns."""
 
-    def __init__(self, algebra: Algebra, single: bool) -> None:
-        kind = algebra.partial.numpy
-        self.takes, self.kind = (np.dtype(np.int32), np.dtype(np.int32), kind, kind), kind
-        multiply = _compiled_dense(algebra, False, single, "i32", data_field())
+    def __init__(self, algebra: Algebra, single: bool, index: np.dtype[Any]) -> None:
+        self.kind = algebra.partial.numpy
+        multiply = _compiled_dense(algebra, False, single, f"i{8 * index.itemsize}", data_field())
         self._run = builtin(multiply, "ooooo" + "ww", answers=False, keeps_gil=True)
 
     def __call__(self, starts: Array, columns: Array, data: Array, N: Array) -> Array:
