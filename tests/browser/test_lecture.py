@@ -67,9 +67,12 @@ def test_axe_finds_no_violation_in_a_lecture(browser, pages, axe):
 def test_a_clicker_s_keys_step_and_l_and_escape_change_the_mode(browser, pages):
     _, address = pages("course")
     browser.open(address, width=1280, height=720)
+    assert browser.js("return document.body.classList.contains('lecture')"), "the layout to begin with"
+    browser.press("l")
+    browser.wait("!document.body.classList.contains('lecture')")
+    assert "lecture=0" in browser.hash()
     browser.press("l")
     browser.wait("document.body.classList.contains('lecture')")
-    assert "lecture=1" in browser.hash()
     browser.press("page_down")
     assert browser.title() == "Phase 0: load the tile of M into tileMs"
     browser.press("page_up")
@@ -96,7 +99,7 @@ def test_the_order_that_fails_ends_with_the_wrong_p(browser, pages):
     page, address = pages("course")
     for name in ("barrier-1", "barrier-2"):
         scene = next(s for s in page.scenes if s.schedule and s.drops == (name,))
-        browser.open(f"{address}#drop={name}")
+        browser.open(f"{address}#drop={name}&lecture=0")  # one block's P at a time
         browser.click("#schedule")
         browser.wait("document.querySelector('.dropped + .dropped') !== null")
         browser.press("right")
@@ -121,7 +124,7 @@ def test_the_order_that_fails_ends_with_the_wrong_p(browser, pages):
 
 def test_traffic_grows_beside_the_naive_kernel_s(browser, pages):
     _page, address = pages("course")
-    browser.open(address)
+    browser.open(f"{address}#lens=traffic")
     read = "return ['naive', 'tiled'].map((n) => Number(document.querySelector(`[data-traffic=${n}]`).textContent))"
     seen = []
     for _ in range(13):
@@ -199,7 +202,7 @@ def test_the_end_scrolls_the_source_to_its_line(browser, pages):
 
 def test_old_and_new_values_of_a_shared_cell_do_not_overlap(browser, pages):
     _, address = pages("16x16")
-    browser.open(f"{address}#block=3,3&phase=3&step=1", width=1440)
+    browser.open(f"{address}#block=3,3&phase=3&step=1&lecture=0", width=1440)
     overlaps = """
     return [...document.querySelectorAll('.shared .former')].filter((f) => {
       const a = f.getBoundingClientRect(), b = f.parentElement.querySelector('.value').getBoundingClientRect();

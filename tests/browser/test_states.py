@@ -62,7 +62,7 @@ def test_every_state_shows_what_the_engine_did(browser, pages, name, drops):
     whole = dict.fromkeys(("loads", "fills", "stores", "uses", "barriers"), 0)
     for block in made.blocks:
         by, bx = divmod(block, run.grid[0])
-        browser.open(f"{address}#block={bx},{by}" + (f"&drop={drops}" if drops else ""))
+        browser.open(f"{address}#lecture=0&block={bx},{by}" + (f"&drop={drops}" if drops else ""))
         replay = Replay(made, block)
         for frame in range(-1, len(replay.frames)):
             if frame >= 0:

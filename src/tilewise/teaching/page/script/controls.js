@@ -25,8 +25,10 @@ function buildControls(app) {
   document.getElementById('toolbar').setAttribute('aria-label', say('control.toolbar'));
 }
 
-const labelled = (id, key, control, more = null) => html('div', { class: `picker picker-${id}` },
-  html('label', { for: id }, say(key)), control, more);
+function labelled(id, key, control, more = null) {
+  control.setAttribute('aria-label', say(key)); // a lecture hides some of the labels
+  return html('div', { class: `picker picker-${id}` }, html('label', { for: id }, say(key)), control, more);
+}
 
 function phasePicker(app) {
   const slider = html('input', {

@@ -23,12 +23,13 @@ function drawThreads(host, run, state, view, choose) {
     const sums = sumsOf.get(thread) ?? [];
     const chosen = thread === view.thread;
     const now = busy.get(thread) ?? 'idle';
+    const shown = sums.length ? number(sums[0].value) : '–';
     buttons.push(part('button', {
       type: 'button', class: `thread ${now}`, tabindex: chosen ? 0 : -1, 'aria-pressed': String(chosen),
-      'aria-label': roomy || chosen ? describeThread(name, now, sums) : `${noun} ${name}`, 'data-thread': thread, onclick: choices[thread],
+      'aria-label': roomy || chosen ? describeThread(roomy ? `${run.threadLabel(thread)} ${shown}` : name, now, sums) : `${noun} ${name}`, 'data-thread': thread, onclick: choices[thread],
     },
-    part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''),
-    part('span', { class: 'register' }, roomy ? (sums.length ? number(sums[0].value) : '–') : '')));
+    part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''), roomy ? ' ' : '',
+    part('span', { class: 'register' }, roomy ? shown : '')));
   }
   host.style.setProperty('--columns', columns);
   host.classList.toggle('tight', !roomy);
