@@ -38,7 +38,7 @@ def compare(seen, replay, state, run):
     wide = run.block[0]
     for name, cells in state.shared.items():
         for (row, col), held in cells.items():
-            writer = f"← ({held.thread // wide},{held.thread % wide})"
+            writer = f"← x{held.thread % wide} y{held.thread // wide}"
             assert seen["writers"][f"{name}[{row}][{col}]"] == writer
     sums = {thread: value for (_, thread), value in state.sums.items()}
     assert seen["registers"] == [number(sums[t]) if t in sums else "–" for t in range(wide * run.block[1])]
