@@ -53,7 +53,7 @@ class Pane {
     }
     this.spoken = [caption.title, ...caption.text, ...caption.kinds.map((k) => k.text), caption.mine].filter(Boolean).join(' ');
     clear(this.caption,
-      part('h3', { class: 'state' }, caption.title),
+      part('h2', { class: 'state' }, caption.title),
       caption.text.map((sentence) => part('p', {}, sentence)),
       caption.kinds.length ? part('ul', { class: 'kinds' }, caption.kinds.map((k) => part('li', { class: k.how }, swatch(k.how), part('span', {}, k.text)))) : null,
       caption.mine ? part('p', { class: 'mine' }, caption.mine) : null);
