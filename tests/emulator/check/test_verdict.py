@@ -417,3 +417,22 @@ int main() { int* d = made<int>(8); k<<<1, BLOCK>>>(d, 8); cudaDeviceSynchronize
     report = check(tmp_path / "k.cu")
     assert report.program is not None
     assert {(str(f.kind), f.line, f.array) for f in report.faults} == {("race", 5, "s"), ("out-of-bounds", 5, "x")}
+
+
+@pytest.mark.parametrize(("body", "multiplies"), [
+    ("for (int k = 0; k < n; k++) C[i * n + k] = (A[i * n + k] + B[k * n + i]) * (B[k * n + i] - 1);", False),
+    ("float s = 0; for (int k = 0; k < n; k += 2) s += A[i * n + k] * B[k * n] + A[i * n + k + 1] * B[(k + 1) * n]; "
+     "C[i * n] = s;", True),
+])  # fmt: skip
+def test_a_kernel_that_adds_its_inputs_is_no_product(body, multiplies):
+    """(A + Bᵀ)(Bᵀ − 1), element by element, is not held against A · B; an unrolled sum of products is."""
+    report = check(
+        f"""
+__global__ void k(float* A, float* B, float* C, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {{ {body} }}
+}}
+"""
+    )
+    assert any(run.shape is not None for run in report.runs) == multiplies
+    assert multiplies or report.ok

@@ -21,6 +21,7 @@ from tilewise.emulator.check.roles import (
     assign_matrices,
     matrix_struct,
     member_role,
+    multiplies_sums,
     named_otherwise,
     role_by_name,
     size_by_name,
@@ -49,6 +50,8 @@ class Prepared:
         self.site = self.sites[0] if self.sites else None
         self.first = self._compile()
         self.matrices = assign_matrices(self.first) if not named_otherwise(function.short) else None
+        if self.matrices and multiplies_sums([t.text for t in tokens_of(function.tokens or [])], self.matrices):
+            self.matrices = None
         self.constants = self._constant_sizes()
 
     def _compile(self, launch_template: list[Any] | None = None) -> Program:

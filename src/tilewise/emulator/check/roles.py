@@ -87,6 +87,31 @@ def named_otherwise(kernel: str) -> bool:
     return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
 
 
+def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
+    """Whether the sum of an element of M and one of N is a factor: no semiring's product has that."""
+    names = {matrices[role].name for role in "MN"}
+    at = [i for i, word in enumerate(words[:-1]) if i > 1 and word in names and words[i + 1] == "["]
+    ends = {i: _closing(words, i + 1) for i in at}
+    for i in at:
+        sign = ends[i] + 1
+        end = ends.get(sign + 1, len(words))
+        in_brackets = (
+            words[i - 1] == "(" and words[sign : sign + 1] in (["+"], ["-"]) and words[end + 1 : end + 2] == [")"]
+        )
+        if in_brackets and words[sign + 1] != words[i] and "*" in (words[i - 2], *words[end + 2 : end + 3]):
+            return True
+    return False
+
+
+def _closing(words: list[str], opened: int) -> int:
+    depth = 0
+    for i in range(opened, len(words)):
+        depth += {"[": 1, "]": -1}.get(words[i], 0)
+        if depth == 0:
+            return i
+    return len(words)
+
+
 def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:
     """M, N, P among the parameters; None where there are not just three candidates, or, unless a shape was asked
     for, where no size steps through any of them."""
