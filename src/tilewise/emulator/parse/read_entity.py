@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tilewise.emulator.parse import read_statement, read_type, tree, types
@@ -344,26 +345,17 @@ def _is_function(reader: Reader) -> bool:
         if reader.peek().text == ")":
             return True
         reader.advance()
-        if reader.at("...") or read_type.starts_type(reader):
-            reader.position = i
-            with reader.local_scope():
-                read_type.parameters(reader)
-            return True
-        return _has_body(reader, i)
-    except KernelError:
-        return _has_body(reader, i)
+        with suppress(KernelError):
+            if reader.at("...") or read_type.starts_type(reader):
+                reader.position = i
+                with reader.local_scope():
+                    read_type.parameters(reader)
+                return True
+        reader.position = i
+        reader.skip_balanced()
+        return reader.at("{")  # a function, though a type of its parameters is not known
     finally:
         reader.rewind(start)
-
-
-def _has_body(reader: Reader, opened: int) -> bool:
-    """Whether { follows the ) of this (: a function, though a type of its parameters is not known."""
-    depth = 0
-    for i in range(opened, len(reader.tokens) - 1):
-        depth += {"(": 1, ")": -1}.get(reader.tokens[i].text, 0)
-        if depth == 0:
-            return reader.tokens[i + 1].text == "{"
-    return False
 
 
 def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) -> None:
