@@ -43,6 +43,7 @@ class PreparedSparse:
         self.kind = algebra.partial.numpy if as_they_are and data_field() else None
         self.small: dict[np.dtype[Any], SmallProduct] = {}  # by the dtype of indices
         self.single, self.zeros_stay = single, absorbs(algebra)
+        self.most = STEPS if single else 8 * STEPS  # steps by vectors end before another thread wakes
 
     def __call__(self, M: Any, N: Array, _: dict[str, Any]) -> Any:
         """None where the operands do not fit: the first call says why."""
@@ -53,7 +54,7 @@ class PreparedSparse:
             starts, columns, data = M.indptr, M.indices, M.data
             cells, width = data.size, N.size // inner if inner else 1
             if (
-                cells * width < STEPS and kind == data.dtype == N.dtype and starts.dtype == columns.dtype in INDICES
+                cells * width < self.most and kind == data.dtype == N.dtype and starts.dtype == columns.dtype in INDICES
                 and not _is_dearer(cells, rows * inner, width)
                 and (self.zeros_stay or not (data == self.algebra.zero).any())
             ):  # fmt: skip
