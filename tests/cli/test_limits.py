@@ -67,7 +67,7 @@ def test_a_large_array_of_the_device_takes_its_bytes_and_their_shadow(tmp_path, 
     if first:
         ended, wrong = hostile_runs.run_one(tmp_path, "large", text, "check", memory=1 << 30)
         assert not wrong
-        assert "20,000,000 elements with first values" in ended.out + ended.err
+        assert "main was run as it stands: status 0" in ended.out, ended.err  # as compiled code alone
 
 
 @pytest.mark.slow

@@ -70,6 +70,8 @@ class CallCompiler(ClosureCompiler):
         known = self.builtin(node, name)
         if known is not None:
             return known
+        if name.startswith(("tex", "surf")):  # what an array behind one was given is known to compiled code alone
+            raise self.refuse("textures are not supported" if name[0] == "t" else "surfaces are not supported", node)
         library = [f for f in functions if f.tokens is not None and "__device__" in f.words]
         if library:
             return self.device_call(node, library)
