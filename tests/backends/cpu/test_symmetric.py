@@ -74,7 +74,7 @@ def test_the_plan_has_the_part_of_the_tiles_that_is_computed():
     A = np.ones((1000, 300))
     (note,) = tw.plan(A, A.T).notes
     part = float(note.removeprefix("symmetric: ").removesuffix(" of the tiles"))
-    assert 0.5 < part < 0.55  # by the width of the register tile
+    assert 0.5 <= part < 0.55  # by the width of the register tile
     assert not tw.plan(A, A.copy().T).notes
     assert not tw.plan(A[:30], A[:30].T).notes
 

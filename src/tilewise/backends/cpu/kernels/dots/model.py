@@ -168,7 +168,10 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
         count, depth = short_stretches(x, x.m * a.source_m.itemsize + x.n * a.source_n.itemsize)
     alone = x.m * x.n == 1 if tiled(a) else x.m == 1
     copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
-    made = rows_apart(a, x, copied * (a.bytes if widens(a) else a.source_n.itemsize))
+    together = (
+        a.lanes if by_vectors(a) and x.k <= shortest(a) else 0
+    )  # rows that are added up in another order than one
+    made = rows_apart(a, x, copied * (a.bytes if widens(a) else a.source_n.itemsize), unit=together)
     if count == 1 and x.m * x.n == 1:
         each = -(-x.members // (4 * x.workers))
         return made._replace(count=-(-x.members // each), task_m=each)

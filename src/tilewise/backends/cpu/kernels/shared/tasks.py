@@ -92,9 +92,11 @@ def columns_apart(a: Arithmetic, x: Extents, packed: int, each: int, stretches: 
     return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))
 
 
-def rows_apart(a: Arithmetic, x: Extents, packed: int, each: int = 2) -> Tasks:
-    """Every task a range of P's rows, `each` to a worker; `packed` bytes for each worker."""
-    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, a.MR, each), a.MR)
+def rows_apart(a: Arithmetic, x: Extents, packed: int, each: int = 2, unit: int = 0) -> Tasks:
+    """Every task a range of P's rows, `each` to a worker, in units of a tile's rows or of `unit`; `packed` bytes for
+    each worker."""
+    unit = unit or a.MR
+    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, unit, each), unit)
     tasks_m = -(-x.m // task_m)
     return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
 
