@@ -36,6 +36,7 @@ WORTH_PACKING = 2**16  # steps
 SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200  # k; bytes of P, and of a row of it, of which that is so with more k
 NEON_SHALLOW = 16  # there, where the first cache does not hold N: it is read again for every tile of rows
 NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
+FEWEST = 4  # rows that read N once, wherever it lies, where no other family makes a P whose rows lie apart
 P_APART = 8  # k from which a P whose rows are not side by side is made apart and then written
 NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1.08 times as long as by `packed_n`
 
@@ -45,6 +46,8 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if view.m <= FEWEST and not (view.p_along_n or tile.neon):
+        return f"{view.m} rows of a P that lies apart: N is read once where it lies"
     if _better_packed(problem, view, tile) or not (view.p_along_n or view.k >= P_APART):
         return ""
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
