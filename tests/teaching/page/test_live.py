@@ -157,7 +157,7 @@ def test_a_page_that_comes_late_is_of_the_file_as_it_is(command):
     assert "total" in made["scenes"][0]["trace"]["source"]
 
 
-def unstoppable(text, settings):
+def unstoppable(settings, text):
     """As a step in C that holds the interpreter's lock: nothing in the process can end it."""
     if "endless" in text:
         with edits.budget.within(settings["limits"]):
@@ -166,9 +166,8 @@ def unstoppable(text, settings):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
-def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs(monkeypatch):
-    monkeypatch.setattr(edits, "answered", unstoppable)
-    made = edits.Edits(partial(edits.answered, {"limits": Limits(seconds=0.2)}))
+def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs():
+    made = edits.Edits(partial(unstoppable, {"limits": Limits(seconds=0.2)}))
     try:
         assert made.run("one") == {"scenes": ["one"]}
         assert "0.2 s were used up" in made.run("endless")["error"]
