@@ -223,7 +223,7 @@ def test_json_is_all_that_stdout_holds(arguments, capsys):
 
 def test_demo_and_info_speak_to_people(capsys):
     out = output_of(capsys, ["demo", "--device", "cpu"], 0).out
-    assert "phase 1   Mds |  3  · |   Nds |  3  2 |   sums |  30  24 |" in out
+    assert "phase 1   Mds |  3  · |   Nds | 17 18 |   sums |  90  96 |" in out
     assert "ok: relative error" in out
     assert "engines" in output_of(capsys, ["info"], 0).out
 

@@ -83,16 +83,20 @@ class Toy(Family):
         return "toy"
 
 
+def forget():
+    """What was chosen among the families so far."""
+    for cached in (planning._plan, choosing._of_kind, choosing._screen):
+        cached.cache_clear()
+
+
 @pytest.fixture
 def toy(monkeypatch):
     made = Toy()
     monkeypatch.setattr(registry, "FAMILIES", [*registry.FAMILIES, made])
     monkeypatch.setattr(choosing, "FAMILIES", registry.FAMILIES)
-    planning._plan.cache_clear()
-    choosing._of_kind.cache_clear()
+    forget()
     yield made
-    planning._plan.cache_clear()
-    choosing._of_kind.cache_clear()
+    forget()
 
 
 def test_it_is_planned_by_name_and_by_its_time(toy):
@@ -100,8 +104,7 @@ def test_it_is_planned_by_name_and_by_its_time(toy):
     assert planning.make_plan(problem, H200, "toy").family == "toy"
     assert planning.make_plan(problem, H200).family != "toy"
     toy.seconds_each = 1e-12
-    planning._plan.cache_clear()
-    choosing._of_kind.cache_clear()
+    forget()
     plan = planning.make_plan(problem, H200)
     assert plan.kernel == "toy"
     assert "one thread a cell" in str(plan)

@@ -17,6 +17,7 @@ from operands import values
 from oracle import assert_product
 from seeds import next_seed
 from tilewise.backends.cpu import run as cpu
+from tilewise.dispatch import product
 from tilewise.scale import pieces
 
 
@@ -27,6 +28,7 @@ def short(monkeypatch):
     run = cpu.run
     monkeypatch.setattr(pieces, "piece_steps", lambda problem, machine: 20_000)
     monkeypatch.setattr(pieces, "FEWEST", 0)
+    monkeypatch.setattr(product, "KINDS", {})  # a kind that is known has the length of its pieces
     monkeypatch.setattr(pieces, "DEEP", 16)
     monkeypatch.setattr(pieces, "WIDE", 32)
     monkeypatch.setattr(pieces, "TALL", 32)

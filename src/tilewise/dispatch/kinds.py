@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tilewise.arrays.operand import dense_strides
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.registry import cut_for, tile_of
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.core.blocking import RegisterTile
 from tilewise.core.options import Key
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, row_major
@@ -35,10 +36,16 @@ class Kind:
     """What calls of one kind share: a problem of any size, the register tile, and the dtype of P in its library."""
 
     def __init__(self, plan: Plan, result: Any) -> None:
-        machine = plan.machine
-        self.problem, self.result, self.target = plan.problem, result, host_target()
-        self.tile = tile_of(plan.problem, machine.vector_bytes, machine.registers, machine.byte_dots)
-        self.most = 2 * piece_steps(plan.problem, machine)  # steps of a product that is not cut into pieces
+        self.problem, self.machine, self.result, self.target = plan.problem, plan.machine, result, host_target()
+
+    @cached_property
+    def tile(self) -> RegisterTile:
+        return tile_of(self.problem, self.machine.vector_bytes, self.machine.registers, self.machine.byte_dots)
+
+    @cached_property
+    def most(self) -> int:
+        """Steps of a product that is not cut into pieces."""
+        return 2 * piece_steps(self.problem, self.machine)
 
     def prepared(self, M: Any, N: Any, out: Any, key: Key) -> tuple[Any, bool | None]:
         """The prepared call of operands of this kind, None where more than their layouts decides about it; and, where N

@@ -144,7 +144,7 @@ def test_a_failed_launch_is_an_error_that_names_it(driver, monkeypatch):
     monkeypatch.setattr(launcher, "_driver", lambda: names)
     ready = launcher.Launcher(Recipe(STEPS), "cuda:0")
     driver.answers = [0, 701]
-    with pytest.raises(EngineError, match=r"Launch\(two, 1 blocks of 32x4 threads\).*CODE_701"):
+    with pytest.raises(EngineError, match=r"Launch\(two, grid 1 of 32 × 4\).*CODE_701"):
         ready(0, M=1 << 20)
 
 
