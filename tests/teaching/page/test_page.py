@@ -224,7 +224,7 @@ def test_a_trace_holds_what_is_drawn_text_and_matrices():
     document = made.to_json()
     assert "__global__ void tiled_edges" in document["source"]
     assert document["matrices"]["N"] == {"name": "N", "rows": 3, "cols": 2, "values": [11, 12, 13, 14, 15, 16]}
-    assert document["matrices"]["P"]["values"] == [22, 28, 49, 64]
+    assert document["matrices"]["P"]["values"] == [82, 88, 199, 214]
 
 
 def test_a_race_gets_a_failing_order_on_request():
