@@ -46,8 +46,11 @@ def of_tensors(call, x):
 
 
 def of_gradients(call, x):
-    made = call(x.requires_grad_())
-    return tuple(one.detach() for one in made) if isinstance(made, tuple) else made
+    return detached(call(x.requires_grad_()))
+
+
+def detached(made):
+    return type(made)(map(detached, made)) if isinstance(made, (tuple, list)) else made.detach()
 
 
 def of_a_graph(call, x):

@@ -20,7 +20,7 @@ from tilewise.teaching.trace.sarif import report_sarif
 
 LIMITS = Limits(steps=3000, seconds=0.5, memory=1 << 26, tokens=20_000, touches=4, printf=5)
 PATIENCE = 20.0  # seconds for one input: the limits allow about one, the rest is for a busy machine
-IN_CI, IN_ALL, CHUNKS = 150, 100_000, 50
+IN_CI, IN_ALL, CHUNKS = 60, 100_000, 50
 
 
 def feed(number, text):
