@@ -152,9 +152,12 @@ def test_everything_by_keyboard_alone(browser, pages):
     for _ in range(60):
         browser.press("tab")
         order.append(browser.js(FOCUS))
-        if order[-1] in ("BODY", "HTML"):
+        if order[-1] in ("BODY", "HTML") or "skip" in order[1:]:
             break
-    wanted = ["skip", "language", "theme", "first", "back", "play", "next", "last", "phase", "block", "zoom"]
+    order = (
+        order[: order.index("skip", 1)] if "skip" in order[1:] else order
+    )  # the page alone has the focus: it goes round
+    wanted = ["skip", "first", "back", "play", "next", "last", "phase", "block", "tile", "language", "theme"]
     wanted += ["drop-check-M", "drop-check-N", "drop-check-P", "drop-barrier-1", "drop-barrier-2"]
     assert [name for name in order if name in wanted] == wanted
     assert any(name.startswith("thread") for name in order)

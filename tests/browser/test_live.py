@@ -67,14 +67,14 @@ def test_an_edit_shows_within_a_second_and_an_error_at_its_line(browser, live):
         "const t = document.getElementById('text'); t.value = t.value.replace('float pValue = 0;', 'float pValue = ;');"
         "t.dispatchEvent(new Event('input'))"
     )
-    browser.wait("document.querySelector('#gutter .bad') !== null")
-    assert browser.js("return document.querySelector('#gutter .bad').textContent.trim()") == "22"
+    browser.wait("document.querySelector('.gutter .fault')?.textContent.trim() === '22'")
     assert ":22:" in browser.text("#said")
     browser.js("document.getElementById('text').focus()")
+    lecture = browser.js("return document.body.classList.contains('lecture')")
     position = browser.js("return Number(document.querySelector('.tick.here').dataset.position)")
     browser.press("right", "l", ".")
     assert browser.js("return Number(document.querySelector('.tick.here').dataset.position)") == position
-    assert not browser.js("return document.body.classList.contains('lecture')")
+    assert browser.js("return document.body.classList.contains('lecture')") == lecture
     assert silent_but_for(browser, server.address) == []
 
 

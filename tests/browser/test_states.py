@@ -84,7 +84,7 @@ def test_the_course_s_figures_stand_on_the_page(browser, pages):
     browser.open(address)
     counters = browser.js(SEEN)["counters"]
     assert (counters["loads block"], counters["loads grid"], counters["without grid"]) == ("16", "64", "128")
-    assert "128 ÷ 64 = 2" in browser.text(".ratio")
+    assert "128 loads without tiles ÷ 64 with them = 2" in browser.text(".ratio")
     _, address = pages("3x3")
     browser.open(address)
     counters = browser.js(SEEN)["counters"]
@@ -98,7 +98,7 @@ def test_every_variant_shows_its_own_faults(browser, pages):
         browser.js(f"location.hash = '#drop={','.join(scene.drops)}'")
         names = ",".join(sorted(scene.drops))
         browser.wait(
-            "[...document.querySelectorAll('.toggle[aria-pressed=true]')]"
+            "[...document.querySelectorAll('.toggle[id^=drop-][aria-pressed=true]')]"
             f".map((b) => b.id.slice(5)).sort().join() === '{names}'"
         )
         shown = browser.js(
