@@ -41,5 +41,5 @@ static __device__ __forceinline__ void add_up_tile(
         add_up<float4, 4, 2>(parts, first, end, step, wanted, from, add_fours, store);
     else
         add_up<float4, MOST_CUT, 1>(parts, first, end, step, wanted, from, add_fours, store);
-    cluster_meet();  // nobody leaves while another reads here
+    cluster_meet();  // a block must not exit while another reads its shared memory
 }

@@ -1,7 +1,7 @@
 // strip_sums: what groups of threads, and the blocks of a cluster, have made of a tile's cells, added up in order and stored.
 //
 // Layout: `parts` has TM x TN sums of each group, in the same place in every block: rows of the tile, or its columns where
-//   P's lie side by side (`turned`).
+//   P's lie side by side (`transposed`).
 
 #define MOST_BLOCKS 8  // of a cluster
 
@@ -13,10 +13,10 @@ static __device__ __forceinline__ Partial of_groups(const Partial* parts, int ce
 }
 
 static __device__ __forceinline__ void store_tile(
-    Partial* parts, int blocks, int rank, bool turned, Result* P, int row0, int col0, int m, int n, long long p_row, long long p_col)
+    Partial* parts, int blocks, int rank, bool transposed, Result* P, int row0, int col0, int m, int n, long long p_row, long long p_col)
 {
     auto store = [=](int cell, Partial sum) {
-        int row = row0 + (turned ? cell % TM : cell / TN), col = col0 + (turned ? cell / TM : cell % TN);
+        int row = row0 + (transposed ? cell % TM : cell / TN), col = col0 + (transposed ? cell / TM : cell % TN);
         if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
     };
     __syncthreads();
@@ -30,5 +30,5 @@ static __device__ __forceinline__ void store_tile(
     add_up<Partial, MOST_BLOCKS, 1>(
         blocks, rank * THREADS + (int)threadIdx.x, TM * TN, blocks * THREADS, [](int) { return true; },
         [=](int cell, int other) { return *in_block(parts + cell, other); }, [](Partial x, Partial y) { return add(x, y); }, store);
-    cluster_meet();  // nobody leaves while another reads here
+    cluster_meet();  // a block must not exit while another reads its shared memory
 }

@@ -26,7 +26,7 @@ class Scene:
     drops: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()  # lines that differ from the kernel as it is
     tile: int | None = None  # a TILE_WIDTH other than the first scene's
-    walk: bool = False  # the notes' 4×4 example, told step by step
+    walk: bool = False  # the notes' 4×4 example, step by step
     schedule: bool = False  # thread by thread, in an order that gives a wrong P
 
     @cached_property

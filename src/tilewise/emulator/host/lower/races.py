@@ -13,7 +13,7 @@ from tilewise.emulator.parse.types import Pointer, Type
 
 CELL = 24
 LOGGED = 1 << 20  # accesses of global memory that the cost model looks at
-TOLD = 200  # of one module: each is a call into the runtime
+REPORTED = 200  # of one module: each is a call into the runtime
 GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells: pages are taken where one is touched
 BLOCK_TICK = """
   %now = load i32, {clock}
@@ -28,7 +28,7 @@ TICK = "  %now = load i32, {clock}\n  %then = add i32 %now, 1\n  store i32 %then
 
 WATCH = """
 @who = internal global i32 0
-@told = internal global i32 0
+@reported = internal global i32 0
 define internal void @enter_watched(i64 %t) #0 {{
   %n = trunc i64 %t to i32
   store i32 %n, ptr @who
@@ -36,10 +36,10 @@ define internal void @enter_watched(i64 %t) #0 {{
   ret void
 }}
 define internal void @tell(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind) noinline cold #0 {{
-  %n = load i32, ptr @told
+  %n = load i32, ptr @reported
   %n1 = add i32 %n, 1
-  store i32 %n1, ptr @told
-  %few = icmp ult i32 %n, {told}
+  store i32 %n1, ptr @reported
+  %few = icmp ult i32 %n, {reported}
   br i1 %few, label %yes, label %done
 yes:
   call void @rt_race(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind)
@@ -206,6 +206,6 @@ def watching(p: Program, enter_thread: str) -> str:
         shared += f"[ false, %{last} ], "
         last = f"next{i}"
     return WATCH.format(
-        enter_thread=enter_thread, told=TOLD, find="\n".join(find), cells=cells, shared=shared, last=last, cell=CELL,
+        enter_thread=enter_thread, reported=REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last, cell=CELL,
         device=p.memory.device_start, global_bytes=GLOBAL_BYTES, **clock(p), **work(p), global_cells=p.race_cells,
     )  # fmt: skip

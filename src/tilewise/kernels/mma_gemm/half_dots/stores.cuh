@@ -96,5 +96,5 @@ static __device__ __forceinline__ void store(
         store_share<4, 1>(made, as, p, epilogue, to, parts, rank);
     else
         store_share<MOST_CUT, 1>(made, as, p, epilogue, to, parts, rank);
-    cluster_meet();  // nobody leaves while another reads here
+    cluster_meet();  // a block must not exit while another reads its shared memory
 }

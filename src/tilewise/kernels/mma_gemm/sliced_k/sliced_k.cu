@@ -131,5 +131,5 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, RESIDENT) sliced_k(
     }
     cluster_meet();
     if (here) store_tile<false>(parts, blocks, target, turned, rank * slices + slice, blocks * slices);
-    cluster_meet();  // nobody leaves while another reads here
+    cluster_meet();  // a block must not exit while another reads its shared memory
 }
