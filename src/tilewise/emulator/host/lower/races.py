@@ -206,6 +206,7 @@ def watching(p: Program, enter_thread: str) -> str:
         shared += f"[ false, %{last} ], "
         last = f"next{i}"
     return WATCH.format(
-        enter_thread=enter_thread, reported=REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last, cell=CELL,
-        device=p.memory.device_start, global_bytes=GLOBAL_BYTES, **clock(p), **work(p), global_cells=p.race_cells,
+        enter_thread=enter_thread, reported=REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last,
+        cell=CELL, device=p.memory.device_start, global_bytes=GLOBAL_BYTES, global_cells=p.race_cells,
+        **clock(p), **work(p),
     )  # fmt: skip
