@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewise.emulator.host.known_headers import KNOWN, NEEDS
 from tilewise.emulator.host.sources import Sources, placed_tokens
@@ -37,8 +38,13 @@ def wanted_headers(names: list[str]) -> list[str]:
 
 
 def load_headers(names: list[str]) -> Headers:
-    """What these headers declare, with those they need."""
-    wanted = wanted_headers(names)
+    """What these headers declare, with those they need; tables of the caller's own over one shared tree."""
+    found = _loaded(tuple(wanted_headers(names)))
+    return Headers(found.macros, found.declared.copy(), found.files)
+
+
+@lru_cache(maxsize=8)
+def _loaded(wanted: tuple[str, ...]) -> Headers:
     folder = shipped("emulator/host/headers")
     texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
     digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()

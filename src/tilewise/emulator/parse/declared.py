@@ -24,6 +24,15 @@ class Entities:
     unread: dict[str, KernelError] = field(default_factory=dict)  # functions among them, by their name
     refused: dict[str, KernelError] = field(default_factory=dict)  # kernels among them
 
+    def copy(self) -> Entities:
+        """Its own tables of the same entities: what a program declares is added to these alone."""
+        functions = {name: list(found) for name, found in self.functions.items()}
+        classes = {name: list(found) for name, found in self.classes.items()}
+        return Entities(
+            functions, classes, dict(self.variables), list(self.order), dict(self.aliases), dict(self.enumerators),
+            list(self.refusals), dict(self.unread), dict(self.refused),
+        )  # fmt: skip
+
     def add_function(self, function: tree.Function) -> None:
         self.functions.setdefault(function.name, []).append(function)
 
@@ -42,3 +51,6 @@ class Declared:
     names: Names = field(default_factory=Names)
     types: set[str] = field(default_factory=set)
     templates: set[str] = field(default_factory=set)
+
+    def copy(self) -> Declared:
+        return Declared(self.entities.copy(), self.names.copy(), set(self.types), set(self.templates))

@@ -25,6 +25,12 @@ class Names:
     using: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
 
+    def copy(self) -> Names:
+        return Names(
+            set(self.types), set(self.class_templates), set(self.function_templates), set(self.namespaces),
+            list(self.using), dict(self.aliases),
+        )  # fmt: skip
+
     def candidates(self, name: str, scope: str) -> Iterator[str]:
         """The qualified names that `name` may stand for, seen from `scope`, nearest first."""
         head, _, rest = name.partition("::")

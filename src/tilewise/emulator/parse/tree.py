@@ -325,7 +325,7 @@ class Function(Node):
     library: bool = False
     defaulted: bool = False
     deleted: bool = False
-    body: Any = None
+    body: Any = None  # a lambda's; other bodies are the symbol table's
 
     @property
     def short(self) -> str:

@@ -11,7 +11,9 @@ from tilewise.emulator.source.lexer import Token
 
 def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool = False) -> tree.Block:
     """The body, read now that everything at file level is known."""
-    if node.body is None:
+    if node.body is not None:  # a lambda's
+        return node.body  # type: ignore[no-any-return]
+    if node not in p.bodies:
         if node.tokens is None:
             raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
         tokens = tokens_of(node.tokens)
@@ -29,6 +31,5 @@ def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool
         for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
             (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
         reader.local_values[0] |= {q.name for q in node.parameters}
-        node.body = read_statement.block(reader)
-    body: tree.Block = node.body
-    return body
+        p.bodies[node] = read_statement.block(reader)
+    return p.bodies[node]

@@ -37,6 +37,7 @@ class SymbolTable:
         self.entities = entities
         self.names = names
         self.records: dict[Any, Record] = {}
+        self.bodies: dict[tree.Function, tree.Block] = {}  # as read: a header's functions are shared between programs
         self._constants: dict[str, Any] = {}
         self.library_variables: set[str] = set()  # of known headers: made only where they are used
         self.constants_are_written = False  # the host runs: __constant__ variables are what it copies there

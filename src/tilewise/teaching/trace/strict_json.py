@@ -11,7 +11,7 @@ def strict(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: strict(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [strict(v) for v in value]
+        return [v if type(v) is int else strict(v) for v in value]  # of events: most are long lists of integers
     if isinstance(value, float):
         if math.isnan(value):
             return None

@@ -1,0 +1,56 @@
+"""Headers are read once in a process: what one program declares or instantiates is not there for the next."""
+
+from tilewise.emulator.host.header_cache import load_headers
+from tilewise.emulator.parse.declared import Declared
+from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.source.lexer import tokenize
+from tilewise.emulator.source.source import Source
+
+PROGRAM = """
+struct Half { float x; };
+float sqrt(Half h) { return h.x; }
+namespace std { template <> struct hash<Half> { int operator()(Half h) const { return 1; } }; }
+using std::vector;
+int only_here = 3;
+"""
+
+
+def _read(text: str) -> Declared:
+    headers = load_headers(["vector", "functional"])
+    source = Source("a.cu", text)
+    tokens = [t for t in tokenize(source) if t.kind != "newline"]
+    return read_tokens(source, tokens, headers.declared, library=False)
+
+
+def _counts(declared: Declared) -> tuple[int, ...]:
+    entities, names = declared.entities, declared.names
+    return (
+        sum(len(found) for found in entities.functions.values()),
+        sum(len(found) for found in entities.classes.values()),
+        len(entities.variables),
+        len(entities.order),
+        len(names.types),
+        len(names.aliases),
+    )
+
+
+def test_what_one_program_declares_is_not_declared_in_the_next():
+    before = _counts(_read(""))
+    with_program = _counts(_read(PROGRAM))
+    assert all(more > less for more, less in zip(with_program, before, strict=True))
+    assert _counts(_read("")) == before
+
+
+def test_a_body_belongs_to_the_program_that_read_it():
+    first, second = _read(""), _read("")
+    function = next(f for fs in first.entities.functions.values() for f in fs if f.tokens)
+    assert function in second.entities.functions[function.name]
+    source = Source("a.cu", "")
+    bodies = [
+        body_of(SymbolTable(source, d.entities, d.names), function, Environment(scope=function.scope))
+        for d in (first, second)
+    ]
+    assert bodies[0] is not bodies[1]
+    assert function.body is None
