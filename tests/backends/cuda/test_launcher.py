@@ -1,4 +1,4 @@
-"""Filling a recipe's holes and launching it, by a driver that only records its calls: natively, by ctypes."""
+"""Filling a recipe's holes and launching it, by a driver that only records its calls."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ FUNCTIONS = {"one": 11, "two": 22}
 SIZES = {FUNCTIONS[step.name]: [len(a.data) for a in step.arguments] for step in STEPS if isinstance(step, Launch)}
 
 
-@pytest.fixture(params=["native", "ctypes"])
-def driver(request, monkeypatch):
+@pytest.fixture
+def driver(monkeypatch):
     made = Driver(SIZES)
     monkeypatch.setattr(launcher, "driver_functions", lambda: made.functions)
     monkeypatch.setattr(launcher, "make_current", lambda device: None)
@@ -91,8 +91,6 @@ def driver(request, monkeypatch):
         launcher, "kernel_function", lambda source, name, *_: launcher.LoadedFunction(FUNCTIONS[name], None)
     )
     monkeypatch.setattr(launcher, "encoded", lambda made: bytes([0xAB]) * 128)
-    if request.param == "ctypes":
-        monkeypatch.setattr(launcher, "launchers", lambda: (native.by_ctypes, native._three_by_ctypes))
     return made
 
 

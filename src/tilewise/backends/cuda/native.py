@@ -1,4 +1,4 @@
-"""Filling a recipe's holes and launching it in one native call: LLVM text, or the same through ctypes.
+"""Filling a recipe's holes and launching it in one native call, written as LLVM text.
 
 An image holds everything a recipe passes to the driver: launch configurations, parameter tables, parameters. A call
 copies it to the stack (threads share an image), writes addresses into the copy, gives tensor maps their address and
@@ -8,15 +8,13 @@ launches. A header of 64-bit fields holds the addresses and counts of all tables
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from tilewise.core.recipe import BASES
 from tilewise.system import machine_code
-from tilewise.system.builtin_call import builtin
+from tilewise.system.builtin_call import builtin, compiled_functions
 from tilewise.system.llvm_lock import LLVM
 from tilewise.system.llvm_text import IRFunction, module
 
@@ -148,98 +146,22 @@ def _fill_three_and_launch() -> IRFunction:
     return f
 
 
-_launchers: list[tuple[Callable[..., int], Callable[..., int]]] = []
-
-
-def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
-    """(with every base, with M, N, P and scratch alone): native where llvmlite is, else through ctypes.
-
-    TILEWISE_NATIVE_LAUNCH=0 selects ctypes. The choice is made once; other threads wait for it.
-    """
-    if not _launchers:
-        with LLVM:
-            if not _launchers:
-                _launchers.append(_chosen())
-    return _launchers[0]
-
-
-def _chosen() -> tuple[Callable[..., int], Callable[..., int]]:
-    if os.environ.get("TILEWISE_NATIVE_LAUNCH") == "0":
-        return by_ctypes, _three_by_ctypes
-    try:
-        made = _compiled()
-        machine_code.behind()  # LLVM is here now, and who launches once will plan again
-        return made
-    except (ImportError, RuntimeError, OSError):
-        return by_ctypes, _three_by_ctypes
-
-
-_engines: list[Any] = []  # owners of the machine code; they live as long as the process
-
-
-def _compiled() -> tuple[Callable[..., int], Callable[..., int]]:
-    every, three = addresses()
-    return builtin(every, "ww"), builtin(three, "w" * 6)
-
-
 @lru_cache(maxsize=1)
 def addresses() -> tuple[int, int]:
     """Of `fill_and_launch` and `fill_three_and_launch`, for machine code that has read the operands itself."""
+    every, three = compiled_functions(native_text(), ("fill_and_launch", "fill_three_and_launch"))
+    return every, three
+
+
+@lru_cache(maxsize=1)
+def _builtins() -> tuple[Callable[..., int], Callable[..., int]]:
+    every, three = addresses()
+    made = builtin(every, "ww"), builtin(three, "w" * 6)
+    machine_code.behind()  # LLVM is here now, and who launches once will plan again
+    return made
+
+
+def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
+    """(with every base, with M, N, P and scratch alone); made once, and other threads wait for it."""
     with LLVM:
-        import llvmlite.binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-        parsed = llvm.parse_assembly(native_text())
-        parsed.verify()
-        engine = llvm.create_mcjit_compiler(parsed, machine)
-        engine.finalize_object()
-        _engines.append(engine)
-        names = "fill_and_launch", "fill_three_and_launch"
-        return engine.get_function_address(names[0]), engine.get_function_address(names[1])
-
-
-def _three_by_ctypes(header: int, M: int, N: int, P: int, scratch: int, stream: int) -> int:
-    bases = (ctypes.c_uint64 * SELF)()
-    for name, value in (("M", M), ("N", N), ("P", P), ("scratch", scratch)):
-        bases[BASES.index(name)] = value
-    bases[STREAM] = stream
-    return by_ctypes(header, ctypes.addressof(bases))
-
-
-def by_ctypes(header: int, given: int) -> int:
-    """The same as `fill_and_launch`, step by step in Python."""
-    fields = dict(zip(HEADER, (ctypes.c_int64 * len(HEADER)).from_address(header), strict=True))
-    bases = [*(ctypes.c_int64 * SELF).from_address(given), 0]
-    spans = {s: [bases[BASES.index(s.upper())] + fields[f"{end}_{s}"] for end in ("low", "high")] for s in "mnp"}
-    if any(spans["p"][0] < spans[s][1] and spans[s][0] < spans["p"][1] for s in "mn"):
-        return OVERLAPS
-    memory = ctypes.create_string_buffer(fields["size"] + 64)
-    copy = -(-ctypes.addressof(memory) // 64) * 64
-    ctypes.memmove(copy, fields["blob"], fields["size"])
-    bases[SELF] = copy
-    replace = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64)(fields["replace"])
-    launch = ctypes.CFUNCTYPE(ctypes.c_int, *([ctypes.c_void_p] * 4))(fields["launch"])
-    zero = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p)
-    for position, base, offset in _rows(fields["hole_table"], fields["holes"], HOLE_FIELDS):
-        ctypes.c_int64.from_address(copy + position).value = bases[base] + offset
-    for position, base, offset in _rows(fields["map_table"], fields["maps"], HOLE_FIELDS):
-        if code := replace(copy + position, bases[base] + offset):
-            return int(code)
-    for number, (kind, function, config, params) in enumerate(
-        _rows(fields["step_table"], fields["steps"], STEP_FIELDS)
-    ):
-        if kind == ZERO:
-            at = ctypes.c_uint64.from_address(copy + config).value
-            code = zero(fields["memset"])(at, 0, 1, bases[STREAM])
-        else:
-            code = launch(copy + config, function, copy + params, None)
-        if code:
-            return int(code) | number << 32
-    return 0
-
-
-def _rows(table: int, count: int, width: int) -> list[list[int]]:
-    fields = (ctypes.c_int64 * (count * width)).from_address(table) if count else ()
-    return [list(fields[i * width : (i + 1) * width]) for i in range(count)]
+        return _builtins()
