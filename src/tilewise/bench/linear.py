@@ -3,7 +3,7 @@
 One step is three products: the output, the gradient of the input and that of the weight. Candidates:
 
     tilewise                   the layer as it is; its output and its gradient have rows of odd length
-    tilewise, rows on lines    the same with on_lines=True: rows of both start on 128-byte boundaries
+    tilewise, aligned rows     the same with on_lines=True: rows of both start on 128-byte boundaries
     torch                      torch.nn.Linear
     torch, padded by hand      a weight with more rows, so that all are aligned; the extra columns stay in the output
     torch, padded and sliced   the same, the output sliced to the true width, as a loss over it needs
@@ -60,7 +60,7 @@ def forward_and_backward(shape: Shape, dtype: str, rounds: int, device: str) -> 
 
     works = {
         "tilewise": step(ours, weight, dy),
-        "tilewise, rows on lines": step(partial(ours, on_lines=True), weight, dy_wide[:, :width]),
+        "tilewise, aligned rows": step(partial(ours, on_lines=True), weight, dy_wide[:, :width]),
         "torch": step(linear, weight, dy),
         "torch, padded by hand": step(linear, weight_wide, dy_wide),
         "torch, padded and sliced": step(linear, weight_wide, dy, width),

@@ -151,7 +151,7 @@ class Account:
         return known
 
     def _make_room(self) -> None:
-        """Evict the oldest quarter: a program may have ever new shapes."""
+        """Evict the oldest quarter: the shapes of a program may never repeat."""
         if len(self._choices) >= LIMIT:
             self._counted()
             for old in list(self._choices)[: LIMIT // 4]:

@@ -112,7 +112,7 @@ def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
         raise DtypeError(f"offsets has dtype {ends.dtype}: pass int32 or int64")
     check_device(beside, ends, "offsets", "x")
     if ends.device != "cpu" and ends.strides[0] != 1 and ends.shape[0] > 1:
-        raise ShapeError("offsets lies apart in memory: pass offsets.contiguous(), or a copy")
+        raise ShapeError(f"offsets has stride {ends.strides[0]}: pass offsets.contiguous(), or a copy")
     return ends
 
 
