@@ -13,11 +13,9 @@ from tilewise.system.builtin_call import builtin, native_calls
 
 @pytest.fixture(params=["native", "ctypes"])
 def call_by(request, monkeypatch):
-    """The native builtin, and ctypes by TILEWISE_NATIVE_LAUNCH=0."""
+    """The native builtin, and ctypes, as in a process that is to be frugal."""
     if request.param == "ctypes":
-        monkeypatch.setenv("TILEWISE_NATIVE_LAUNCH", "0")
-    elif not native_calls():
-        pytest.skip("TILEWISE_NATIVE_LAUNCH=0 is set")
+        monkeypatch.setattr(builtin_call, "_frugal", [True])
     return request.param
 
 
@@ -94,8 +92,6 @@ def test_wrong_arguments_are_type_errors(given):
 
 
 def test_without_llvm_ctypes_is_taken(monkeypatch):
-    monkeypatch.delenv("TILEWISE_NATIVE_LAUNCH", raising=False)
-
     def refused(*_):
         raise RuntimeError("no LLVM here")
 

@@ -1,13 +1,12 @@
 """Machine code called as a CPython builtin, in a tenth of the time that a ctypes call takes.
 
 LLVM compiles a METH_FASTCALL function that converts its arguments to 64-bit integers and calls the given address.
-Without CPython or llvmlite, or with TILEWISE_NATIVE_LAUNCH=0, ctypes does the same.
+Without CPython or where LLVM fails, and in a process that is to be frugal, ctypes does the same.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -80,8 +79,7 @@ def be_frugal() -> None:
 
 def native_calls() -> bool:
     """Whether builtins can be made here."""
-    wanted = not _frugal and os.environ.get("TILEWISE_NATIVE_LAUNCH") != "0"
-    return wanted and sys.implementation.name == "cpython"
+    return not _frugal and sys.implementation.name == "cpython"
 
 
 def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
