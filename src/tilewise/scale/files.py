@@ -24,7 +24,6 @@ from tilewise.scale import host, pieces
 from tilewise.scale.apart import CompilerChild
 from tilewise.scale.checkpoint import Checkpoint, SavedTile
 from tilewise.scale.journal import Journal
-from tilewise.scale.samples import ALL, rings_after, same
 from tilewise.scale.schedule import GRAIN, Level, OutputTile, Schedule
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
@@ -140,7 +139,6 @@ class FileProduct:
         if begun.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
             rows, cols, depth = tile  # rates are measured in each run; tiles must stay the same
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
-        self.rings = rings_after(Journal.idle(self.output.journal)) if begun else ALL
         self.journal = Journal(self.output.journal, self._job(memory))
         self.checkpoint = Checkpoint(self.output.folder, self.journal)
 
@@ -153,8 +151,8 @@ class FileProduct:
         s, p = self.schedule, self.schedule.problem
         return {
             "tilewise": __version__,
-            "M": self.M.identity(self.rings),
-            "N": self.N.identity(self.rings),
+            "M": self.M.identity(),
+            "N": self.N.identity(),
             "semiring": p.semiring.name,
             "precision": p.precision,
             "device": self.device,
@@ -210,8 +208,6 @@ class FileProduct:
             self.journal.close()
             self.output.discard_begun()
             self.target.begin()
-            if self.rings < ALL:  # a fresh start: a later resume may need all rings
-                self.journal.job |= {"M": self.M.identity(ALL), "N": self.N.identity(ALL)}
             self.journal.begin()
             return frozenset(), None
         try:
@@ -239,7 +235,7 @@ class FileProduct:
     def _unchanged(self) -> None:
         """Discard the product and raise if an operand changed while it was read."""
         for role, source in (("M", self.M), ("N", self.N)):
-            if not same(self.journal.job[role], source.identity()):
+            if self.journal.job[role] != source.identity():
                 self.journal.close()
                 self.target.close()
                 self.output.discard()

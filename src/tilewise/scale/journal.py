@@ -11,17 +11,15 @@ import contextlib
 import json
 import os
 import threading
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tilewise.errors import FileError
-from tilewise.scale.samples import same
 from tilewise.system.files import fill, here, put
 
-VERSION = 2
+VERSION = 3
 
 
 class Journal:
@@ -41,14 +39,6 @@ class Journal:
             return {}
         job = records[0].get("job") if records else None
         return job if isinstance(job, dict) else {}
-
-    @staticmethod
-    def idle(path: Path) -> float:
-        """Seconds since the last record; 0 where there is no journal."""
-        try:
-            return time.time() - path.stat().st_mtime
-        except OSError:
-            return 0.0
 
     def open(self) -> list[dict[str, Any]] | None:
         """The records after the first; None where there is no journal. FileError for another job's journal."""
@@ -98,7 +88,7 @@ class Journal:
 
     def _same_job(self, first: dict[str, Any]) -> None:
         theirs, mine = first.get("job", {}), json.loads(json.dumps(self.job))
-        if isinstance(theirs, dict) and all(same(theirs.get(key), mine.get(key)) for key in {*theirs, *mine}):
+        if theirs == mine:
             return
         again = "pass --restart to start over"
         if not isinstance(theirs, dict):
@@ -108,12 +98,12 @@ class Journal:
             if not isinstance(before, dict):
                 continue
             same_place = before.get("file", before.get("zarr")) == now.get("file", now.get("zarr"))
-            if same_place and not same(before, now):
+            if same_place and before != now:
                 name = now.get("file", now.get("zarr", role))
                 raise FileError(
                     f"{name} has changed since its product was started, so finished tiles are void: {again}"
                 )
-        differs = ", ".join(sorted(key for key in {*theirs, *mine} if not same(theirs.get(key), mine.get(key))))
+        differs = ", ".join(sorted(key for key in {*theirs, *mine} if theirs.get(key) != mine.get(key)))
         raise FileError(
             f"another product was started under this name and differs in {differs}: run that command again, or {again}"
         )

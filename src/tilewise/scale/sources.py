@@ -23,7 +23,7 @@ from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.core.shapes import written
 from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
-from tilewise.scale.samples import checksums
+from tilewise.scale.samples import checksum
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
 from tilewise.system.memory import give_back_mapped
@@ -43,8 +43,8 @@ class MatrixSource(Protocol):
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         """Fill `out`, of this matrix's dtype, with a part of the matrix."""
 
-    def identity(self, rings: int = 0) -> dict[str, Any]:
-        """A fingerprint of the matrix: it differs if the matrix has changed. `rings`: further rings of samples."""
+    def identity(self) -> dict[str, Any]:
+        """A fingerprint of the matrix: it differs if the matrix has changed."""
 
     def close(self) -> None:
         """Close its file, if it has one."""
@@ -95,7 +95,7 @@ class ArraySource:
         for place, band in bands(out, part, self.mapped):
             np.copyto(place.view(bits), band.view(bits))  # as bits: a copy of a foreign dtype would hold the GIL
 
-    def identity(self, rings: int = 0) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         return {"array": self.name, "shape": list(self.shape), "dtype": self.dtype.name}
 
     def close(self) -> None:
@@ -167,11 +167,10 @@ class NpyFile:
         if done < len(memory):
             raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
-    def identity(self, rings: int = 0) -> dict[str, Any]:
-        """Size, mtime and ctime (which cannot be set back), and checksums over samples, which cover a small file
-        completely."""
+    def identity(self) -> dict[str, Any]:
+        """Size, mtime and ctime (which cannot be set back), and a checksum over samples, which cover a small file."""
         about = os.fstat(self._file)
-        sampled = checksums(lambda memory, place: fill(self._file, memory, place), about.st_size, rings)
+        sampled = checksum(lambda memory, place: fill(self._file, memory, place), about.st_size)
         changed = [about.st_mtime_ns, about.st_ctime_ns]
         return {"file": self.name, "bytes": about.st_size, "changed": changed, "sampled": sampled}
 
@@ -235,7 +234,7 @@ class ZarrSource:
                     )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
 
-    def identity(self, rings: int = 0) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         known = {"zarr": self.name, "shape": list(self.shape), "dtype": self.dtype.name, "chunks": list(self.chunks)}
         root = _folder_of(self.array)
         if root is None:
@@ -248,7 +247,7 @@ class ZarrSource:
                 files.append(path)
                 starts.append(total)
                 total += about.st_size
-        sampled = checksums(partial(_read_among, files, starts), total, rings)
+        sampled = checksum(partial(_read_among, files, starts), total)
         return known | {"changed": newest, "files": len(files), "bytes": total, "sampled": sampled}
 
     def close(self) -> None:
