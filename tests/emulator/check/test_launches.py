@@ -23,6 +23,11 @@ def geometry(host, shape=(20, 30, 50), kernel=KERNEL, **options):
     return run.grid, run.block
 
 
+def test_a_function_that_launches_and_cannot_be_read_is_named():
+    report = check(KERNEL + "void go(float* A, B, int n) { mm<<<dim3(1, 1), dim3(TILE, TILE)>>>(A, A, A, n, n, n); }")
+    assert "B" in report.not_judged["go"]
+
+
 @pytest.mark.parametrize(
     ("body", "grid"),
     [

@@ -110,10 +110,21 @@ class TestOwnLaunch:
         assert kinds(right.seen) <= {"not-copied-back"}
         assert {"out-of-bounds", "silent-overrun"} <= kinds(own_run(wrong, "mm").findings)
 
-    def test_a_main_that_cannot_run_is_named(self):
-        report = check(UNGUARDED + MAIN.replace("SIZE", "7").replace("static float host_m[1 << 16], ", "static float "))
-        assert "host_m is not known here" in report.not_judged["main"]
-        assert not any(run.origin == "own" for run in report.runs)
+    @pytest.mark.parametrize(
+        ("was", "slip", "reason"),
+        [
+            ("static float host_m[1 << 16], ", "static float ", "host_m is not known here"),
+            ("cudaMemcpy(k, host_k, bytes, cudaMemcpyHostToDevice)", "load(k, &bytes)", "load is not known here"),
+            ("cudaFree(m);", "cudaFree(m +);", "expected"),
+        ],
+    )
+    def test_a_main_that_does_not_compile_is_named_and_what_compiles_is_run_for_its_launches(self, was, slip, reason):
+        wrong, right = (check(UNGUARDED + MAIN.replace("SIZE", size).replace(was, slip)) for size in ("7", "8"))
+        assert reason in wrong.not_judged["main"]
+        assert {f.kind.value for f in wrong.seen} >= {"out-of-bounds", "silent-overrun"}
+        assert own_run(wrong, "mm").shape == (7, 7, 7)
+        assert not wrong.ok
+        assert right.ok
 
     def test_a_kernel_that_multiplies_nothing_is_run_as_main_launches_it(self):
         text = """__global__ void add(const float* a, const float* b, float* c, int n) {

@@ -29,6 +29,7 @@ class Options:
     sources: list[str] = field(default_factory=list)  # further files of the program
     sandbox: str = REQUIRED
     progress: bool = False  # stderr is a terminal: what the program is doing is shown there
+    lenient: bool = False  # where the program does not compile, what does is run for its launches: see `running.build`
     other_copies: bool = False  # of headers known by name that the project has too: see translation_unit
 
     @property

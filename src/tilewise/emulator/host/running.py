@@ -55,7 +55,23 @@ REGISTERED = (  # imported for their functions
 
 
 def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
-    """The session and the LLVM text of a program."""
+    """The session and the LLVM text of a program.
+
+    `lenient`: of one that does not compile, what does; its report says that it was refused, and which launches it made.
+    """
+    try:
+        return _whole(path, options, report)
+    except (KernelError, FileError) as error:
+        if not options.lenient:
+            raise
+        refused = {"status": error.exit_code, "ended": "refused", "message": str(error), "findings": [], "notes": []}
+        try:
+            return _built(path, options, lambda document: report({**document, **refused}), [], Copies(), lenient=True)
+        except (TilewiseError, RecursionError):
+            raise error from None
+
+
+def _whole(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     read_over: list[str] = []
     copies = Copies()
     try:
@@ -92,8 +108,9 @@ def _with_other_copies(
 
 
 def _built(
-    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies
-) -> tuple[Session, str]:
+    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies,
+    lenient: bool = False,
+) -> tuple[Session, str]:  # fmt: skip
     unit, known, declared, said, doubt = _read(path, options, read_over, copies)
     session = Session(unit.source, options, report)
     session.faults.notes += said
@@ -105,6 +122,7 @@ def _built(
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
     program.constants_are_written = True
+    program.lenient = lenient
     program.catches = any(token.text == "catch" for token in unit.tokens)
     session.program = program
     session.before_report.append(host_faults.small_allocations)

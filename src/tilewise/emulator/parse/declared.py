@@ -22,7 +22,7 @@ class Entities:
     enumerators: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # name -> (enum type, value node)
     refusals: list[KernelError] = field(default_factory=list)  # entities that could not be read
     unread: dict[str, KernelError] = field(default_factory=dict)  # functions among them, by their name
-    refused: dict[str, KernelError] = field(default_factory=dict)  # kernels among them
+    refused: dict[str, KernelError] = field(default_factory=dict)  # among them kernels, and functions that launch one
 
     def copy(self) -> Entities:
         """Its own tables of the same entities: what a program declares is added to these alone."""

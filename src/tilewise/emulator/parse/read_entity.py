@@ -54,7 +54,8 @@ def _entity_or_refusal(reader: Reader, out: Entities) -> None:
         opens = next((i for i, t in enumerate(head) if i and t.text == "(" and head[i - 1].kind == "name"), 0)
         words = {t.text for t in head[:opens]}
         if opens and head[-1].text != ";":
-            kept = out.refused if "__global__" in words else out.unread
+            launches = any(t.text == "<<<" for t in head)
+            kept = out.refused if "__global__" in words or launches else out.unread
             kept.setdefault(head[opens - 1].text, refusal)
 
 

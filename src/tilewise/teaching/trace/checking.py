@@ -54,7 +54,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
     """Every kernel on its own: one that cannot be run does not keep the others from being judged. A program's `main`
     is run first: the launches that it makes are judged as they were made."""
     program = _program(loaded, request)
-    records = program.launches if program is not None and not not_run(program) else []
+    records = program.launches if program is not None and not program.wanted else []
     runs: list[Run] = []
     grounds: dict[str, str] = {}
     failed: dict[str, TilewiseError] = dict(loaded.refused) if request.entry is None else {}

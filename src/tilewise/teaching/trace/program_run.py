@@ -44,7 +44,7 @@ def run_of_program(
         return None
     options = Options(
         seconds=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
-        output=8 << 20,
+        output=8 << 20, lenient=True,
         defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
     )  # fmt: skip
     path = Path(source.name)

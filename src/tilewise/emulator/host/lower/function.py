@@ -26,7 +26,7 @@ def write(p: Program, instance: Instance) -> None:
     b.line = node.line
     b.result = instance.result
     b.variadic = node.variadic
-    body = b.body = body_of(p, node, instance.env)
+    body = b.body = body_of(p, node, instance.env, p.lenient and not instance.device)
     late.watch_comparisons(b, body)
     b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))
     if instance.lambda_ is not None:

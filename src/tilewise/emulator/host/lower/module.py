@@ -77,7 +77,7 @@ RUNTIME = {
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
     "rt_race": "void (i64, i32, i32, i32, i32)",
     "rt_whole": "i32 (i64, i64, i64, i32)",
-    "rt_scratch": "i64 (i64, i64)",
+    "rt_scratch": "i64 (i64, i64)", "rt_given": "void (ptr)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {

@@ -88,6 +88,7 @@ class Program(SymbolTable):
         self.table_entries: list[str] = []
         self.record_numbers: dict[int, int] = {}  # of classes that declare virtual methods
         self._destroyers: dict[int, Instance] = {}
+        self.lenient = False  # statements of the host that do not compile are left out
         self.device = False  # what is lowered now runs in a kernel's threads
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
         self.spans: list[

@@ -22,6 +22,7 @@ from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
+from tilewise.errors import KernelError
 
 BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand
 
@@ -31,7 +32,32 @@ def statement(b: Builder, node: Any) -> None:
         b.line = node.line
     if b.program.watched and b.open and not b.library and not isinstance(node, tree.Block):
         count_statement(b)
-    TABLE[type(node)](b, node)
+    if b.program.lenient and not (b.library or b.program.device):
+        _as_far_as_it_compiles(b, node)
+    else:
+        TABLE[type(node)](b, node)
+
+
+def _as_far_as_it_compiles(b: Builder, node: Any) -> None:
+    """A statement that does not compile is left out. It may have been the one that fills an array: what the pointers
+    in it point to has values from then on."""
+    lines, opened, stacks = len(b.lines), b.open, (b.scopes, b.targets, b.cases, b.temporaries)
+    depths = [len(stack) for stack in stacks]
+    try:
+        if isinstance(node, tree.Unread):
+            raise b.refuse("this statement cannot be read", node)
+        TABLE[type(node)](b, node)
+    except KernelError:
+        del b.lines[lines:]
+        b.open, b.noted_line, b.temporaries = opened, 0, stacks[-1]
+        for stack, depth in zip(stacks, depths, strict=True):
+            del stack[depth:]
+        names = {part.name for part in tree.walk(node) if isinstance(part, tree.Name)}
+        for name in sorted(node.mentioned if isinstance(node, tree.Unread) else names):
+            local = b.find(name)
+            if local is not None and isinstance(local.type, types.Pointer):
+                b.program.external("rt_given")
+                b.emit(f"call void @rt_given(ptr {b.make(f'load ptr, ptr {local.address}, align 1')})")
 
 
 def _block(b: Builder, node: tree.Block) -> None:

@@ -43,6 +43,15 @@ def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
     return s.memory.has(start, end - start, HAS_VALUE if card else HAS, exactly=not card)
 
 
+@runtime("rt_given")
+def given(s: Session, address: int) -> None:
+    """The block behind a pointer gets values: zeros, for those of a statement that did not compile."""
+    block = s.memory.find(address)
+    if block is not None and not block.freed and not block.written:
+        s.memory.set(block.address, 0, block.size)
+        block.written = True
+
+
 @runtime("rt_scratch")
 def scratch(s: Session, size: int, site: int) -> int:
     """Memory beside the program's for sums that are computed ahead, aligned to 64; 0 where that would be too much."""
