@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,7 +104,7 @@ PHRASES = {
     "what … is": r"\bwhat (?:it|they|he|she) (?:is|are) (?:known|made|called)\b|\bknown by\b",
     "whatever": r"\bwhoever\b|\bhimself\b|\bas before\b|\banew\b|\bbegun\b|\bfor ever\b",
 }
-PHRASE = {name: re.compile(text, re.IGNORECASE) for name, text in PHRASES.items()}
+PHRASE = {name: re.compile(text.replace("[MNPAB]", "[mnpab]")) for name, text in PHRASES.items()}  # of lower case
 
 
 def files(suffixes: tuple[str, ...]) -> list[str]:
@@ -132,44 +130,47 @@ def defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def identifiers() -> Iterator[tuple[str, int, str]]:
     for path in files((".py", ".js")):
-        allowed = {part for (prefix, part) in ALLOWED if path.startswith(prefix)}
+        private = PARTS.keys() - {part for (prefix, part) in ALLOWED if path.startswith(prefix)}
         names = [(Path(path).stem, 1)] if not path.startswith("tests/") else []
         text = (ROOT / path).read_text("utf-8")
         if path.endswith(".py"):
-            names += defined(ast.parse(text))
+            if any(private.intersection(parts(name)) for name in set(re.findall(r"[A-Za-z_]\w*", text))):
+                names += defined(ast.parse(text))
         else:
             names += [
                 (m[1], text.count("\n", 0, m.start()) + 1)
                 for m in re.finditer(r"\b(?:const|let|function|class)\s+(\w+)", text)
             ]
-        yield from ((path, line, name) for name, line in names if set(parts(name)) & PARTS.keys() - allowed)
+        yield from ((path, line, name) for name, line in names if private.intersection(parts(name)))
 
 
-def prose(path: str) -> str:
-    """The file with all but its prose blanked: comments and strings of Python, a document without its code blocks and `code`."""
+# Comments and strings of Python: tokenize finds the same, in ten times the time.
+PROSE = re.compile(r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.DOTALL)
+
+
+def prose(path: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers: comments and strings of Python, a document without its code blocks and `code`."""
     text = (ROOT / path).read_text("utf-8")
     if path.endswith(".md"):
         blank = lambda m: re.sub(r"[^\n]", " ", m[0])  # noqa: E731
-        return re.sub(r"`[^`\n]*`", blank, re.sub(r"^( *)```.*?^\1```", blank, text, flags=re.DOTALL | re.MULTILINE))
-    kept = [" " * len(line.rstrip("\n")) for line in text.split("\n")]
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)):
-            for at, line in enumerate(token.string.split("\n"), token.start[0] - 1):
-                start = token.start[1] if at == token.start[0] - 1 else 0
-                kept[at] = kept[at][:start] + line + kept[at][start + len(line) :]
-    return "\n".join(kept)
+        text = re.sub(r"`[^`\n]*`", blank, re.sub(r"^( *)```.*?^\1```", blank, text, flags=re.DOTALL | re.MULTILINE))
+        yield from enumerate(text.split("\n"), 1)
+        return
+    number = counted = 0
+    for found in PROSE.finditer(text):
+        number += text.count("\n", counted, counted := found.start())
+        yield from enumerate(found[0].split("\n"), number + 1)
 
 
 def phrases() -> Iterator[tuple[str, int, str, str]]:
     for path in files((".py", ".md")):
         allowed = {part for (prefix, part) in ALLOWED if path.startswith(prefix)}
-        for number, line in enumerate(prose(path).split("\n"), 1):
-            yield from (
-                (path, number, name, line.strip())
-                for name, rx in PHRASE.items()
-                if name not in allowed
-                for _ in rx.finditer(line)
-            )
+        lines = [(number, line) for number, line in prose(path) if line.strip()]
+        text = "\n".join(line for _, line in lines).lower()
+        for name, rx in PHRASE.items():
+            for found in rx.finditer(text) if name not in allowed else ():
+                number, line = lines[text.count("\n", 0, found.start())]
+                yield path, number, name, line.strip()
 
 
 def main() -> int:
