@@ -271,14 +271,33 @@ def test_functions_as_weights_are_called_as_networkx_calls_them(kind, name):
     assert got == (pytest.approx(want) if name != "floyd_warshall" else want)
 
 
-@pytest.mark.parametrize("graph", [nx.path_graph(9), nx.path_graph(10), nx.random_labeled_tree(200, seed=4)])
-def test_the_center_of_a_tree_is_read_off_its_leaves(graph, monkeypatch):
-    from tilewise.interop.networkx import Backend
+TREES = [nx.path_graph(9), nx.path_graph(10), nx.star_graph(5), nx.path_graph(2), nx.path_graph(1)]
 
-    if hasattr(nx.tree, "center"):
-        monkeypatch.setattr(measures, "eccentricity", None)
-        assert Backend.should_run("center", (graph,), {}) is not True  # under backend_priority it stays there
-    assert set(nx.center(graph, backend="tilewise")) == set(nx.center(graph, backend="networkx"))
+
+@pytest.mark.parametrize("graph", [*TREES, nx.random_labeled_tree(200, seed=4), nx.random_labeled_tree(77, seed=5)])
+def test_the_center_of_a_tree_is_read_off_its_leaves(graph, monkeypatch):
+    monkeypatch.setattr(measures, "eccentricity", None)
+    assert nx.center(graph, backend="tilewise") == nx.center(graph, backend="networkx")
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(0, 1), (1, 2), (2, 0), (3, 3)], [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5)], [(0, 0), (1, 1), (0, 2), (1, 3)],
+        [(0, 0), (1, 1), (2, 3)], [(0, 1), (1, 2), (2, 0), (0, 3)], [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1)],
+        [(0, 1), (1, 2), (2, 3), (3, 0), (0, 0), (1, 1)],
+    ],
+)  # fmt: skip
+def test_what_has_as_many_edges_as_a_tree_is_not_one(edges):
+    """Cycles, edges from a node to itself, and parts that are not connected."""
+    graph = nx.Graph(edges)
+    made = []
+    for backend in ("tilewise", "networkx"):
+        try:
+            made.append(nx.center(graph, backend=backend))
+        except nx.NetworkXError as error:
+            made.append(str(error))
+    assert made[0] == made[1]
 
 
 def test_negative_weights_and_cycles():

@@ -81,30 +81,45 @@ def conjugated(c: Case, x: np.ndarray) -> np.ndarray:
     return x.conj() if c.ring == "plus_times" and c.common.kind == "c" else x
 
 
-def vectors(c: Case) -> tuple[Whole, Whole]:
-    """matvec, vecmat, vecdot, inner, outer, tensordot: by products of matrices."""
+def _arrays(c: Case) -> Whole:
+    """A matrix or two of them, another matrix, a vector, and a vector for each of the first: all as wide."""
     a, b, k = c.sizes
     stack = (2,) if c.rng.random() < 0.3 else ()
-    A, B, x, y = c.values(*stack, a, b), c.values(k, b), c.values(b), c.values(*stack, b)
-    name = str(c.rng.choice(("matvec", "vecmat", "vecdot", "inner", "outer", "tensordot", "tensordot of lists")))
-    ring = {"semiring": c.ring}
-    if name == "matvec":
-        return [tw.matvec(c.given(A), c.given(y), **ring)], [c.product(A, y[..., None])[..., 0]]
-    if name == "vecmat":
-        left = A.swapaxes(-1, -2)
-        P = c.product(conjugated(c, y)[..., None, :], left)[..., 0, :]
-        return [tw.vecmat(c.given(y), c.given(np.ascontiguousarray(left)), **ring)], [P]
-    if name == "vecdot":
-        P = c.product(conjugated(c, A)[..., None, :], np.broadcast_to(x, A.shape)[..., None])[..., 0, 0]
-        return [tw.vecdot(c.given(A), c.given(x), **ring)], [P]
-    if name == "inner":
-        return [tw.inner(c.given(A), c.given(B), **ring)], [c.product(A, B.T)]
-    if name == "outer":
-        P = c.product(A.reshape(-1, 1), x[None])
-        return [tw.outer(c.given(A), c.given(x), **ring)], [P]
-    if name == "tensordot":
-        return [tw.tensordot(c.given(A), c.given(np.ascontiguousarray(B.T)), 1, **ring)], [c.product(A, B.T)]
-    return [tw.tensordot(c.given(A), c.given(B), ([-1], [1]), **ring)], [c.product(A, B.T)]
+    return [c.values(*stack, a, b), c.values(k, b), c.values(b), c.values(*stack, b)]
+
+
+def matvec(c: Case) -> tuple[Whole, Whole]:
+    A, _, _, y = _arrays(c)
+    return [tw.matvec(c.given(A), c.given(y), semiring=c.ring)], [c.product(A, y[..., None])[..., 0]]
+
+
+def vecmat(c: Case) -> tuple[Whole, Whole]:
+    A, _, _, y = _arrays(c)
+    left = np.ascontiguousarray(A.swapaxes(-1, -2))
+    P = c.product(conjugated(c, y)[..., None, :], left)[..., 0, :]
+    return [tw.vecmat(c.given(y), c.given(left), semiring=c.ring)], [P]
+
+
+def vecdot(c: Case) -> tuple[Whole, Whole]:
+    A, _, x, _ = _arrays(c)
+    P = c.product(conjugated(c, A)[..., None, :], np.broadcast_to(x, A.shape)[..., None])[..., 0, 0]
+    return [tw.vecdot(c.given(A), c.given(x), semiring=c.ring)], [P]
+
+
+def inner(c: Case) -> tuple[Whole, Whole]:
+    A, B, _, _ = _arrays(c)
+    return [tw.inner(c.given(A), c.given(B), semiring=c.ring)], [c.product(A, B.T)]
+
+
+def outer(c: Case) -> tuple[Whole, Whole]:
+    A, _, x, _ = _arrays(c)
+    return [tw.outer(c.given(A), c.given(x), semiring=c.ring)], [c.product(A.reshape(-1, 1), x[None])]
+
+
+def tensordot(c: Case) -> tuple[Whole, Whole]:
+    A, B, _, _ = _arrays(c)
+    other, axes = (np.ascontiguousarray(B.T), 1) if c.rng.random() < 0.5 else (B, ([-1], [1]))
+    return [tw.tensordot(c.given(A), c.given(other), axes, semiring=c.ring)], [c.product(A, B.T)]
 
 
 EINSUMS = {  # with the product of matrices that it is: the axes of both operands as matrices, and of P
@@ -154,6 +169,14 @@ ONES = {"min_plus": 0, "max_min": "largest", "min_max": "smallest", "lor_land": 
 
 
 def closure(c: Case) -> tuple[Whole, Whole]:
+    return _closed(c, tracks=False)
+
+
+def path(c: Case) -> tuple[Whole, Whole]:
+    return _closed(c, tracks=True)
+
+
+def _closed(c: Case, tracks: bool) -> tuple[Whole, Whole]:
     """By squaring: D = I ⊕ W, then D ⊕ D ⊗ D until nothing can change."""
     if c.ring not in ONES or c.common.kind not in "iuf" or c.common.itemsize < 4 or c.common.itemsize > 8:
         c.ring = "min_plus"
@@ -181,7 +204,7 @@ def closure(c: Case) -> tuple[Whole, Whole]:
         given_w = sparse.coo_array((W[rows, columns], (rows, columns)), shape=W.shape).tocsr()
     else:
         given_w = c.given(W)
-    if c.library == "dask" or c.rng.random() < 0.5:
+    if not tracks:
         return [tw.closure(given_w, semiring=c.ring, **how)], [D.astype(c.result)]
     made, before = tw.closure(given_w, semiring=c.ring, return_predecessors=True, **how)
     _check_paths(c, W, zero, back(made, c.ring), back(before), how.get("sources"))
@@ -225,21 +248,90 @@ def scattered(c: Case) -> tuple[Whole, Whole]:
         return [made], [exact.astype(c.common)]
 
 
+def closure_of_lists(c: Case) -> tuple[Whole, Whole]:
+    """The k shortest walks: of all that have one edge more, until no list changes."""
+    c.library = "numpy"
+    n, k = c.sizes[0], int(c.rng.integers(1, 6))
+    W = np.where(c.rng.random((n, n)) < 0.5, c.rng.integers(1, 9, (n, n)).astype(c.rng.choice(["f4", "f8"])), np.inf)
+    lists = [[[0.0] if i == j else [] for j in range(n)] for i in range(n)]
+    while True:
+        longer = [
+            [sorted([0.0] * (i == j) + [x + W[m, j] for m in range(n) for x in lists[i][m] if W[m, j] < np.inf])[:k]
+             for j in range(n)]
+            for i in range(n)
+        ]  # fmt: skip
+        if longer == lists:
+            break
+        lists = longer
+    empty = [np.full_like(W, np.inf)] * (k - 1)
+    made = tw.closure((W, *empty), semiring=tw.k_best(k))
+    padded = np.array([[x + [np.inf] * (k - len(x)) for x in row] for row in lists], W.dtype)
+    return list(made), list(np.moveaxis(padded, 2, 0))
+
+
+def closure_of_sums(c: Case) -> tuple[Whole, Whole]:
+    """1 + W + W² + …, and the logarithm of it over logarithms."""
+    c.library, n = "numpy", c.sizes[0]
+    W = c.rng.random((n, n)) / (2 * n) * (c.rng.random((n, n)) < 0.7)
+    D = sum(np.linalg.matrix_power(W, i) for i in range(64))
+    with np.errstate(divide="ignore"):
+        if c.rng.random() < 0.5:
+            return [tw.closure(np.log(W), semiring="logaddexp_plus")], [np.log(D)]
+    return [tw.closure(W, semiring="plus_times")], [D]
+
+
 def fields(c: Case) -> tuple[Whole, Whole]:
-    """min_count: the shortest of all sums, and how often it occurs."""
+    """Counted shortest paths, the k best, the largest with its tag, dual numbers: over every k at once."""
     a, b, k = c.sizes
     if c.library not in ("numpy", "dask", "files"):
         return [], []
-    values = [c.rng.integers(0, 4, shape).astype(float) for shape in ((a, b), (b, k))]
-    counts = [c.rng.integers(0, 3, shape) for shape in ((a, b), (b, k))]
-    for value, count in zip(values, counts, strict=True):
-        value[count == 0] = np.inf
-    operands = [tuple(given(x, c.library) for x in pair) for pair in zip(values, counts, strict=True)]
-    made = tw.matmul(*operands, semiring="min_count")
-    sums = values[0][:, :, None] + values[1]
-    least = sums.min(1)
-    met = np.where((sums == least[:, None]) & np.isfinite(sums), counts[0][:, :, None] * counts[1], 0)
-    return list(made), [least, met.sum(1)]
+    name = str(c.rng.choice(("min_count", "max_arg", "dual", "best")))
+    shapes = ((a, b), (b, k))
+    numbers = [c.rng.integers(0, 4, shape).astype(float) for shape in shapes]
+    tags = [c.rng.integers(0, 3, shape) for shape in shapes]
+    if name == "dual":
+        tags = [x.astype(float) for x in tags]
+    for number, tag in zip(numbers, tags, strict=True) if name == "min_count" else ():
+        number[tag == 0] = np.inf
+    held = [list(pair) for pair in zip(numbers, tags, strict=True)]
+    if name == "best":
+        held = [list(np.sort(np.stack([x, x + tag]), 0)) for x, tag in held]
+    ring = tw.k_best(2) if name == "best" else name
+    made = tw.matmul(*(tuple(given(x, c.library) for x in pair) for pair in held), semiring=ring)
+    (x, s), (y, t) = [[field[:, :, None] for field in held[0]], held[1]]
+    if name == "dual":
+        return list(made), [(x * y).sum(1), (x * t + s * y).sum(1)]
+    if name == "best":
+        sums = np.sort(np.concatenate([p + q for p in (x, s) for q in (y, t)], 1), 1)
+        return list(made), [sums[:, 0], sums[:, 1]]
+    best = (x + y).min(1) if name == "min_count" else (x + y).max(1)
+    wins = (x + y == best[:, None]) & np.isfinite(best[:, None])
+    if name == "max_arg":
+        return list(made), [best, np.where(wins, np.minimum(s, t), 9).min(1)]
+    return list(made), [best, np.where(wins, s * t, 0).sum(1)]
+
+
+OWN = (  # of `tw` or of NumPy, whose functions have the same names
+    lambda f, x, y: f.absolute(x - y), lambda f, x, y: f.sqrt(f.absolute(x * y)) + y,
+    lambda f, x, y: f.where(x < y, x, y + 1), lambda f, x, y: f.exp(-f.absolute(x + y)),
+    lambda f, x, y: f.log(1 + f.absolute(x * y)), lambda f, x, y: f.log1p(f.absolute(x)) - y,
+    lambda f, x, y: f.logaddexp(x, 2 * y), lambda f, x, y: f.where(f.logical_and(x > 0, f.logical_not(y > 1)), x, -y),
+    lambda f, x, y: f.where(f.logical_or(x > 2, y > 2), f.maximum(x, y), f.minimum(2 * x, y)),
+)  # fmt: skip
+
+
+def expressions(c: Case) -> tuple[Whole, Whole]:
+    """matmul over a semiring of one's own, made of `tw`'s functions: the best of NumPy's same expression."""
+    a, b, k = c.sizes
+    mul, least = OWN[int(c.rng.integers(len(OWN)))], bool(c.rng.random() < 0.5)
+    if c.library not in ("numpy", "torch", "jax") or c.common.kind != "f" or c.common.itemsize not in (4, 8):
+        return [], []
+    add, zero = (tw.minimum, tw.largest) if least else (tw.maximum, tw.smallest)
+    ring = tw.Semiring("own", add=add, mul=lambda x, y: mul(tw, x, y), zero=zero)
+    A, B = c.values(a, b), c.values(b, k)
+    terms = mul(np, A.astype(float)[:, :, None], B.astype(float))
+    P = (terms.min(1) if least else terms.max(1)).astype(c.common)
+    return [tw.matmul(c.given(A), c.given(B), semiring=ring)], [P]
 
 
 def plans(c: Case) -> tuple[Whole, Whole]:
@@ -284,7 +376,8 @@ def groups(c: Case) -> tuple[Whole, Whole]:
 
 
 FUNCTIONS: tuple[Callable[[Case], tuple[Whole, Whole]], ...] = (
-    power, chain, vectors, einsum, without_sum, summed, closure, scattered, fields, plans, many, blocks, groups,
+    power, chain, matvec, vecmat, vecdot, inner, outer, tensordot, einsum, without_sum, summed, closure, path,
+    closure_of_lists, closure_of_sums, scattered, fields, expressions, plans, many, blocks, groups,
 )  # fmt: skip
 
 

@@ -20,10 +20,15 @@ from tilewise.arrays.numpy_signature_text import NO_AXIS, SLOTS_WITH_OUT, signat
 from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
+BESIDE: dict[type, Callable[[Any, Any, Any], Key | None]] = {}  # signatures of an array M and an N of other classes
+
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
     """Everything about a call but its addresses; None where memory must be checked against its owner each time."""
-    if N.__class__ is not np.ndarray or not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
+    if N.__class__ is not np.ndarray:
+        other = BESIDE.get(N.__class__)
+        return None if other is None else other(M, N, keywords)
+    if not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
         return None
     if not keywords:
         return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)

@@ -40,7 +40,7 @@ def first_call(
     the caller, for products of other operands that a call is reduced to."""
     # a signature by machine code without the mark of a gradient: no route takes such tensors
     signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
-    on_host = M.is_cpu if signed else M.__class__ is np.ndarray
+    on_host = M.is_cpu if signed else M.__class__ is np.ndarray is N.__class__
     kind = _kind_of(M, N, keywords) if on_host and key is not None else None
     if key is not None and kind in KINDS:
         out = keywords.get("out")

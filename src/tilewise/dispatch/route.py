@@ -13,6 +13,7 @@ from tilewise.algebra.modular import ModularProduct as Reduced
 from tilewise.algebra.modular import remainders
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
+from tilewise.arrays.numpy_signature import BESIDE
 from tilewise.core.options import DEFAULTS, Key, Options
 from tilewise.dispatch.forms import NumpysForms
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES
@@ -86,9 +87,9 @@ class SparseMatrices:
         if o.device not in ("auto", "cpu"):
             raise UsageError(f"device={o.device!r} needs dense operands: pass M.toarray(), or leave it out")
         product = sparse_matmul(M, N, o.semiring, matmul)
-        if M.__class__ not in SIGNATURES and is_sparse(M):
-            SIGNATURES[M.__class__] = sparse_signature
-        elif key is not None and (again := prepared_sparse(M, N, o.semiring, matmul)) is not None:
+        stored = M if is_sparse(M) else N
+        SIGNATURES[stored.__class__] = BESIDE[stored.__class__] = sparse_signature
+        if key is not None and (again := prepared_sparse(M, N, o.semiring, matmul)) is not None:
             PREPARED.keep(key, again)
         return product
 

@@ -11,6 +11,8 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
+from tilewise.backends.cpu.kernels.search import run as search
+from tilewise.compose.graph import elimination
 from tilewise.compose.graph.elimination import eliminate_fields
 
 SIZES = (1, 2, 7, 40, 130)  # one block, and several
@@ -130,9 +132,10 @@ def test_the_k_shortest_walks(rng, k, low):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("share", [0.1, 1.0])
-def test_searches_and_elimination_find_the_same_walks(rng, dtype, share):
+def test_searches_and_elimination_find_the_same_walks(rng, dtype, share, monkeypatch):
     """In rows of all nodes, along stored edges, and with parallel ones; some rows, and progress by blocks."""
     n, k, done = 45, 4, []
+    monkeypatch.setattr(search, "BETWEEN", 1.0)
     W = [np.where(rng.random((n, n)) < share, rng.integers(0, 30, (n, n)), np.inf).astype(dtype)]
     W += [np.full((n, n), np.inf, dtype) for _ in range(k - 1)]
     if share < 1:
@@ -140,10 +143,31 @@ def test_searches_and_elimination_find_the_same_walks(rng, dtype, share):
     expected = eliminate_fields(W, tw.k_best(k).over([dtype_of(x.dtype) for x in W]), None)
     made = tw.closure(tuple(W), semiring=tw.k_best(k), progress=lambda *at: done.append(at))
     some = tw.closure(tuple(W), semiring=tw.k_best(k), sources=[7, 3])
-    assert done == [(1, 2), (2, 2)]
+    assert done == [(at, len(done)) for at in range(1, len(done) + 1)]
+    assert len(done) > 1
     for one, two, rows in zip(made, expected, some, strict=True):
         np.testing.assert_array_equal(one, two)
         np.testing.assert_array_equal(rows, two[[7, 3]])
+
+
+@pytest.mark.parametrize("weights", ["drawn", "alike", "one far away", "few"])
+def test_edges_that_no_walk_needs_are_not_searched(rng, weights, monkeypatch):
+    """The same walks as over all edges, whichever are left."""
+    n, k = 150, 3
+    length = rng.integers(0, 1000, (n, n)).astype(float)
+    if weights == "alike":
+        length[...] = 1
+    if weights == "few":
+        length = rng.integers(0, 3, (n, n)).astype(float)
+    if weights == "one far away":
+        length[:, 7] += 10**6
+    W = (length, *[np.full((n, n), np.inf)] * (k - 1))
+    made = tw.closure(W, semiring=tw.k_best(k))
+    monkeypatch.setattr(elimination, "MANY", n + 1)
+    for one, two in zip(made, tw.closure(W, semiring=tw.k_best(k)), strict=True):
+        np.testing.assert_array_equal(one, two)
+    left = elimination._needed(length, k).mean()
+    assert (left < 0.3) == (weights in ("drawn", "one far away"))
 
 
 @pytest.mark.parametrize("signs", [False, True])

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+import tilewise.api as api
 from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.backends.cpu.kernels.gustavson import run as gustavson
+from tilewise.dispatch import product as dispatch_product
 from tilewise.dispatch.sparse import product as sparse_product
 
 sp = pytest.importorskip("scipy.sparse")
@@ -286,3 +288,25 @@ def test_operands_of_two_dtypes_have_the_no_edge_of_their_common_one(kinds, semi
     np.testing.assert_array_equal(dense_of(got, semiring, common), want)
     np.testing.assert_array_equal(tw.matmul(made[0], dense[1], semiring=semiring), want)
     np.testing.assert_array_equal(tw.matmul(dense[0], made[1], semiring=semiring), want)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("ring", ["min_plus", "max_times", "logaddexp_plus"])
+def test_a_second_call_is_prepared_on_either_side(form, ring, monkeypatch):
+    """With a vector on either side and a matrix: one call of machine code, also of arrays that have strides."""
+    rng = np.random.default_rng(next_seed() % 2**32)
+    S = getattr(sparse(rng, 30, 40, 0.1), f"to{form}")()
+    held = [np.repeat(x, 2)[::2] for x in (S.data, S.indices, S.indptr)]  # SciPy keeps such arrays as they are
+    strided = type(S)(tuple(held), shape=S.shape)
+    strided.data, strided.indices, strided.indptr = held
+    for stored in (S, strided):
+        for M, N in ((stored, rng.random(40)), (rng.random(30), stored), (stored, rng.random((40, 5)))):
+            expected = tw.matmul(M, N, semiring=tw.semirings[ring])  # no name: not prepared
+            tw.matmul(M, N, semiring=ring)
+            tw.matmul(M, N, semiring=ring)
+            with monkeypatch.context() as patched:
+                patched.setattr(dispatch_product, "first_call", None)
+                patched.setattr(api, "first_call", None)
+                if stored is S and 1 in (M.ndim, N.ndim):
+                    patched.setattr(sparse_product, "_with_dense", None)
+                np.testing.assert_allclose(tw.matmul(M, N, semiring=ring), expected)

@@ -6,6 +6,7 @@ that is expected to be faster, and `elimination` for other semirings. The caller
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -124,6 +125,7 @@ def _of_fields(
     return whole
 
 
+@lru_cache(maxsize=256)
 def _algebra(dtype: DType, ring: Semiring, tracks: bool) -> Algebra:
     """The semiring over W's numbers, where there are closures of it."""
     algebra = ring.over(dtype)

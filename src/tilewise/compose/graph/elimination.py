@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.builtin import is_plus_times
-from tilewise.algebra.dtypes import Array
+from tilewise.algebra.builtin import SEMIRINGS, is_plus_times
+from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.backends.cpu.kernels.search.run import walks_from
-from tilewise.compose.graph.blocks import close_square
+from tilewise.compose.graph.blocks import close_by_tiles, close_square
 from tilewise.compose.graph.laws import Progress, one_of
 from tilewise.dispatch.product import matmul
 from tilewise.errors import AlgebraError, CycleError, DtypeError
@@ -29,6 +29,8 @@ from tilewise.errors import AlgebraError, CycleError, DtypeError
 Values = list[Array]  # field by field; numbers have one field
 Operation = Callable[[Sequence[Array], Sequence[Array]], Values]
 DENSE = 0.2  # share of cells that are edges from which whole rows are searched
+MANY = 128  # sources from which it pays to look for edges that no walk needs
+ROUNDED = 64  # units in the last place by which sums along two walks may differ
 ROUNDS = 64  # in which a sum of powers settles, or is taken not to
 
 
@@ -116,6 +118,8 @@ def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress:
         return None
     edges = [np.isfinite(x) for x in W]
     sources = np.arange(len(W[0])) if chosen is None else chosen
+    if len(sources) >= MANY and edges[0].sum() >= DENSE * edges[0].size:
+        edges[0] &= _needed(W[0], k)
     if any(x.any() for x in edges[1:]) or edges[0].sum() < DENSE * edges[0].size:
         cells = np.nonzero(np.stack(edges, 2))
         starts = np.searchsorted(cells[0], np.arange(len(W[0]) + 1))
@@ -123,6 +127,17 @@ def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress:
     else:
         lists = walks_from(W[0], sources, k, progress)
     return [np.ascontiguousarray(x) for x in np.moveaxis(lists, 2, 0)]
+
+
+def _needed(W: Array, k: int) -> Array:
+    """Which edges may be in one of the k shortest walks between two nodes. From u to k nodes, one of each of k groups,
+    and on by shortest paths are k walks: an edge to their end that is longer than all of them is not needed."""
+    algebra = SEMIRINGS["min_plus"].over(dtype_of(W.dtype))
+    D, _ = close_by_tiles(W, algebra, False, None)
+    bound = np.zeros_like(W)
+    for group in np.array_split(np.arange(len(W)), k):
+        np.maximum(bound, matmul(W[:, group], D[group], semiring="min_plus"), out=bound)
+    return np.asarray(bound * (1 + ROUNDED * np.finfo(W.dtype).eps) >= W)
 
 
 def eliminate_fields(W: Values, algebra: StructuredAlgebra, progress: Progress | None) -> Values:

@@ -46,10 +46,10 @@ def check_absorbs(algebra: Algebra) -> None:
 
 def check_no_edge(algebra: Algebra) -> None:
     """mul(zero, x) must be zero, or what is no edge is one; bool has no value beside False and True to stand for it."""
-    samples = _samples(algebra.partial)
-    nothing = np.full_like(samples, algebra.zero)
     if algebra.partial.kind != "b":
         return
+    samples = _samples(algebra.partial)
+    nothing = np.full_like(samples, algebra.zero)
     if not (algebra.mul(nothing, samples) == nothing).all() or not (algebra.mul(samples, nothing) == nothing).all():
         raise DtypeError(
             f"over bool {algebra.zero} is the zero of {algebra.semiring}, and mul makes an edge of it: use lor_land, "

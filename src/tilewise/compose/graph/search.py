@@ -91,9 +91,8 @@ def has_order(rows: Rows, algebra: Algebra, one: Number) -> bool:
             return False
     elif not any(is_plain(mul, op) for op in ("add", "min", "max")):
         return False
-    with np.errstate(all="ignore"):
-        weights = rows.data.astype(algebra.partial.numpy, copy=False)
-        return bool((algebra.add(weights, np.full(1, one, weights.dtype)) == one).all())
+    improves = np.less if is_plain(add, "min") else np.greater
+    return not improves(rows.data, one).any()
 
 
 def by_search(rows: Rows, algebra: Algebra) -> bool:

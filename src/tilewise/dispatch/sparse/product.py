@@ -35,50 +35,58 @@ FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
 
 
 class PreparedSparse:
-    """A product of a sparse matrix and an array that another of the same classes, dtypes and semiring went before."""
+    """A product of a sparse matrix and an array, on either side, that another of the same classes, dtypes and semiring
+    went before."""
 
-    def __init__(self, algebra: Algebra, dense: Callable[..., Any], single: bool) -> None:
-        self.algebra, self.dense, self.tick = algebra, dense, 0
+    def __init__(self, algebra: Algebra, dense: Callable[..., Any], left: bool, single: bool) -> None:
+        self.algebra, self.dense, self.left, self.tick = algebra, dense, left, 0
         as_they_are = no_edge_of(algebra) is None and algebra.partial == algebra.result and _compiles(algebra)
         self.kind = algebra.partial.numpy if as_they_are and data_field() else None
-        self.small: dict[np.dtype[Any], SmallProduct] = {}  # by the dtype of indices
+        self.small: dict[Any, SmallProduct] = {}  # by format and the dtype of indices
         self.single, self.zeros_stay = single, absorbs(algebra)
+        self.forms = ("csr", "csc") if single else ("csr",) if left else ()
         self.most = STEPS if single else 8 * STEPS  # steps by vectors end before another thread wakes
 
-    def __call__(self, M: Any, N: Array, _: dict[str, Any]) -> Any:
+    def __call__(self, M: Any, N: Any, _: dict[str, Any]) -> Any:
         """None where the operands do not fit: the first call says why."""
-        (rows, inner), kind = M.shape, self.kind
-        if inner != N.shape[0]:
+        S, X = (M, N) if self.left else (N, M)
+        kind, form, shape, extents = self.kind, S.format, S.shape, X.shape
+        inner, rows = shape[::-1] if self.left else shape
+        if extents[0 if self.left else -1] != inner:
             return None
-        if kind is not None and M.format == "csr" and N.flags.c_contiguous and M.has_canonical_format:
-            starts, columns, data = M.indptr, M.indices, M.data
-            cells, width = data.size, N.size // inner if inner else 1
-            if (
-                cells * width < self.most and kind == data.dtype == N.dtype and starts.dtype == columns.dtype in INDICES
-                and not _is_dearer(cells, rows * inner, width)
+        if kind is not None and form in self.forms:
+            starts, columns, data = S.indptr, S.indices, S.data
+            index, width = columns.dtype, 1 if self.single else extents[1]
+            if (  # dtypes of NumPy's own are one object each
+                data.size * width < self.most and data.dtype is kind and X.dtype is kind and starts.dtype is index
+                and index in INDICES and S.has_canonical_format and X.flags.c_contiguous and data.flags.c_contiguous
+                and starts.flags.c_contiguous and columns.flags.c_contiguous
+                and (self.single or not _is_dearer(data.size, rows * inner, width))
                 and (self.zeros_stay or not (data == self.algebra.zero).any())
             ):  # fmt: skip
-                small = self.small.get(columns.dtype)
+                small = self.small.get((form, index))
                 if small is None:
-                    small = self.small[columns.dtype] = SmallProduct(self.algebra, self.single, columns.dtype)
-                return small(starts, columns, data, N)
-        return _with_dense(M, N, "M", self.algebra, self.dense)
+                    small = SmallProduct(self.algebra, (form == "csr") is not self.left, self.single, index)
+                    self.small[form, index] = small
+                return small(starts, columns, data, X, (rows,) if self.single else (rows, width))
+        return _beside(M, N, self.algebra, self.dense)
 
 
 def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Cache key of a sparse M and an array, over a semiring by name; None for other calls."""
+    """Cache key of a sparse matrix and an array, over a semiring by name; None for other calls."""
     name = keywords.get("semiring")
-    if len(keywords) != 1 or name.__class__ is not str or N.__class__ is not np.ndarray or M.ndim != 2:
+    if len(keywords) != 1 or name.__class__ is not str or np.ndarray not in (M.__class__, N.__class__):
         return None
-    return M.__class__, M.dtype, N.dtype, N.ndim, name
+    return M.__class__, N.__class__, M.dtype, N.dtype, M.ndim, N.ndim, name
 
 
 def prepared_sparse(M: Any, N: Any, semiring: Any, dense: Callable[..., Any]) -> PreparedSparse | None:
     """What runs a call like this one again; None where SciPy or the rules of two sparse operands do."""
     ring = find_semiring(semiring)
-    if is_plus_times(ring) or not 1 <= N.ndim <= 2:
+    if is_plus_times(ring):
         return None
-    return PreparedSparse(ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))), dense, N.ndim == 1)
+    left = is_sparse(M)
+    return PreparedSparse(_algebra(M, N, ring), dense, left, 1 in (M.ndim, N.ndim))
 
 
 def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
@@ -96,15 +104,17 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         if sparse[0] and M.format == "dia" and not (M.nnz and N.size):
             M = M.tocsr()  # SciPy's product of diagonals ends in a C++ error where there are none
         return M @ N  # SciPy's own
-    algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
-    _check_zero(algebra)
+    algebra = _algebra(M, N, ring)
     if all(sparse):
         return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
-    if sparse[0]:
-        return _with_dense(M, N, "M", algebra, dense)
-    if not commutes(ring.mul):
-        algebra = replace(algebra, semiring=_exchanged(ring))
-    return _with_dense(N, M.T, "N", algebra, dense).T
+    return _beside(M, N, algebra, dense)
+
+
+def _algebra(M: Any, N: Any, ring: Semiring) -> Algebra:
+    """The semiring over the numbers of both; one whose mul takes the sparse operand first, where that is N alone."""
+    algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+    _check_zero(algebra)
+    return algebra if is_sparse(M) or commutes(ring.mul) else replace(algebra, semiring=_exchanged(ring))
 
 
 def _check_zero(algebra: Algebra) -> None:
@@ -148,6 +158,11 @@ def _outside(P: Array, algebra: Algebra) -> Array:
     if edges is not None:
         edges.leave(P)
     return P.astype(algebra.result.numpy, copy=False)
+
+
+def _beside(M: Any, N: Any, algebra: Algebra, dense: Callable[..., Any]) -> Array:
+    """A sparse matrix and an array."""
+    return _with_dense(M, N, "M", algebra, dense) if is_sparse(M) else _with_dense(N, M.T, "N", algebra, dense).T
 
 
 def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:

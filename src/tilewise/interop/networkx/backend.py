@@ -82,8 +82,6 @@ class Backend:
         graph = _graph(args, kwargs)
         nodes, edges = _size(graph)
         weighted = _weight(name, args, kwargs) is not None
-        if name == "center" and not weighted and edges == 2 * (nodes - 1) and hasattr(nx.tree, "center"):
-            return "NetworkX reads the center of a tree off its leaves"  # its test for trees takes no longer than ours
         if _python_module(name, weighted) and not _needs_matrix(name, args, kwargs):
             few = nodes < FEW or (graph.is_directed() and nodes * edges < FEW_STEPS and not name.startswith("trans"))
             return not few or f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself"

@@ -41,11 +41,35 @@ def radius(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = Non
 
 
 def center(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    if weight is None and not G.is_directed() and nx.is_tree(G.graph) and hasattr(nx.tree, "center"):
-        return nx.tree.center(G.graph)  # leaf by leaf, as NetworkX does since 3.6
+    if weight is None and (of_tree := _center_of_tree(G.graph)) is not None:
+        return of_tree
     found = eccentricity(G, weight=weight)
     least = min(found.values())
     return [node for node, far in found.items() if far == least]
+
+
+def _center_of_tree(graph: Any) -> list[Any] | None:
+    """The one or two nodes that are left when leaves are removed round by round; None where the graph is no tree."""
+    near, n = graph._adj, len(graph)
+    left = {node: len(others) for node, others in near.items()}
+    if graph.is_directed() or graph.is_multigraph() or sum(left.values()) != 2 * (n - 1):
+        return None
+    leaves, edges = [node for node, degree in left.items() if degree == 1], 0
+    while len(left) > 2 and leaves:
+        following = []
+        for leaf in leaves:
+            del left[leaf]
+            for other in near[leaf]:
+                if other in left:
+                    edges += 1
+                    left[other] -= 1
+                    if left[other] == 1:
+                        following.append(other)
+        leaves = following
+    first, *others = left
+    # a cycle has no leaf, and what is not connected, a node with an edge to itself too, goes without an edge
+    tree = edges == n - len(left) and len(others) < 2 and all(other in near[first] for other in others)
+    return [first, *others] if tree else None
 
 
 def periphery(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:

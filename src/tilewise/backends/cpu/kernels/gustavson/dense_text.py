@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tilewise.algebra.to_llvm import constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, mask_below, store_lanes
 from tilewise.system.llvm_text import IRFunction, module
 
 VECTORS = (4, 2)  # of columns that are summed at a time, the most first; one by one what is left
@@ -22,7 +22,8 @@ CHAINS, LONG = 4, 16  # sums of a row and a vector, so that no step waits for th
 
 def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int = 0) -> str:
     """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. With `data_field`
-    all rows at once, of arrays that come as objects (`ALONE`), columns of the same type as starts.
+    all rows at once, of arrays that come as objects (`ALONE`), columns of the same type as starts; `scatter` then with
+    one column and P, of n elements, filled first.
 
     The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
     at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
@@ -38,6 +39,8 @@ class _Product:
         if data_field:
             self.starts, self.columns, self.data, self.N, self.P = f.data_of(data_field, *ARRAYS)
             self.n, self.rows = "1" if single else "%n", ("0", "%rows")
+            if scatter:
+                along(f, a, "%n", self._filled)
             return
         job = JobReader(f)
         self.n = "1" if single else job.field("n")
@@ -46,6 +49,9 @@ class _Product:
         self.P = f.at(a.kind, job.pointer("P"), f.mul("%task", job.field("row_p")))
         bands = f.at("i64", job.pointer("at_m"), "%task")
         self.rows = f.load("i64", bands), f.load("i64", f.at("i64", bands, 1))
+
+    def _filled(self, at: str, lanes: int, mask: str | None) -> None:
+        store_lanes(self.f, self.a, self._zero(lanes), self.f.at(self.a.kind, self.P, at), lanes, mask)
 
     def function(self) -> IRFunction:
         f = self.f
@@ -112,20 +118,22 @@ class _Product:
         def step(total: str, cell: str) -> str:
             return self._step(total, self._value(cell), f.load(kind, f.at(kind, self.N, self._column(cell))), 1)
 
-        start, stop = ends
-        count = f.sub(stop, start)
-        long = f.op(f"zext i1 {f.test('sge', count, LONG)} to i64")  # short rows overlap with each other
-        bulk = f.add(start, f.mul(long, f.op(f"and i64 {count}, {-CHAINS}")))
-        with f.loop(0, long, 1, [(kind, self._zero(1))]) as once:
-            with f.loop(start, bulk, CHAINS, [(kind, self._zero(1))] * CHAINS) as e:
+        def stored(first: str, total: str) -> None:
+            with f.loop(first, ends[1], 1, [(kind, total)]) as e:
+                e.next = [step(e.values[0], e.index)]
+            f.store(kind, e.values[0], f.at(kind, self.P, i))
+
+        def in_chains() -> None:
+            bulk = f.add(ends[0], f.op(f"and i64 {count}, {-CHAINS}"))
+            with f.loop(ends[0], bulk, CHAINS, [(kind, self._zero(1))] * CHAINS) as e:
                 e.next = [step(total, f.add(e.index, at)) for at, total in enumerate(e.values)]
             total, *others = e.values
             for other in others:
                 (total,) = self.a.renderer(f, 1).value(self.a.add, (total,), (other,))
-            once.next = [total]
-        with f.loop(bulk, stop, 1, [(kind, once.values[0])]) as e:
-            e.next = [step(e.values[0], e.index)]
-        f.store(kind, e.values[0], f.at(kind, self.P, i))
+            stored(bulk, total)
+
+        count = f.sub(ends[1], ends[0])
+        f.either(f.test("sge", count, LONG), in_chains, lambda: stored(ends[0], self._zero(1)))  # short rows overlap
 
     def _scattered(self, k: str, ends: tuple[str, str]) -> None:
         f, a = self.f, self.a

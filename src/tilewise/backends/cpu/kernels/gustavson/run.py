@@ -26,6 +26,7 @@ PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one t
 STEPS = 1 << 15  # of a product with a dense matrix, the same
 MANY = 1 << 22  # cells from which the memory is checked first
 AT_ONCE = 256  # tasks between two chances to be interrupted
+READ, LONG = 8, 1 << 28  # steps that a stored cell takes beside those of its columns; steps between two chances
 
 
 @lru_cache(maxsize=256)
@@ -40,18 +41,18 @@ def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, d
 
 
 class SmallProduct:
-    """S by its rows with a matrix, or with a vector where `single`, both dense in memory: all by the calling thread, in
-    one call of machine code. `index`: the dtype of its starts and columns."""
+    """S by its stored rows, those of P or (`scatter`) of N, with a vector (`single`), or a matrix where they are of
+    P: by the calling thread, in one call of machine code. `index`: the dtype of starts and columns."""
 
-    def __init__(self, algebra: Algebra, single: bool, index: np.dtype[Any]) -> None:
-        self.kind = algebra.partial.numpy
-        multiply = _compiled_dense(algebra, False, single, f"i{8 * index.itemsize}", data_field())
+    def __init__(self, algebra: Algebra, scatter: bool, single: bool, index: np.dtype[Any]) -> None:
+        self.kind, self.scatter = algebra.partial.numpy, scatter
+        multiply = _compiled_dense(algebra, scatter, single, f"i{8 * index.itemsize}", data_field())
         self._run = builtin(multiply, "ooooo" + "ww", answers=False, keeps_gil=True)
 
-    def __call__(self, starts: Array, columns: Array, data: Array, N: Array) -> Array:
-        rows, columns_of_N = len(starts) - 1, N.shape[1:]
-        P = np.empty((rows, *columns_of_N), self.kind)
-        self._run(starts, columns, data, N, P, rows, *(columns_of_N or (1,)))
+    def __call__(self, starts: Array, columns: Array, data: Array, N: Array, shape: tuple[int, ...]) -> Array:
+        """P of this shape."""
+        P = np.empty(shape, self.kind)
+        self._run(starts, columns, data, N, P, starts.size - 1, shape[0] if self.scatter else shape[-1])
         return P
 
 
@@ -65,17 +66,18 @@ def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter:
     data, N = np.ascontiguousarray(S[2], kind), np.ascontiguousarray(N, kind)
     threads = num_threads()
     tasks = min(1 if threads == 1 else threads if scatter else 4 * threads, 1 + held.size * columns // STEPS)
+    count = tasks * (1 + held.size * (columns + READ) // LONG)
     bands = np.array([0, stored])
-    if tasks > 1:
-        bands = starts.searchsorted(np.arange(tasks + 1) * (held.size // tasks))
+    if count > 1:
+        bands = starts.searchsorted(np.arange(count + 1) * (held.size // count))
         bands[0], bands[-1] = 0, stored
     shape = (tasks, rows, *N.shape[1:]) if scatter else (rows, *N.shape[1:])
     P = np.full(shape, algebra.zero, kind) if scatter else np.empty(shape, kind)
-    if P.size:
+    for first in range(0, count if P.size else 0, tasks):
         run_job(
             _compiled_dense(algebra, scatter, N.ndim == 1, start), tasks, threads, M=address(starts),
-            row_m=address(held), col_m=address(data), N=address(N), P=address(P), n=columns, at_m=address(bands),
-            row_p=rows * columns if scatter else 0,
+            row_m=address(held), col_m=address(data), N=address(N), P=address(P), n=columns,
+            at_m=address(bands[first:]), row_p=rows * columns if scatter else 0,
         )  # fmt: skip
     if not scatter:
         return P

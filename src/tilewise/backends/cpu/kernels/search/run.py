@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -14,13 +14,14 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.backends.cpu.kernels.search.text import DONE, ENTRIES, search_module
 from tilewise.backends.cpu.kernels.search.walks_text import walks_module
 from tilewise.backends.cpu.runtime import compile
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 
 Cells = tuple[Array, Array, Array]  # starts, columns, weights
 ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
-WALKS_AT_ONCE = 32  # the same of k walks to each node
-AT_ONCE = 256  # sources whose rows are made between two chances to be interrupted
+EDGE, NODE = 3, 60  # nanoseconds of a search for each, about
+BETWEEN = 1e8  # nanoseconds of searches of one thread between two chances to be interrupted
 
 
 @lru_cache(maxsize=128)
@@ -55,21 +56,30 @@ def search_from(
     heap = -(-(ENTRIES + ENTRY_BYTES * (n + 4)) // LINE) * LINE
     room = heap + -(-4 * n // LINE) * LINE
     space = np.empty(threads * room + LINE, np.uint8)
-    first = -space.ctypes.data % LINE
+    first = -address(space) % LINE
     entries = (threads, n + 4)
     np.ndarray(entries, kind, space.data, first + ENTRIES, (room, ENTRY_BYTES))[...] = algebra.zero
     where = {
-        "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "n": n, "sums_at": heap,
-        "workspace": space.ctypes.data + first, "workspace_bytes": room,
+        "M": address(starts), "N": address(columns), "P": address(weights), "n": n, "sums_at": heap,
+        "workspace": address(space) + first, "workspace_bytes": room,
     }  # fmt: skip
-    function, count = _compiled(algebra, one, tracks, ordered), len(sources)
-    for at in range(0, count, AT_ONCE):
-        where |= {"at_m": sources[at:].ctypes.data, "arg": values[at:].ctypes.data, "at_p": ends[at:].ctypes.data}
-        where["at_a"] = 0 if before is None else before[at:].ctypes.data
-        run_job(function, min(AT_ONCE, count - at), threads, **where)
-        if progress is not None:
-            progress(at // AT_ONCE + 1, -(-count // AT_ONCE))
+    function = _compiled(algebra, one, tracks, ordered)
+    for at, some in _parts(len(sources), threads, EDGE * weights.size + NODE * n, progress):
+        where |= {"at_m": address(sources[at:]), "arg": address(values[at:]), "at_p": address(ends[at:])}
+        where["at_a"] = 0 if before is None else address(before[at:])
+        run_job(function, some, threads, **where)
     return values, before, ends
+
+
+def _parts(
+    count: int, threads: int, each: float, progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[int, int]]:
+    """(first source, how many) of searches that run together, which take `each` nanoseconds."""
+    size = threads * max(1, int(BETWEEN / max(each, 1)))
+    for first in range(0, count, size):
+        yield first, min(size, count - first)
+        if progress is not None:
+            progress(first // size + 1, -(-count // size))
 
 
 @lru_cache(maxsize=32)
@@ -96,7 +106,7 @@ def walks_from(
     parts = (ENTRIES + ENTRY_BYTES * (n + 4), 4 * n, 8 * n, kind.itemsize * width)  # the heap, places, counts, lasts
     at = np.cumsum([0, *(-(-size // LINE) * LINE for size in parts)]).tolist()
     space = np.empty(threads * at[-1] + LINE, np.uint8)
-    first = -space.ctypes.data % LINE
+    first = -address(space) % LINE
     np.ndarray((threads, n + 4), kind, space.data, first + ENTRIES, (at[-1], ENTRY_BYTES))[...] = np.inf
     np.ndarray((threads, width), kind, space.data, first + at[3], (at[-1], kind.itemsize))[...] = -np.inf
     starts, columns = (weights, weights) if dense else (
@@ -104,14 +114,12 @@ def walks_from(
     )  # fmt: skip
     sources = np.ascontiguousarray(sources, np.int64)
     where = {
-        "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "row_p": width, "n": n,
-        "workspace": space.ctypes.data + first, "workspace_bytes": at[-1], "sums_at": at[1], "strip": at[2],
+        "M": address(starts), "N": address(columns), "P": address(weights), "row_p": width, "n": n,
+        "workspace": address(space) + first, "workspace_bytes": at[-1], "sums_at": at[1], "strip": at[2],
         "at_n": at[3],
     }  # fmt: skip
-    function, blocks = _compiled_walks(kind, k, lanes), range(0, count, WALKS_AT_ONCE)
-    for done, begin in enumerate(blocks, 1):
-        where |= {"at_m": sources[begin:].ctypes.data, "arg": lists[begin:].ctypes.data}
-        run_job(function, min(WALKS_AT_ONCE, count - begin), threads, **where)
-        if progress is not None:
-            progress(done, len(blocks))
+    function = _compiled_walks(kind, k, lanes)
+    for begin, some in _parts(count, threads, k * (weights.size * EDGE / max(lanes, 1) + NODE * n), progress):
+        where |= {"at_m": address(sources[begin:]), "arg": address(lists[begin:])}
+        run_job(function, some, threads, **where)
     return lists
