@@ -221,3 +221,28 @@ def test_flags_and_tiles_among_the_parameters_are_no_sizes():
     assert not run.faults
     assert "flip: assumed = 0" in run.binding
     assert "tile_width: tile = 4" in run.binding
+
+
+MANAGED = """
+__global__ void total(const float *x, float *out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(out, x[i]);
+}
+int main() {
+  const int n = 100; float *x, *out;
+  cudaMallocManaged(&x, n * sizeof(float)); cudaMallocManaged(&out, sizeof(float));
+  for (int i = 0; i < n; i++) x[i] = i;
+  FIRST
+  total<<<(n + 31) / 32, 32>>>(x, out, n);
+  cudaDeviceSynchronize();
+  float sum = *out; cudaFree(x); cudaFree(out);
+  return sum != 4950;
+}
+"""
+
+
+@pytest.mark.parametrize(("first", "faults"), [("*out = 0;", 0), ("", 1)])
+def test_what_the_host_stored_to_managed_memory_has_values_in_the_launch_too(first, faults):
+    report = check(MANAGED.replace("FIRST", first))
+    found = {f.line for run in report.runs for f in run.findings if f.kind.value == "uninitialised-read"}
+    assert len(found) == faults, report

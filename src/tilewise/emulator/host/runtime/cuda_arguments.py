@@ -219,6 +219,12 @@ def described(s: Session, site: Any, address: int) -> list[Any]:
     return [_described(s, t, address + offset) for t, offset in zip(site.parameters, site.offsets, strict=True)]
 
 
+def _filled(s: Session, block: Allocation) -> bool:
+    """Whether anything put values there; the host's own stores to memory that both reach show in its states alone."""
+    stored = block.kind in SEEN_BY_BOTH and (s.memory.state(block.address, block.size) & HAS_VALUE).any()
+    return block.written or bool(stored)
+
+
 def _described(s: Session, type_: Any, address: int) -> Any:
     if isinstance(type_, Record):
         return [_described(s, f.type, address + f.offset) for f in type_.fields] if not type_.bases else None
@@ -226,7 +232,7 @@ def _described(s: Session, type_: Any, address: int) -> Any:
     if isinstance(type_, HostPointer):
         target = struct.unpack("<Q", data)[0]
         block = s.memory.find(target) if target else None
-        return {"bytes": block.end - target, "filled": block.written} if block is not None else None
+        return {"bytes": block.end - target, "filled": _filled(s, block)} if block is not None else None
     if not isinstance(type_, Scalar):
         return None
     if type_.floating:

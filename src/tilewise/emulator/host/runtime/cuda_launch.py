@@ -262,7 +262,8 @@ def _explain(finding: Finding, given: Arguments) -> None:
     elif finding.kind is Kind.UNINITIALISED_READ:
         finding.hint = copied_in_part(block) or finding.hint
     elif finding.kind is Kind.OUT_OF_BOUNDS:
-        finding.evidence = f"{finding.array} is {describe(block)}"
+        named = "" if block.name == finding.array else f"{finding.array} is "
+        finding.evidence = named + describe(block)
 
 
 def _static_shared(program: Any) -> int:
