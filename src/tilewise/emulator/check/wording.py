@@ -92,8 +92,8 @@ def _guard_hint(finding: Finding, bound: Bound) -> str:
         )
     buffer = bound.buffers.get(finding.array)
     if buffer is None or buffer.matrix is None or touch.asked is None or len(touch.asked) != 2:
-        below = all(t.asked is not None and t.asked[0] < 0 for t in finding.touches)
-        return "keep the subscript at 0 or above" if below else "keep the subscript below the array's length"
+        negative = all(t.asked is not None and t.asked[0] < 0 for t in finding.touches)
+        return "keep the subscript at 0 or above" if negative else "keep the subscript below the array's length"
     rows, cols = buffer.matrix.rows, buffer.matrix.cols
     over_row = any(t.asked is not None and not 0 <= t.asked[0] < rows for t in finding.touches)
     over_col = any(t.asked is not None and not 0 <= t.asked[1] < cols for t in finding.touches)
