@@ -20,7 +20,7 @@ class Nest:
     def __init__(self, seed: int) -> None:
         r = self.r = random.Random(seed)
         self.seed = seed
-        self.m, self.n, self.k = r.randrange(3, 150), r.randrange(10, 90), r.randrange(20, 90)
+        self.m, self.n, self.k = r.randrange(3, 150), r.randrange(10, 130), r.randrange(20, 90)
         self.a = r.choice([*FLOATS, *WHOLE, "short", "unsigned char"])
         self.b = r.choice([self.a] * 3 + [*FLOATS, *WHOLE])
         real = self.a in FLOATS or self.b in FLOATS

@@ -71,7 +71,8 @@ class Builder:
         self.trusted: dict[int, str] = {}  # subscripts, by their node, that were looked at before the loop around them:
         # each with the array's first element then, which may stand in memory that the loop stores to
         self.takes_values = False  # an object was copied: bytes may have lost theirs
-        self.nest: Any = None  # the loops around, one in the other, whose innermost sums are computed ahead
+        self.nest: Any = None  # the loop around whose inner sums are computed for several columns at once
+        self.attributes = "#0"  # of the function; #1 has this processor's vectors
         self.sure = False  # nothing that is lowered now can overflow
         self.lanes: Any = None  # where threads run side by side: how many, and which of them run here
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for

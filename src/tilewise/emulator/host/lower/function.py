@@ -144,7 +144,7 @@ def signature(instance: Instance) -> tuple[str, str]:
 
 def function_text(b: Builder, instance: Instance) -> list[str]:
     result, parameters = signature(instance)
-    out = [f"define {result} {instance.symbol}({parameters}) #0 {{", "entry:"]
+    out = [f"define {result} {instance.symbol}({parameters}) {b.attributes} {{", "entry:"]
     if result != "void":
         out.append(f"  %returned = alloca {result}")
         out.append(f"  store {result} zeroinitializer, ptr %returned")

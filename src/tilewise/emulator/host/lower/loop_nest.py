@@ -1,6 +1,6 @@
-"""Three loops one in the other, the innermost a sum: for i, for j { … for k sum += a[…] * b[…]; … }.
+"""Two loops one in the other, the inner one a sum: for j { … for k sum += a[…] * b[…]; … }.
 
-Found before the outermost is lowered, by its text alone. Nothing inside may change memory in a way that its stores do
+Found before the outer one is lowered, by its text alone. Nothing inside may change memory in a way that its stores do
 not show: no calls but of functions that compute or print, and no objects but vectors."""
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
 
 SEEN = (*PLAIN, tree.For, tree.Text, tree.Return, tree.Member)
 PRINTS = frozenset({"printf", "fprintf", "puts", "putchar", "exit", "abort"})  # the epoch goes on with each
-CELLS = 96  # words of memory that a nest's sums are looked up by
-RANGES, MOST_ARRAYS = 12, 4  # where the arrays stand that it reads: from, to
+MOST_ARRAYS = 4  # that a sum is made of
 
 
 @dataclass
@@ -27,31 +26,39 @@ class Counter:
     closed: bool  # i <= bound
 
 
-@dataclass
 class Nest:
-    row: Counter
-    column: Counter
-    inner: tree.For
-    term: Counter  # of the innermost loop
-    cells: int  # the address of its words; the first is 1 while its sums hold
+    """`held`: 1 while the sums of the columns from `begin` on are what the loop would give; `ranges`: from and to where
+    they read each array."""
 
-    def cell(self, number: int) -> str:
-        return f"inttoptr (i64 {self.cells + 8 * number} to ptr)"
+    def __init__(self, b: Builder, column: Counter, term: Counter, inner: tree.For) -> None:
+        self.column, self.term, self.inner = column, term, inner
+        self.held, self.begin = slot(b), slot(b)
+        self.ranges = [(slot(b), slot(b)) for _ in range(MOST_ARRAYS)]
 
     def forget(self, b: Builder) -> None:
-        b.emit(f"store i64 0, ptr {self.cell(0)}")
+        b.emit(f"store i64 0, ptr {self.held}")
+
+    def reads(self, b: Builder, at: str, size: int) -> str:
+        """Whether these bytes are among those that the sums came from."""
+        out, end = "false", b.make(f"add i64 {at}, {size}")
+        for first, last in self.ranges:
+            low, high = (b.make(f"load i64, ptr {where}") for where in (first, last))
+            into = b.make(f"and i1 {b.make(f'icmp ugt i64 {end}, {low}')}, {b.make(f'icmp ult i64 {at}, {high}')}")
+            out = b.make(f"or i1 {out}, {into}")
+        return out
 
     def note_store(self, b: Builder, address: str, size: int) -> None:
         """A store inside the nest: into one of the arrays it reads, and its sums no longer hold."""
-        at = b.make(f"ptrtoint ptr {address} to i64")
-        end = b.make(f"add i64 {at}, {size}")
-        holds = b.make(f"load i64, ptr {self.cell(0)}")
-        for number in range(MOST_ARRAYS):
-            low = b.make(f"load i64, ptr {self.cell(RANGES + 2 * number)}")
-            high = b.make(f"load i64, ptr {self.cell(RANGES + 2 * number + 1)}")
-            into = b.make(f"and i1 {b.make(f'icmp ugt i64 {end}, {low}')}, {b.make(f'icmp ult i64 {at}, {high}')}")
-            holds = b.make(f"select i1 {into}, i64 0, i64 {holds}")
-        b.emit(f"store i64 {holds}, ptr {self.cell(0)}")
+        into = self.reads(b, b.make(f"ptrtoint ptr {address} to i64"), size)
+        holds = b.make(f"load i64, ptr {self.held}")
+        b.emit(f"store i64 {b.make(f'select i1 {into}, i64 0, i64 {holds}')}, ptr {self.held}")
+
+
+def slot(b: Builder) -> str:
+    """A variable of the function that the program does not know."""
+    made = b.alloca("i64")
+    b.allocas.append(f"  store i64 0, ptr {made}")
+    return made
 
 
 def find_nest(b: Builder, node: tree.For) -> Nest | None:
@@ -59,19 +66,12 @@ def find_nest(b: Builder, node: tree.For) -> Nest | None:
         return None
     inside = list(tree.walk(node.body))
     loops = [item for item in inside if isinstance(item, tree.For)]
-    if len(loops) != 2 or not all(isinstance(item, SEEN) for item in inside):
+    if len(loops) != 1 or not all(isinstance(item, SEEN) for item in inside):
         return None
-    middle, inner = loops
-    if not any(item is inner for item in tree.walk(middle.body)):
-        middle, inner = inner, middle
-    if not any(item is inner for item in tree.walk(middle.body)):
+    column, term = counter(node), counter(loops[0])
+    if column is None or term is None or column.name == term.name or not _only_stores(b, inside):
         return None
-    row, column, term = counter(node), counter(middle), counter(inner)
-    if row is None or column is None or term is None or len({row.name, column.name, term.name}) < 3:
-        return None
-    if not _only_stores(b, inside):
-        return None
-    return Nest(row, column, inner, term, b.program.memory.private(8 * CELLS))
+    return Nest(b, column, term, loops[0])
 
 
 def counter(node: tree.For) -> Counter | None:
@@ -129,4 +129,4 @@ def _object(b: Builder, node: tree.Name) -> bool:
 
 
 def in_registers(b: Builder, nest: Nest) -> bool:
-    return all(whole_number(b, c.name) is not None for c in (nest.row, nest.column, nest.term))
+    return all(whole_number(b, c.name) is not None for c in (nest.column, nest.term))

@@ -77,7 +77,7 @@ RUNTIME = {
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
     "rt_race": "void (i64, i32, i32, i32, i32)",
     "rt_whole": "i32 (i64, i64, i64, i32)",
-    "rt_scratch": "i64 (i64, i64)", "rt_given": "void (ptr)",
+    "rt_given": "void (ptr)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
@@ -107,8 +107,6 @@ def module_text(p: Program) -> str:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)
     out += _known_functions(p)
-    out += dict.fromkeys(line for text in p.sum_kernels.values() for line in text if line.startswith("declare"))
-    out += [line for text in p.sum_kernels.values() for line in text if not line.startswith("declare")]
     out += first
     out += start
     return "\n".join(out)

@@ -82,7 +82,6 @@ class Program(SymbolTable):
         self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
         self.overflows: dict[int, int] = {}  # by line, where it is counted how often one was told
         self.addressed: dict[str, int] = {}  # functions whose address somebody has, and how each is called
-        self.sum_kernels: dict[int, list[str]] = {}  # functions that add up blocks of sums, by their nest's cells
         self.symbols: dict[str, int] = {}
         self.tables: dict[tuple[int, int], int] = {}  # of virtual methods: where each begins among all entries
         self.table_entries: list[str] = []

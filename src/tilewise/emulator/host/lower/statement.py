@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.lower.blocked_sums import take_sum
+from tilewise.emulator.host.lower.adjacent_sums import take_sum
 from tilewise.emulator.host.lower.builder import Builder, Scope, Target
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
 from tilewise.emulator.host.lower.conversion import bind, convert, rvalue, truth
@@ -41,7 +41,8 @@ def statement(b: Builder, node: Any) -> None:
 def _as_far_as_it_compiles(b: Builder, node: Any) -> None:
     """A statement that does not compile is left out. It may have been the one that fills an array: what the pointers
     in it point to has values from then on."""
-    lines, opened, stacks = len(b.lines), b.open, (b.scopes, b.targets, b.cases, b.temporaries)
+    lines, opened = len(b.lines), b.open
+    stacks: tuple[list[Any], ...] = (b.scopes, b.targets, b.cases, b.temporaries)
     depths = [len(stack) for stack in stacks]
     try:
         if isinstance(node, tree.Unread):
@@ -113,6 +114,7 @@ def _for(b: Builder, node: tree.For) -> None:
     nest = find_nest(b, node)
     if nest is not None:
         b.nest = nest
+        nest.forget(b)
     _for_loop(b, node)
     if nest is not None:
         b.nest = None

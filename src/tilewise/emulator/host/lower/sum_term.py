@@ -16,10 +16,9 @@ from tilewise.emulator.host.lower.loop_nest import Nest
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.subscripts import FAR, Subscripts, corners
-from tilewise.emulator.host.lower.sum_kernel import Source, Term
 from tilewise.emulator.host.lower.trusted_loop import elements, first_element
 from tilewise.emulator.host.lower.values import TRUSTED, Place, Value
-from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -33,6 +32,16 @@ class Access:
     base: str  # the first element, as i64
     parts: list[tuple[Any, int, int]]
     type: Scalar
+    counters: set[str]  # that its subscripts have
+
+
+@dataclass
+class Term:
+    """What one iteration does: local values, then the sum."""
+
+    locals: list[tuple[str, Scalar, Any]]
+    result: Any  # an expression in which `total` is the sum so far
+    total: Any
 
 
 class Sums:
@@ -43,11 +52,9 @@ class Sums:
         self.keys: list[str] = []
         self.leaves: dict[str, tuple[str, Scalar]] = {}
         self.subscripts = Subscripts(b, self.leaf)
-        self.counters = (nest.row.name, nest.column.name, nest.term.name)
-        self.sources: list[Source] = []
-        self.accesses: list[Access] = []
-        self.scalars: list[tuple[Any, Scalar]] = []
-        self.scalar_bits: list[str] = []
+        self.counters = (nest.column.name, nest.term.name)
+        self.accesses: dict[int, Access] = {}  # what the term reads, by its node,
+        self.scalars: dict[int, Value] = {}  # and what does not change
         self.inner: set[str] = set()  # names of the loop's own variables, which are no others outside
 
     # -- what the term is made of
@@ -96,7 +103,7 @@ class Sums:
         self.leaf(node)
         return set()
 
-    def access(self, node: tree.Index) -> tuple[Access, set[str]]:
+    def access(self, node: tree.Index) -> Access:
         b = self.b
         indices: list[Any] = []
         base: Any = node
@@ -121,21 +128,14 @@ class Sums:
             raise Unknown
         text = b.make(f"ptrtoint ptr {first} to i64")
         self.keys.append(text)
-        return Access(text, parts, type_), {name for index, _, _ in parts for name in self.used(index)}
-
-    def source(self, node: tree.Index) -> None:
-        made, used = self.access(node)
-        if self.nest.row.name in used and self.nest.column.name in used:
-            raise Unknown
-        self.sources.append(Source(node, made.type, self.nest.column.name in used))
-        self.accesses.append(made)
+        return Access(text, parts, type_, {name for index, _, _ in parts for name in self.used(index)})
 
     def gather(self, node: Any, total: Any, own: set[str]) -> None:
         """Everything that an expression of the term reads."""
         if node is total or (isinstance(node, tree.Name) and node.name in own):
             return
         if isinstance(node, tree.Index):
-            self.source(node)
+            self.accesses[id(node)] = self.access(node)
         elif isinstance(node, tree.Binary) and node.op in ("+", "-", "*", "/"):
             self.gather(node.left, total, own)
             self.gather(node.right, total, own)
@@ -150,9 +150,8 @@ class Sums:
         value = rvalue(self.b, lower(self.b, node))
         if not isinstance(value.type, Scalar) or value.type.kind not in ("int", "float"):
             raise Unknown
-        self.scalars.append((node, value.type))
-        self.scalar_bits.append(self.bits(value))
-        self.keys.append(self.scalar_bits[-1])
+        self.scalars[id(node)] = value
+        self.keys.append(self.bits(value))
 
 
 def _written(node: Any) -> str:
@@ -228,19 +227,19 @@ def read_term(sums: Sums, node: tree.For) -> tuple[Term, Any]:
         sums.gather(item.init, total, {name for name, _, _ in own})
         own.append((item.name, type_, item.init))
     sums.gather(result, total, {name for name, _, _ in own})
-    return Term(own, result, total, sums.sources, sums.scalars, types.INT), last.target
+    return Term(own, result, total), last.target
 
 
 @dataclass
 class Holder:
-    """What holds the sum: where it is, its bits before the loop, and an element's address."""
+    """What holds the sum: where it is, its value before the loop, and an element's address."""
 
     place: Place
-    bits: str
+    first: Value
     address: str
 
 
-def read_holder(sums: Sums, target: Any, row: str, column: str) -> Holder:
+def read_holder(sums: Sums, target: Any, column: str) -> Holder:
     b = sums.b
     if isinstance(target, tree.Name):
         local = b.find(target.name)
@@ -250,12 +249,11 @@ def read_holder(sums: Sums, target: Any, row: str, column: str) -> Holder:
         if local.flag:
             sums.subscripts.require(b.make(f"load i1, ptr {local.flag}"))
     elif isinstance(target, tree.Index):
-        made, used = sums.access(target)
+        made = sums.access(target)
         sums.keys.pop()  # where it stands is asked each time
-        if sums.nest.term.name in used:
+        if sums.nest.term.name in made.counters:
             raise Unknown
-        at = {sums.nest.row.name: row, sums.nest.column.name: column}
-        address = element_address(sums, made, at)
+        address = element_address(sums, made, {sums.nest.column.name: column})
         place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), TRUSTED)
     else:
         raise Unknown
@@ -265,8 +263,7 @@ def read_holder(sums: Sums, target: Any, row: str, column: str) -> Holder:
     there = place.address
     if address:
         there = b.make(f"inttoptr i64 {holds_value(b, address, type_.size, sums.subscripts)} to ptr")
-    value = Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}"))
-    return Holder(place, sums.bits(value), address)
+    return Holder(place, Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}")), address)
 
 
 def element_address(sums: Sums, made: Access, at: dict[str, str]) -> str:
@@ -297,9 +294,8 @@ def byte_step(sums: Sums, made: Access, counter: str, at: dict[str, str]) -> str
 def byte_range(sums: Sums, made: Access, box: dict[str, tuple[str, str]]) -> tuple[str, str]:
     """The addresses from which to which the block reads this array: its least and greatest stand at corners."""
     b = sums.b
-    used = {name for index, _, _ in made.parts for name in sums.used(index)}
     low = high = ""
-    for corner in corners({name: box[name] for name in sums.counters if name in used}):
+    for corner in corners({name: box[name] for name in sums.counters if name in made.counters}):
         address = element_address(sums, made, corner)
         if not low:
             low = high = address

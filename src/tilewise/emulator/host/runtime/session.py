@@ -27,7 +27,7 @@ LAUNCHES_TOLD = 1000
 LOOKED_AT = 32  # calls from one look at the time to the next, which takes a microsecond
 # what a program calls between two launches that leaves the card's memory as it is
 HARMLESS = frozenset({
-    "rt_launch", "rt_whole", "rt_scratch", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
+    "rt_launch", "rt_whole", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
     "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
 })  # fmt: skip
@@ -160,7 +160,7 @@ class Session:
 
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
-        quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
+        quiet = function is FUNCTIONS.get("rt_whole")
         changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
         memory = self.memory
         next_epoch, still = _nothing if quiet else self._next_epoch, memory.still

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
-import numpy as np
-
 from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE
 from tilewise.emulator.host.runtime.session import Session, runtime
 
-SCRATCH = 1 << 27
 MOST = 1 << 16  # times not to ask again after it was in vain
 
 
@@ -50,14 +47,3 @@ def given(s: Session, address: int) -> None:
     if block is not None and not block.freed and not block.written:
         s.memory.set(block.address, 0, block.size)
         block.written = True
-
-
-@runtime("rt_scratch")
-def scratch(s: Session, size: int, site: int) -> int:
-    """Memory beside the program's for sums that are computed ahead, aligned to 64; 0 where that would be too much."""
-    if size > SCRATCH:
-        return 0
-    kept = s.state.setdefault("scratch", {})
-    if site not in kept or len(kept[site]) < size + 64:
-        kept[site] = np.empty(size + 64, np.uint8)
-    return -(-int(kept[site].ctypes.data) // 64) * 64

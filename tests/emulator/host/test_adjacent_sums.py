@@ -1,4 +1,4 @@
-"""Sums of three loops that are computed a block at a time: the same to the bit, and no fault in them is lost."""
+"""Sums of an inner loop, computed for many columns at once: the same to the bit, and no fault in them is lost."""
 
 from __future__ import annotations
 
