@@ -9,9 +9,8 @@ import pytest
 from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
-from tilewise.kernels.mma_gemm.direct_half import alone
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
-from tilewise.kernels.mma_gemm.mma_small.model import configs, seconds
+from tilewise.kernels.mma_gemm.family import DirectHalf, MmaSmall
 from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
 
 H200 = KNOWN_CARDS["h200"]
@@ -44,14 +43,15 @@ def test_one_cluster_too_many_takes_another_wave():
     took = []
     for tiles in (30, 31):
         problem = problem_of_shape(32 * tiles, 4096, 64, "float64")
-        config = next(w for w in configs(problem, H200) if w.words() == "32x64 c4")
-        took.append(seconds(config, problem, H200))
+        config = next(w for w in MmaSmall().configurations(problem, H200) if w.words() == "32x64 c4")
+        took.append(MmaSmall().seconds(config, problem, H200))
     assert took[1] > 1.3 * took[0]
 
 
 def test_one_cluster_of_halves_too_many_is_a_turn_more():
     tile = HalfTile(128, 64, 4, 4, 1, cluster=7)
     fits, beyond = (
-        alone.seconds(tile, problem_of_shape(128, 14 * 64, 64 * n, "float16"), KNOWN_CARDS["h200"]) for n in (15, 16)
+        DirectHalf().seconds(tile, problem_of_shape(128, 14 * 64, 64 * n, "float16"), KNOWN_CARDS["h200"])
+        for n in (15, 16)
     )
     assert beyond > 1.3 * fits

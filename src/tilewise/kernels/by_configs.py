@@ -1,50 +1,32 @@
-"""The skeleton of a family with many configurations: its cost model is a module, the fastest one is its plan."""
+"""The skeleton of a family with many configurations: the fastest one by its cost model is its plan."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.family import Family, Offer, own_tiles
-
-
-class CostModel(Protocol):
-    """What a module of a cost model has."""
-
-    def best_config(self, problem: Problem, machine: Machine, /) -> tuple[float, Any]:
-        """Seconds, and the configuration that takes no longer than any other."""
-
-    def configs(self, problem: Problem, machine: Machine, /) -> Iterable[Any]:
-        """Every configuration that could take the problem."""
-
-    def seconds(self, config: Any, problem: Problem, machine: Machine, /) -> float:
-        """The expected time of one."""
-
-    def bounds(self, some: Problem, machine: Machine, /) -> tuple[Bound, ...]:
-        """Lower bounds of `seconds`."""
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 
 class ByConfigs(Family):
-    """A family of these has a `model`, or overrides what that is for; it says how P is cut, and how people read it."""
-
-    model: ClassVar[CostModel]
+    """A family of these has configurations and their expected seconds; it says how P is cut, and how people read it."""
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        return self.model.best_config(problem, machine)
+        """Seconds, and the configuration that takes no longer than any other."""
+        return _searched(self, problem, machine)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(self.model.configs(problem, machine))
-
-    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
-        return self.model.seconds(config, problem, machine)
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return self.model.bounds(some, machine)
+    def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
+        """The same, not from the cache."""
+        timed = ((self.seconds(config, problem, machine), config) for config in self.configurations(problem, machine))
+        return min(timed, key=itemgetter(0))
 
     def geometry(self, problem: Problem, machine: Machine, config: Any) -> Geometry:
         """What one block of the configuration does."""
@@ -106,14 +88,73 @@ class ByConfigs(Family):
         return {}
 
 
+@lru_cache(maxsize=256)  # what is offered first is planned then
+def _searched(family: ByConfigs, problem: Problem, machine: Machine) -> tuple[float, Any]:
+    return family.search(problem, machine)
+
+
+class Table(NamedTuple):
+    """Configurations as rows of numbers, what all rows share, and which configuration a row stands for."""
+
+    rows: Rows
+    given: Row
+    config: Callable[[int], Any]
+
+
+class CostModel(Protocol):
+    """What a module of a cost model has."""
+
+    expected: Formula  # seconds of a row; infinite where it does not apply
+
+    def tables(self, problem: Problem, machine: Machine, /) -> Iterable[Table]:
+        """Every configuration that could take the problem: a table for each orientation."""
+
+    def bounds(self, some: Problem, machine: Machine, /) -> tuple[Bound, ...]:
+        """Lower bounds of the seconds."""
+
+
+class Tabled(ByConfigs):
+    """A family whose cost model is one formula over tables."""
+
+    model: ClassVar[CostModel]
+
+    @property
+    def formula(self) -> Formula:
+        return self.model.expected
+
+    def tables(self, problem: Problem, machine: Machine) -> Iterable[Table]:
+        return self.model.tables(problem, machine)
+
+    def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
+        found = []
+        for table in self.tables(problem, machine):
+            number, seconds = self.formula.least(table.rows, table.given, problem.largest)
+            found.append((seconds, number, table))
+        seconds, number, table = min(found, key=itemgetter(0))
+        return seconds, table.config(number)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return tuple(dict.fromkeys(config for config, _ in self._timed(problem, machine)))
+
+    def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
+        return next(seconds for one, seconds in self._timed(problem, machine) if one == config)
+
+    def _timed(self, problem: Problem, machine: Machine) -> Iterator[tuple[Any, float]]:
+        """Every configuration with its expected seconds."""
+        for table in self.tables(problem, machine):
+            for number, row in enumerate(table.rows.rows):
+                if (seconds := self.formula(row, table.given)) < INFINITE:
+                    yield table.config(number), seconds
+
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        return self.model.bounds(some, machine)
+
+
 class Single(ByConfigs):
     """A family with nothing to choose from."""
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return (Bound(),)
 
 
 def cut_over_a_cluster(config: Any) -> list[str]:

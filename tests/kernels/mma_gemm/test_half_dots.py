@@ -17,8 +17,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import HalfDots
-from tilewise.kernels.mma_gemm.half_dots.configs import TILES
-from tilewise.kernels.mma_gemm.half_dots.model import configs
+from tilewise.kernels.mma_gemm.half_dots.model import TILES
 from tilewise.kernels.mma_gemm.text import render_half_dots
 from tilewise.system.cache import DiskCache
 
@@ -62,7 +61,9 @@ def test_random_products_among_poison(tmp_path_factory, dtype):
     accumulate, tile = bool(rng.integers(2)), TILES[int(rng.integers(len(TILES)))]
     for _ in range(8):
         problem, M, N, P, around = drawn(rng, dtype, tile.width, accumulate)
-        choice = [config for config in configs(problem, H200) if config.cluster == 1 and config.tile == tile]
+        choice = [
+            config for config in HalfDots().configurations(problem, H200) if config.cluster == 1 and config.tile == tile
+        ]
         if not choice:
             continue  # fewer lines than this tile is for
         config, before = choice[int(rng.integers(len(choice)))], around.copy()

@@ -24,7 +24,6 @@ from tilewise.kernels.mma_gemm.mma_small.model import (
     UNIT_SHARED,
     VECTORS,
     SmallConfig,
-    configs,
     copied,
     piece,
 )
@@ -109,10 +108,12 @@ def test_a_tile_compiles(arch, name):
 def test_the_blocks_of_a_cluster_cover_k_and_all_have_some():
     for k in (1, 7, 33, 100, 489, 4097):
         problem = problem_of_shape(9, k, 9, "float64")
-        for config in configs(problem, H200):
+        for config in MmaSmall().configurations(problem, H200):
             each = piece(problem, config)
             assert each * config.cluster >= k > each * (config.cluster - 1)
-    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9, "float64"), A100)} == {1}
+    assert {config.cluster for config in MmaSmall().configurations(problem_of_shape(9, 4097, 9, "float64"), A100)} == {
+        1
+    }
 
 
 def test_rows_of_sixteen_bytes_are_copied_so():

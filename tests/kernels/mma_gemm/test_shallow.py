@@ -19,7 +19,7 @@ from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import Shallow
-from tilewise.kernels.mma_gemm.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, ShallowConfig, configs, geometry
+from tilewise.kernels.mma_gemm.shallow.model import COLUMNS, DEEPEST, MOST_SHARED, ShallowConfig, geometry
 from tilewise.kernels.mma_gemm.text import render_shallow
 from tilewise.planning.choose import make_plan
 
@@ -78,7 +78,7 @@ def test_blocks_cover_every_row_and_two_of_them_fit(dtype, precision):
     for _ in range(200):
         m, n = (int(np.exp(rng.uniform(0, 10))) for _ in range(2))
         problem = problem_of_shape(m, int(rng.integers(1, 65)), n, dtype, precision=precision)
-        found = list(configs(problem, H200))
+        found = list(Shallow().configurations(problem, H200))
         assert found, f"seed {seed}: {problem.shape}"
         for config in found:
             assert geometry(problem, config).shared_bytes <= MOST_SHARED

@@ -102,7 +102,7 @@ def test_a_stride_decides_how_much_is_read_at_once():
     assert [model.width_of(even, side) for side in "MN"] == [8, 2]
     assert [model.width_of(odd, side) for side in "MN"] == [2, 2]
     assert model.width_of(problem_of_shape(64, 22, 64, "bfloat16"), "M") == 4
-    assert {config.transposed for config in model.configs(even, H200)} == {"", "N"}
+    assert {config.transposed for config in ShortK().configurations(even, H200)} == {"", "N"}
 
 
 @pytest.mark.drawn(2)

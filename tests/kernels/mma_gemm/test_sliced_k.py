@@ -22,7 +22,6 @@ from tilewise.kernels.mma_gemm.family import SlicedK
 from tilewise.kernels.mma_gemm.sliced_k.model import (
     MOST_WARPS,
     TILES,
-    configs,
     groups_of,
     piece,
     read,
@@ -67,7 +66,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         around = whole.copy()
         layouts = layout_of(M), layout_of(N), layout_of(P)
         problem = Problem(m, k, n, (), kind, kind, tw.semirings["plus_times"], *layouts, onto, "ieee")
-        fitting = [config for config in configs(problem, A100) if config.tile == tile]
+        fitting = [config for config in SlicedK().configurations(problem, A100) if config.tile == tile]
         config = fitting[rng.integers(len(fitting))]
         plan = SlicedK().pinned(problem, A100, config)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
@@ -89,7 +88,7 @@ def test_a_tile_compiles(arch, name):
 def test_tiles_and_slices_cover_a_product(name):
     for m, k, n in ((9, 1, 9), (64, 100, 33), (700, 489, 65), (40, 4097, 3000)):
         problem = problem_of_shape(m, k, n, name)
-        for config in configs(problem, H200):
+        for config in SlicedK().configurations(problem, H200):
             each, slices = piece(problem, config), config.slices * config.cluster
             assert each * slices >= k
             (down, across), (groups_down, groups_across) = tiles_of(problem, config), groups_of(problem, config)
@@ -98,7 +97,7 @@ def test_tiles_and_slices_cover_a_product(name):
             assert groups_down * (config.warps // config.slices // wide) >= down
             assert config.warps * config.tile.warp_bytes(problem.dtype.itemsize) <= 227 * 1024
             assert config.warps <= MOST_WARPS
-    assert {config.cluster for config in configs(problem_of_shape(9, 4097, 9, name), A100)} == {1}
+    assert {config.cluster for config in SlicedK().configurations(problem_of_shape(9, 4097, 9, name), A100)} == {1}
 
 
 def test_rows_on_sixteen_bytes_are_read_so():

@@ -10,7 +10,7 @@ from tilewise.algebra.to_cuda import prelude
 from tilewise.core.plan import Plan
 from tilewise.kernels.keys import Written
 from tilewise.kernels.ladder.model import COARSE, register_depth
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 
 
 def render(plan: Plan) -> str:
@@ -40,7 +40,7 @@ def render_rung(
         defines["ALIGNED"] = int(aligned)
     return "\n".join(
         (
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             "",
             prelude(algebra, index=index, accumulate=accumulate),
             kernel_text(f"ladder/{kernel}.cu"),

@@ -12,14 +12,14 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
-from tilewise.kernels.by_configs import ByConfigs, cut_over_a_cluster
+from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.mma_gemm import recipe
 from tilewise.kernels.mma_gemm.direct_half import alone
 from tilewise.kernels.mma_gemm.direct_half import model as stacked
 from tilewise.kernels.mma_gemm.half_dots import model as dots
-from tilewise.kernels.mma_gemm.half_dots.configs import MOST_FEW, TILES, DotsConfig
+from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
 from tilewise.kernels.mma_gemm.mma_small import model as small
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
@@ -43,7 +43,7 @@ ODD_STRIDES = Condition(
 )
 
 
-class MmaSmall(ByConfigs):
+class MmaSmall(Tabled):
     """Small products of floats: one launch, any layout, any stack; float64 and tf32 on tensor cores."""
 
     name = small.KERNEL
@@ -70,7 +70,7 @@ class MmaSmall(ByConfigs):
         return recipe.of_mma_small(plan, given, scratch)
 
 
-class SlicedK(ByConfigs):
+class SlicedK(Tabled):
     """Small and thin products of floats: a warp a tile, k in slices; one launch, any layout, any stack."""
 
     name = sliced.KERNEL
@@ -106,7 +106,7 @@ class SlicedK(ByConfigs):
         return recipe.of_sliced_k(plan, given, scratch)
 
 
-class ResidentN(ByConfigs):
+class ResidentN(Tabled):
     """A k so short that storing P takes the time: N stays in registers or shared memory."""
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
@@ -171,7 +171,7 @@ class Shallow(ResidentN):
         return recipe.of_shallow(plan, given, scratch)
 
 
-class HalvesAnywhere(ByConfigs):
+class HalvesAnywhere(Tabled):
     """Halves whose rows start anywhere: tensor cores in one launch, with no pass that realigns them first."""
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
@@ -222,20 +222,22 @@ class DirectHalf(HalvesAnywhere):
         can.where(ODD_STRIDES, only_groups=True),
     )
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
+    model: ClassVar = alone
+
+    def search(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
         if not _is_single(problem):
-            return stacked.best_tile(problem, machine)
-        config, seconds = alone.least(problem, machine)
+            return ByConfigs.search(self, problem, machine)
+        seconds, config = super().search(problem, machine)
         return alone.ONE_LAUNCH * seconds, config
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return alone.bounds(machine) if some.members == 1 else stacked.bounds(some, machine)
+        return (alone.bounds if some.members == 1 else stacked.bounds)(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
-        return alone.every(problem, machine) if _is_single(problem) else stacked.TILES
+        return super().configurations(problem, machine) if _is_single(problem) else stacked.TILES
 
     def seconds(self, config: stacked.HalfTile, problem: Problem, machine: Machine) -> float:
-        return (alone.seconds if _is_single(problem) else stacked.seconds)(config, problem, machine)
+        return (super().seconds if _is_single(problem) else stacked.seconds)(config, problem, machine)
 
     def tiles(self, problem: Problem, machine: Machine, config: stacked.HalfTile) -> str:
         return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"

@@ -10,7 +10,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
-from tilewise.kernels.mma_gemm.half_dots.configs import WARPS, DotsConfig
+from tilewise.kernels.mma_gemm.half_dots.model import WARPS, DotsConfig
 from tilewise.kernels.mma_gemm.mma_small import model as small
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
@@ -26,6 +26,7 @@ from tilewise.kernels.mma_gemm.text import (
 from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tile_launches import launches_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.transforms.split_k import epilogue_argument
@@ -118,17 +119,7 @@ def of_shallow(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     return in_runs(p, matrices, source, shallow.KERNEL, blocks, 32 * config.warps, own, shared)
 
 
-class _Lines(ctypes.Structure):
-    """half_dots' `Lines`."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("few_at", "long_at", "P")),
-        *((name, ctypes.c_longlong) for name in ("few_stride", "few_k", "lead", "p_few", "p_long")),
-        *(
-            (name, ctypes.c_int)
-            for name in ("few", "k", "length", "classes", "slices", "stage", "swapped", "log_lanes")
-        ),
-    )
+_Lines = struct_of("Lines", "mma_gemm/half_dots/lines.cuh")
 
 
 def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -8,8 +8,8 @@ from tilewise.algebra.to_cuda import c_name
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
-from tilewise.kernels.mma_gemm.half_dots.configs import WARPS as DOTS_WARPS
-from tilewise.kernels.mma_gemm.half_dots.configs import DotsTile
+from tilewise.kernels.mma_gemm.half_dots.model import WARPS as DOTS_WARPS
+from tilewise.kernels.mma_gemm.half_dots.model import DotsTile
 from tilewise.kernels.mma_gemm.mma_small.model import SmallTile
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short_k
@@ -196,7 +196,7 @@ def render_direct_half(
     return "\n".join(
         (
             f"// direct_half over {dtype}, sums in {sums}",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             ELEMENT,
             render_numbers(sums, dtype, accumulate),
             render_epilogue(epilogue, sums),

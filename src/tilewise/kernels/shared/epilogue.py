@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.epilogue import ACTIVATIONS, Epilogue
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 
 BIAS_TYPES = {"float32": "float", "float64": "double", "bfloat16": "unsigned short", "float16": "unsigned short"}
 
@@ -25,7 +25,7 @@ def render_epilogue(epilogue: Epilogue, sums: DType) -> str:
     }.get(bias, "return x;")
     return "\n".join(
         (
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             f"typedef {BIAS_TYPES[bias]} Bias;",
             f"static __device__ __forceinline__ Sum widen_bias(Bias x) {{ {widened} }}",
             "",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from tilewise.core.recipe import Address, Argument, TensorMap
 from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.structs import struct_of
 
 HALF_BOX = 64  # 2-byte elements of a box row: one 128-byte row of the swizzled tile
 NO_MAP = Argument(bytes(128))
 
 
-class Size(ctypes.Structure):
-    """The kernels' `Size`."""
-
-    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
+Size = struct_of("Size", "shared/walk.cuh")
 
 
 def half_map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
@@ -32,7 +33,7 @@ def with_half_conversions(text: str) -> str:
     return "".join(missing) + text
 
 
-def defined(values: dict[str, object]) -> list[str]:
+def defined(values: Mapping[str, object]) -> list[str]:
     """Macros, one a line."""
     return [f"#define {name} {value}" for name, value in values.items()]
 

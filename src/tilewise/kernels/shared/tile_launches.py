@@ -20,7 +20,7 @@ MOST_BLOCKS = 2**31 - 1
 
 
 class Reach(ctypes.Structure):
-    """The kernel's `Reach`."""
+    """The kernels' `Reach`."""
 
     _fields_ = (("low", ctypes.c_longlong), ("high", ctypes.c_longlong))
 

@@ -17,7 +17,7 @@ from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.few import FewTile, few_pieces, few_tile
 from tilewise.kernels.simt_gemm.text import few_text
-from tilewise.kernels.transforms.sums import combine_share, render_combine
+from tilewise.kernels.transforms.split_k import combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -145,7 +145,7 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
     )
     source = few_text(p.algebra, tile, p.accumulate and not split, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
     reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=starts_early(job.machine.arch))
-    return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
+    return (reading, _combine(job, made, targets, pieces)) if split else (reading,)
 
 
 Target = tuple[Address, int, int]  # address, stride of the few, stride of the long side
@@ -164,18 +164,11 @@ def _pointers(targets: list[Target]) -> tuple[Value, ...]:
     return tuple(made)
 
 
-def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
-    p = job.problem
-    share = combine_share(pieces)
-    source_text = render_combine.named(p.algebra, p.accumulate, share, p.return_arg)
-    places: list[Value] = []
+def _combine(job: FewJob, made: list[Target], targets: list[Target], pieces: int) -> Launch:
+    p, places = job.problem, list[Value]()
     for source, target in zip(made[1:], targets[1:], strict=True):
-        places += [source[0], target[0]]
-        places += [ctypes.c_longlong(s) for s in target[1:]]
-    arguments = (
-        made[0][0], targets[0][0], *places,
-        ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
-        *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces), None, ctypes.c_uint(0),
+        places += [source[0], target[0], *map(ctypes.c_longlong, target[1:])]
+    return combine(
+        p.algebra, p.accumulate, made[0][0], targets[0][0], (job.few, job.length), (job.length, *targets[0][1:]),
+        pieces, where=places, overlap=starts_early(job.machine.arch),
     )  # fmt: skip
-    grid = (math.ceil(job.few * job.length * share / 256),)
-    return Launch.of(source_text, "combine", grid, (256,), arguments, overlap=starts_early(job.machine.arch))

@@ -10,9 +10,7 @@ import ctypes
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
-from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 from tilewise.core.machine import Machine
@@ -155,11 +153,6 @@ class Streamed(ByConfigs):
 
     def configs(self, problem: Problem) -> Iterator[RankKConfig | SweptConfig]:
         raise NotImplementedError
-
-    @lru_cache(maxsize=64)  # noqa: B019  a family lives as long as the process
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, RankKConfig | SweptConfig]:
-        timed = ((self.seconds(config, problem, machine), config) for config in self.configs(problem))
-        return min(timed, key=itemgetter(0))
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         """One block, or the bytes."""

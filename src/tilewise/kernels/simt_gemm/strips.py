@@ -21,7 +21,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
 from tilewise.kernels.bounds import Bound
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import Table, Tabled
 from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, in_waves, padded, rooms
@@ -92,7 +92,7 @@ ROOMS = 14  # where they begin in a row
 
 
 @Formula
-def _seconds(row: Row, given: Row) -> float:
+def expected(row: Row, given: Row) -> float:
     """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
     memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
     m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
@@ -121,7 +121,7 @@ class Times(NamedTuple):
     late: tuple[int, int] = (0, 0)  # tiles: more than these, and no more than those, delay the next launch
 
 
-class Strips(ByConfigs):
+class Strips(Tabled):
     """What direct and buffered share: the formula, its table, the launches."""
 
     stages: ClassVar[int]
@@ -174,20 +174,13 @@ class Strips(ByConfigs):
         from_l2 = f.from_l2 * p.k * size / machine.bandwidth
         return p.m, p.k, p.n, p.members, machine.units, f.crowd, memory**4, from_l2, storing
 
-    @lru_cache(maxsize=64)  # noqa: B019
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, StripConfig]:
-        every, table = self.table(problem.algebra, machine, self.slower(problem))
-        number, least = _seconds.least(table, self.given(problem, machine), problem.largest)
-        return least, every[number]
+    @property
+    def formula(self) -> Formula:
+        return expected
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[StripConfig]:
-        """Those whose blocks have some of k each."""
-        every, table = self.table(problem.algebra, machine, self.slower(problem))
-        return [config for config, row in zip(every, table.rows, strict=True) if problem.k > row[0]]
-
-    def seconds(self, config: StripConfig, problem: Problem, machine: Machine) -> float:
-        every, table = self.table(problem.algebra, machine, self.slower(problem))
-        return _seconds(table.rows[every.index(config)], self.given(problem, machine))
+    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
+        every, rows = self.table(problem.algebra, machine, self.slower(problem))
+        return [Table(rows, self.given(problem, machine), every.__getitem__)]
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         """Every step at the best tile's rate, one block's strips of k, the bytes."""

@@ -3,7 +3,6 @@ can take them (`realign.cu`). Lines are moved as 2-byte elements, whatever the o
 
 from __future__ import annotations
 
-import ctypes
 import math
 
 from tilewise.core.problem import Layout, row_major
@@ -12,6 +11,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import Runs
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.text import kernel_text
 
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
@@ -23,30 +23,8 @@ MOST_LINES = 2**31 - 256  # that one launch counts
 ALONG, ENOUGH = 2, 1024  # blocks that share a line; more only where lines are too few for the card
 
 
-class Lines(ctypes.Structure):
-    """The kernel's `Lines`: a matrix, and where its lines go."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("length", ctypes.c_int),
-        ("lead", ctypes.c_longlong),
-        ("lead_to", ctypes.c_longlong),
-    )
-
-
-class LinesOfStack(ctypes.Structure):
-    """The kernel's `LinesOfStack`: the lines of members that lie evenly."""
-
-    _fields_ = (
-        ("first", Lines),
-        ("members", ctypes.c_int),
-        ("step", ctypes.c_longlong),
-        ("step_to", ctypes.c_longlong),
-    )
-
-
+Lines = struct_of("Lines", "shared/lines.cuh")  # a matrix, and where its lines go
+LinesOfStack = struct_of("LinesOfStack", "shared/lines.cuh", "transforms/realign.cu")
 NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
+from tilewise.algebra.semiring import Algebra
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Address, Argument, Launch, structure
+from tilewise.core.recipe import Address, Argument, Launch, Value, structure
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.kernels.transforms.sums import render_add_parts
+from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
+
+MANY_PIECES = 16  # of a cell, beyond which eight warps add them up together; a block of `combine` has 8
 
 
 def add_parts(
@@ -40,6 +44,38 @@ def add_parts(
     count, *steps = members
     more = map(ctypes.c_longlong, steps)
     return Launch.of(of_pairs(source), "add_parts", (blocks, count), (256,), (*arguments, *more))
+
+
+def combine(
+    algebra: Algebra,
+    onto: bool,
+    planes: Address,
+    target: Address,
+    cells: tuple[int, int],
+    strides: tuple[int, int, int],
+    pieces: int,
+    *,
+    where: Sequence[Value] = (),
+    guard: tuple[Address | None, int] = (None, 0),
+    members: tuple[int, int, int] | None = None,
+    overlap: bool = False,
+) -> Launch:
+    """The same over any semiring: rows and columns of `cells`, added `onto` P or not. `strides`: from row to row of the
+    planes, and of P from row to row and column to column; `where`: planes of the k that won, and where they go;
+    `guard`: a word on the card, and what it must be for this to run; `members`: as of `add_parts`."""
+    share = 8 if pieces > MANY_PIECES else 1
+    source = render_combine.named(algebra, onto, share, bool(where))
+    address, value = guard
+    arguments = (
+        planes, target, *where, *map(ctypes.c_int, cells), *map(ctypes.c_longlong, strides), ctypes.c_int(pieces),
+        address, ctypes.c_uint(value),
+    )  # fmt: skip
+    blocks = math.ceil(cells[0] * cells[1] * share / 256)
+    if members is None:
+        return Launch.of(source, "combine", (blocks,), (256,), arguments, overlap=overlap)
+    count, *steps = members
+    more = map(ctypes.c_longlong, steps)
+    return Launch.of(of_members(source), "combine", (blocks, count), (256,), (*arguments, *more), overlap=overlap)
 
 
 def of_pairs(source: str) -> str:

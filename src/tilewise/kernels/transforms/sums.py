@@ -36,11 +36,6 @@ def render_add_parts(
     )
 
 
-def combine_share(pieces: int) -> int:
-    """Warps that add up a cell's pieces together; a block of `combine` has 8."""
-    return 8 if pieces > 16 else 1
-
-
 @Written
 def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool = False) -> str:
     """Planes of sums over any semiring into P, `share` warps to 32 cells of it: a block makes 256 / share. `arg`: with

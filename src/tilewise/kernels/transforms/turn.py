@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 
 from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.text import kernel_text
 
 TURN_LINES, TURN_BYTES = 64, 128  # of a block, as the kernel has it
@@ -20,19 +20,7 @@ WHOLE = "typedef {} Element;\nstatic __device__ __forceinline__ unsigned as_bits
 ELEMENTS = {1: WHOLE.format("unsigned char"), 2: WHOLE.format("unsigned short"), 4: ROUNDED}  # by bytes
 
 
-class _Operand(ctypes.Structure):
-    """The kernel's `Operand`."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("k", ctypes.c_int),
-        ("line_stride", ctypes.c_longlong),
-        ("k_stride", ctypes.c_longlong),
-        ("lead_to", ctypes.c_longlong),
-        ("along_k", ctypes.c_int),
-    )
+_Operand = struct_of("Operand", "transforms/turn.cu")
 
 
 class Lines:

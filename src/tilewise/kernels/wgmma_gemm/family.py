@@ -11,7 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import ByConfigs, Tabled
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.beside import AnyStep
@@ -223,7 +223,12 @@ class ShiftedHalf(OnHopper):
     # Groups whose weights start on no 16 bytes. Stacks only where requested: 602 random ones of halves were timed, and
     # it saved three from more than 1.1 times the vendor's time.
     competes = (can.where(ODD_N, only_groups=True),)
-    model: ClassVar = shifted
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[shifted.ShiftedTile]:
+        return shifted.TILES
+
+    def seconds(self, config: shifted.ShiftedTile, problem: Problem, machine: Machine) -> float:
+        return shifted.seconds(config, problem, machine)
 
     def notes(self, problem: Problem, config: shifted.ShiftedTile) -> list[str]:
         return []
@@ -249,7 +254,7 @@ class ShiftedHalf(OnHopper):
         return launches_of(plan, given, scratch, self.name, source)
 
 
-class ReadOnce(OnHopper):
+class ReadOnce(OnHopper, Tabled):
     """Few rows or columns of float32, the long operand from registers, read once as it lies."""
 
     name = once.KERNEL

@@ -10,6 +10,7 @@ from math import sqrt
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.mma_gemm.direct_half.model import DEPTH, TILES, HalfTile
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -79,23 +80,11 @@ def given_of(p: Problem, machine: Machine) -> Row:
     )  # fmt: skip
 
 
-def least(p: Problem, machine: Machine) -> tuple[HalfTile, float]:
-    """The way with the least expected seconds."""
+def tables(p: Problem, machine: Machine) -> list[Table]:
     configs, rows = table(machine.units)
-    number, seconds = expected.least(rows, given_of(p, machine), p.largest)
-    return configs[number], seconds
+    return [Table(rows, given_of(p, machine), configs.__getitem__)]
 
 
-def every(p: Problem, machine: Machine) -> list[HalfTile]:
-    given, (configs, rows) = given_of(p, machine), table(machine.units)
-    return [config for config, row in zip(configs, rows.rows, strict=True) if expected(row, given) < INFINITE]
-
-
-def seconds(config: HalfTile, p: Problem, machine: Machine) -> float:
-    configs, rows = table(machine.units)
-    return expected(rows.rows[configs.index(config)], given_of(p, machine))
-
-
-def bounds(machine: Machine) -> tuple[Bound, ...]:
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     byte = 1 / (machine.bandwidth * MEMORY_SHARE)
     return (Bound(START_SECONDS, block=TILE_SECONDS, byte=byte, share=0.999 * ONE_LAUNCH),)

@@ -98,9 +98,3 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Of a stack: one tile, the products, the bytes."""
     step, byte = 1 / (machine.tensor_rate(some.dtype.name) * RATE_SHARE), 1 / (machine.bandwidth * MEMORY_SHARE)
     return (Bound(START_SECONDS, step=step, byte=byte, lines=((PHASE_SECONDS / DEPTH, STORE_SECONDS),)),)
-
-
-def best_tile(problem: Problem, machine: Machine) -> tuple[float, HalfTile]:
-    timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
-    soonest, number = min(timed)
-    return soonest, TILES[number]

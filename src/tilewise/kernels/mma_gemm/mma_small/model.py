@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -13,6 +12,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -186,16 +186,16 @@ def expected(row: Row, given: Row) -> float:
     return given[5] + sqrt(sqrt(work**4 + reading))
 
 
-def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows, Row]:
-    """The ways, their rows, and what all of these share."""
+def tables(problem: Problem, machine: Machine) -> list[Table]:
     p, kind = problem, kind_of(problem)
     figures = FIGURES[kind]
     configs, rows = paces(kind, copies_of(p), mma_rate(p, machine), machine)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
     from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
-    return configs, rows, (
+    given = (
         p.m, p.k, p.n, p.members, machine.units, figures.start, memory, from_l2, figures.empty, figures.crowd,
     )  # fmt: skip
+    return [Table(rows, given, configs.__getitem__)]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
@@ -214,25 +214,6 @@ def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]
         for blocks in sorted({row[8] for row in rows})
         if (alike := [row for row in rows if row[8] == blocks])
     ]
-
-
-def configs(problem: Problem, machine: Machine) -> Iterator[SmallConfig]:
-    """Those whose blocks all have some of k, with no more of them than a card holds at once."""
-    every, rows, shared = _rows(problem, machine)
-    return (config for config, row in zip(every, rows.rows, strict=True) if expected(row, shared) < INFINITE)
-
-
-def seconds(config: SmallConfig, problem: Problem, machine: Machine) -> float:
-    """What is expected of one of them."""
-    every, rows, shared = _rows(problem, machine)
-    return expected(rows.rows[every.index(config)], shared)
-
-
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[float, SmallConfig]:
-    every, rows, shared = _rows(problem, machine)
-    number, least = expected.least(rows, shared, problem.largest)
-    return least, every[number]
 
 
 def geometry(problem: Problem, config: SmallConfig) -> Geometry:

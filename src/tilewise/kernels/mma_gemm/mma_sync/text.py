@@ -11,7 +11,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import INSTRUCTIONS, product_of_fragments
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.transforms.sums import render_numbers, sum_of
 
 GROUP = 8  # rows of tiles that are walked together, so that their columns of N stay in L2
@@ -61,7 +61,7 @@ def render_mma_sync(
     return "\n".join(
         (
             f"// mma_sync over {dtype}, sums in {sums}, P in {made}",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             f"typedef {c_name(dtype)} Element;",
             f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
             f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",

@@ -12,6 +12,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -155,13 +156,6 @@ def _config(row: Row, p: Problem, machine: Machine) -> ShallowConfig:
     return ShallowConfig(cols, warps, blocks_of(most, waves, machine.units, strips_of(p, cols) * p.members))
 
 
-def configs(problem: Problem, machine: Machine) -> list[ShallowConfig]:
-    """Of the columns that fit, with as many warps as share them, for one wave of blocks or more."""
-    given = _given(problem, machine)
-    fitting = [row for row in _table(problem.dtype.itemsize).rows if expected(row, given) < INFINITE]
-    return list(dict.fromkeys(_config(row, problem, machine) for row in fitting))
-
-
 def _fits(p: Problem) -> bool:
     return any(shared_bytes(p, cols, MOST_WARPS // 2) <= MOST_SHARED for cols in COLUMNS[p.dtype.itemsize])
 
@@ -180,17 +174,10 @@ def figures_of(problem: Problem) -> Figures:
     return FIGURES["tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name]
 
 
-def seconds(config: ShallowConfig, problem: Problem, machine: Machine) -> float:
-    rows = _table(problem.dtype.itemsize).rows
-    row = next(x for x in rows if x[0] == config.cols and _config(x, problem, machine) == config)
-    return expected(row, _given(problem, machine))
-
-
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[float, ShallowConfig]:
-    table = _table(problem.dtype.itemsize)
-    number, least = expected.least(table, _given(problem, machine), problem.largest)
-    return least, _config(table.rows[number], problem, machine)
+def tables(problem: Problem, machine: Machine) -> list[Table]:
+    """Columns that fit, with as many warps as share them, for one wave of blocks or more."""
+    rows = _table(problem.dtype.itemsize)
+    return [Table(rows, _given(problem, machine), lambda number: _config(rows.rows[number], problem, machine))]
 
 
 def geometry(problem: Problem, config: ShallowConfig) -> Geometry:

@@ -13,6 +13,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -124,18 +125,6 @@ def _is_short(p: Problem) -> bool:
 SHORT = Condition(_is_short, f"is for a P that is not empty and a k of up to {DEEPEST[2]}, of tf32 {DEEPEST[4]}")
 
 
-def configs(problem: Problem, machine: Machine) -> list[ShortConfig]:
-    """What holds all of k, as operands lie and with those turned that are slow to read."""
-    p, slow = problem, slow_sides(problem)
-    holding = [held for held in HELD[p.dtype.itemsize] if p.k <= held.steps * step_of(p.dtype)]
-    return [
-        ShortConfig(held, waves, transposed)
-        for transposed in dict.fromkeys(("", slow))
-        for held in holding
-        for waves in WAVES
-    ]
-
-
 def geometry(problem: Problem, config: ShortConfig) -> Geometry:
     held, depth = config.held, config.held.steps * step_of(problem.dtype)
     across = across_of(problem.n, held.cols)
@@ -239,20 +228,15 @@ def _given(p: Problem, machine: Machine) -> Row:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[float, ShortConfig]:
-    """The way with the least expected seconds."""
+def tables(problem: Problem, machine: Machine) -> list[Table]:
+    """What holds all of k, as operands lie and with those turned that are slow to read."""
     every, rows = _table(problem.dtype.itemsize)
-    number, least = expected.least(rows, _given(problem, machine), problem.largest)
-    held, waves, transposed = every[number]
-    return least, ShortConfig(held, waves, slow_sides(problem) if transposed else "")
 
+    def config(number: int) -> ShortConfig:
+        held, waves, transposed = every[number]
+        return ShortConfig(held, waves, slow_sides(problem) if transposed else "")
 
-def seconds(config: ShortConfig, problem: Problem, machine: Machine) -> float:
-    every, rows = _table(problem.dtype.itemsize)
-    return expected(
-        rows.rows[every.index((config.held, config.waves, bool(config.transposed)))], _given(problem, machine)
-    )
+    return [Table(rows, _given(problem, machine), config)]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

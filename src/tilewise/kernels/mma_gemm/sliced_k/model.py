@@ -13,6 +13,7 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import rooms
@@ -187,7 +188,7 @@ def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tup
 
 
 @Formula
-def _seconds(row: Row, given: Row) -> float:
+def expected(row: Row, given: Row) -> float:
     """A warp's steps one after the other, by the busiest unit, each as long as a warp alone takes or all of them on its
     cores or on its way to memory; and its end. Or the bytes from memory, or from the L2. Not where a warp has no k."""
     m, k, n, members = int(given[0]), int(given[1]), int(given[2]), int(given[3])
@@ -221,37 +222,17 @@ def _widest(teams: int) -> int:
     return 1 << teams.bit_length() // 2
 
 
-def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedConfig, ...], Rows, Row]:
-    """The ways, their rows, and what all of these share."""
+def tables(p: Problem, machine: Machine) -> list[Table]:
     size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
     made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
     copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
     memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
-    return made, rows, (
-        p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size],
-    )  # fmt: skip
-
-
-def configs(problem: Problem, machine: Machine) -> list[SlicedConfig]:
-    """Those whose warps all have some of k."""
-    made, rows, shared = _rows(problem, machine)
-    return [config for config, row in zip(made, rows.rows, strict=True) if _seconds(row, shared) < INFINITE]
+    given = p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size]
+    return [Table(rows, given, made.__getitem__)]
 
 
 def step_rate(problem: Problem, machine: Machine) -> float:
     return mma_rate(problem, machine) if problem.dtype.itemsize == 8 else machine.step_rate("float32")
-
-
-def seconds(config: SlicedConfig, problem: Problem, machine: Machine) -> float:
-    made, rows, shared = _rows(problem, machine)
-    return _seconds(rows.rows[made.index(config)], shared)
-
-
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[float, SlicedConfig]:
-    made, rows, shared = _rows(problem, machine)
-    number, least = _seconds.least(rows, shared, problem.largest)
-    return least, made[number]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

@@ -31,7 +31,7 @@ from tilewise.kernels.simt_gemm.tiled.text import (
     render_plain,
 )
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
-from tilewise.kernels.transforms.sums import combine_share, render_combine
+from tilewise.kernels.transforms.split_k import combine
 
 GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
 
@@ -350,19 +350,12 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
 
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
-    p = job.plan.problem
-    share = combine_share(pieces)
-    source = render_combine.named(p.algebra, p.accumulate, share, p.return_arg)
-    ldp = job.P.layout.leading_dimension(p.m, p.n)
-    assert ldp is not None
-    places: tuple[Value, ...] = ()
+    p, places = job.plan.problem, list[Value]()
+    lead = job.P.layout.leading_dimension(p.m, p.n)
+    assert lead is not None
     if where is not None and job.where is not None:
-        pointers = (where.pointer, job.where.member(member))
-        places = (*pointers, ctypes.c_longlong(job.where.layout.row), ctypes.c_longlong(1))
-    arguments = (
-        planes.pointer, job.P.member(member), *places,
-        ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
-        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *job.verdict,
+        places = [where.pointer, job.where.member(member), *map(ctypes.c_longlong, (job.where.layout.row, 1))]
+    return combine(
+        p.algebra, p.accumulate, planes.pointer, job.P.member(member), (planes.rows, planes.cols),
+        (planes.layout.row, lead, 1), pieces, where=places, guard=job.guard or (None, 0), overlap=job.starts_early,
     )  # fmt: skip
-    grid = (math.ceil(planes.rows * planes.cols * share / 256),)
-    return Launch.of(source, "combine", grid, (256,), arguments, overlap=job.starts_early)

@@ -16,8 +16,9 @@ from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
 from tilewise.kernels.shared.beside import AnyStep, Fallback
 from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import Size
-from tilewise.kernels.transforms.sums import combine_share, of_members, render_combine
+from tilewise.kernels.transforms.split_k import combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 
@@ -26,29 +27,8 @@ MEMBER_BLOCKS, STACK_BLOCKS = 256, 16 * 132  # at most, that split a member of a
 UNSAFE = 1  # the verdict: P is the plain kernel's
 
 
-class _Operand(ctypes.Structure):
-    """The split's `Operand`."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("k", ctypes.c_int),
-        ("line_stride", ctypes.c_longlong),
-        ("k_stride", ctypes.c_longlong),
-        ("along_k", ctypes.c_int),
-        ("step", ctypes.c_longlong),
-        ("apart", ctypes.c_longlong),
-    )
-
-
-class _Stack(ctypes.Structure):
-    """The kernel's `Stack`."""
-
-    _fields_ = (
-        ("members", ctypes.c_int),
-        *((name, ctypes.c_longlong) for name in ("planes_m", "planes_n", "cells")),
-    )
+_Operand = struct_of("Operand", "transforms/split_bf16.cu")
+_Stack = struct_of("Stack", "wgmma_gemm/bf16x6/bf16x6.cu")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
@@ -181,19 +161,11 @@ class _Product:
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
-        share = combine_share(self._config.splits)
-        source = render_combine.named(p.algebra, onto, share)
-        arguments = (
-            held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
-            ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
-            ctypes.c_int(self._config.splits), verdict, ctypes.c_uint(1 - UNSAFE),
+        parts, stack = self._config.splits, (self._members, self._config.splits * p.m * p.n, sum(self._P.layout.stack))
+        return combine(
+            p.algebra, onto, held["partials"], self._P.pointer, (p.m, p.n), (p.n, self._lead, 1), parts,
+            guard=(verdict, 1 - UNSAFE), members=stack if self._members > 1 else None,
         )  # fmt: skip
-        blocks = math.ceil(p.m * p.n * share / 256)
-        if self._members > 1:
-            steps = self._config.splits * p.m * p.n, sum(self._P.layout.stack)
-            more = (*arguments, *map(ctypes.c_longlong, steps))
-            return Launch.of(of_members(source), "combine", (blocks, self._members), (256,), more)
-        return Launch.of(source, "combine", (blocks,), (256,), arguments)
 
 
 def operand(

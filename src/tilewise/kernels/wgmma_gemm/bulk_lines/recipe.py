@@ -9,6 +9,7 @@ from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tile_launches import reach_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
@@ -26,14 +27,7 @@ from tilewise.kernels.wgmma_gemm.bulk_lines.text import render_bulk_lines
 MOST_ITEMS = 2**30
 
 
-class Product(ctypes.Structure):
-    """The kernel's `Product`."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("m", "k", "n", "depth", "stages", "region_m", "stage_bytes", "pitch_p")),
-        *((name, ctypes.c_int) for name in ("staged_bytes", "items", "tiles", "tiles_n", "even", "share", "parts")),
-        *((name, ctypes.c_longlong) for name in ("step_m", "step_n", "step_p", "lead_p")),
-    )
+Product = struct_of("Product", "wgmma_gemm/bulk_lines/bulk_lines.cu")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -6,7 +6,7 @@ from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.fragments import product_of_fragments
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.transforms.sums import render_numbers
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
 
@@ -36,7 +36,7 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
     return "\n".join(
         (
             f"// bulk_lines over {dtype}, sums in {sums}",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
             kernel_text("shared/ptx.cuh"),
             render_numbers(sums, dtype, False),

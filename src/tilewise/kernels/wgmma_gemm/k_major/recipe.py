@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from dataclasses import dataclass, replace
 
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
-from tilewise.kernels.transforms.sums import combine_share, render_combine
+from tilewise.kernels.transforms.split_k import combine
 from tilewise.kernels.transforms.turn import Lines, turning
 from tilewise.kernels.wgmma_gemm.k_major import across
 from tilewise.kernels.wgmma_gemm.k_major.figures import BY_CLASSES, TRANSPOSED
@@ -28,16 +28,7 @@ from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_m
 BOX_ROWS = 64  # of P
 
 
-class _Scales(ctypes.Structure):
-    """The kernel's `Scales`."""
-
-    _fields_ = (
-        ("of_m", ctypes.c_void_p),
-        ("of_n", ctypes.c_void_p),
-        ("step_m", ctypes.c_longlong),
-        ("step_n", ctypes.c_longlong),
-        ("factor", ctypes.c_float),
-    )
+_Scales = struct_of("Scales", "wgmma_gemm/k_major/k_major.cu")
 
 
 def _scales(scales: Scales | None) -> Argument:
@@ -116,14 +107,8 @@ class _Product:
         source, name, arguments = self._across(into) if of_rows else self._side_by_side(into)
         made.append(Launch.of(source, name, (blocks,), block, arguments, config.tile.shared_bytes, True))
         if cut:
-            adding = (
-                held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),
-                ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(config.splits),
-                None, ctypes.c_uint(0),
-            )  # fmt: skip
-            share = combine_share(config.splits)
-            text = render_combine.named(p.algebra, p.accumulate, share)
-            made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
+            cells, strides = (p.m, p.n), (p.n, P.lead, 1)
+            made.append(combine(p.algebra, p.accumulate, held["partials"], target, cells, strides, config.splits))
         return made
 
     def _transposing(self) -> list[Launch]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.k_major.model import KINDS, AcrossTile, KMajorTile
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
@@ -57,7 +58,7 @@ def render_k_major(
     return "\n".join(
         (
             f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             f"typedef {kind.sum} Sum;",
             f"typedef {spelled} Result;",
             f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
@@ -73,24 +74,10 @@ def render_k_major(
 
 
 def _wgmma(width: int, kinds: tuple[str, str]) -> str:
-    """The instruction has one operand for each of its sums, so its text is made for the width."""
-    kind, count = KINDS[kinds[0]], width // 2
-    sums = ", ".join(f"%{i}" for i in range(count))
-    letter = "r" if kind.sum == "int" else "f"
-    bound = ", ".join(f'"+{letter}"(sums[{i}])' for i in range(count))
+    kind = KINDS[kinds[0]]
     types = ".".join(("s32" if kind.sum == "int" else "f32", *(KINDS[name].ptx for name in kinds)))
     signs = "" if kind.sum == "int" else ", 1, 1"
-    name = f"wgmma.mma_async.sync.aligned.m64n{width}k{32 // kind.size}.{types}"
-    return f"""// sums = left * right, onto what they hold if `add`: 64 x {width} of P, 32 bytes of k, by 128 threads
-static __device__ __forceinline__ void wgmma(
-    Sum (&sums)[{count}], unsigned long long left, unsigned long long right, int add)
-{{
-    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n"
-                 "{name} {{{sums}}}, %{count}, %{count + 1}, p{signs};\\n}}\\n"
-                 : {bound}
-                 : "l"(left), "l"(right), "r"(add));
-}}
-"""
+    return wgmma_text(width, f"k{32 // kind.size}.{types}", signs, sums=kind.sum, adds=True)
 
 
 @Written
@@ -112,28 +99,12 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
     return "\n".join(
         (
             "// k_across over float32 as tf32",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             kernel_text("shared/ptx.cuh"),
-            _wgmma_from_registers(tile.rows),
+            wgmma_text(tile.rows, "k8.f32.tf32.tf32", ", 1, 1", from_registers=True),
             *map(
                 kernel_text,
                 ("shared/row_classes.cuh", "wgmma_gemm/k_major/k_across_columns.cuh", "wgmma_gemm/k_major/k_across.cu"),
             ),
         )
     )
-
-
-def _wgmma_from_registers(width: int) -> str:
-    count = width // 2
-    sums, left = (", ".join(f"%{i}" for i in numbers) for numbers in (range(count), range(count, count + 4)))
-    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
-    name = f"wgmma.mma_async.sync.aligned.m64n{width}k8.f32.tf32.tf32"
-    return f"""// sums += left * right: 64 x {width} of the turned P, 8 of k, by 128 threads
-static __device__ __forceinline__ void wgmma(
-    float (&sums)[{count}], unsigned left0, unsigned left1, unsigned left2, unsigned left3, unsigned long long right)
-{{
-    asm volatile("{name} {{{sums}}}, {{{left}}}, %{count + 4}, 1, 1, 1;"
-                 : {bound}
-                 : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "l"(right));
-}}
-"""

@@ -12,6 +12,7 @@ from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, 
 from tilewise.kernels.shared.beside import AnyStep, Fallback
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.transforms.turn import turning
@@ -25,27 +26,18 @@ from tilewise.kernels.wgmma_gemm.read_once.model import (
     ALONG,
     APART,
     CLASSES,
+    DEPTH,
     KERNEL,
+    LONG,
     OnceConfig,
     side_of,
 )
-from tilewise.kernels.wgmma_gemm.read_once.seconds import DEPTH, LONG
 from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
 
 BOXES = {ALONG: (DEPTH + 4, LONG // CLASSES), APART: (LONG + 4, DEPTH // CLASSES), ALIKE: (LONG + 8, DEPTH)}
 
 
-class _Product(ctypes.Structure):
-    """The kernel's `Product`."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("P", "planes", "largest", "verdict")),
-        *((name, ctypes.c_longlong) for name in ("ldp", "plane")),
-        *((name, ctypes.c_int) for name in ("few", "k", "length", "turned", "onto", "met", "log_k")),
-        *((f"skew{at}", ctypes.c_int) for at in range(CLASSES)),
-        *((name, ctypes.c_void_p) for name in ("few_at", "long_at")),
-        *((name, ctypes.c_longlong) for name in ("few_stride", "few_k", "long_stride", "long_k")),
-    )
+_Product = struct_of("Product", "wgmma_gemm/read_once/stage.cuh")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_split
+from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.read_once.model import ALONG, APART, OnceTile
 
 FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
@@ -43,19 +44,5 @@ def render_split_in_turns() -> str:
 
 
 def _wgmma(width: int, planes: int) -> str:
-    count, shape = width // 2, "k8.f32.tf32.tf32" if planes == 1 else "k16.f32.bf16.bf16"
-    sums, left = (", ".join(f"%{i}" for i in numbers) for numbers in (range(count), range(count, count + 4)))
-    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
-    flags = "p, 1, 1" if planes == 1 else "p, 1, 1, 0"
-    name = f"wgmma.mma_async.sync.aligned.m64n{width}{shape}"
-    return f"""// sums = left * right, onto what they hold if `add`: 64 x {width} of a tile, by 128 threads
-static __device__ __forceinline__ void wgmma(
-    float (&sums)[{count}], unsigned left0, unsigned left1, unsigned left2, unsigned left3, unsigned long long right,
-    int add)
-{{
-    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 5}, 0;\\n"
-                 "{name} {{{sums}}}, {{{left}}}, %{count + 4}, {flags};\\n}}\\n"
-                 : {bound}
-                 : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "l"(right), "r"(add));
-}}
-"""
+    shape, flags = ("k8.f32.tf32.tf32", ", 1, 1") if planes == 1 else ("k16.f32.bf16.bf16", ", 1, 1, 0")
+    return wgmma_text(width, shape, flags, from_registers=True, adds=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.groups import expected_tiles
 
 KERNEL = "shifted_half"
@@ -69,17 +68,3 @@ def seconds(tile: ShiftedTile, problem: Problem, machine: Machine) -> float:
     waves = max(1.0, blocks / (machine.units * tile.resident) + 0.5)
     work = waves * (stages * tile.stage_seconds + TILE_SECONDS)
     return START_SECONDS + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
-
-
-def best_config(problem: Problem, machine: Machine) -> tuple[float, ShiftedTile]:
-    timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
-    soonest, number = min(timed)
-    return soonest, TILES[number]
-
-
-def configs(problem: Problem, machine: Machine) -> tuple[ShiftedTile, ...]:
-    return TILES
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    return (Bound(),)  # it competes for groups alone

@@ -6,7 +6,7 @@ from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.core.epilogue import PLAIN
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.wgmma_gemm.shifted_half.model import ShiftedTile
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import KINDS, SUM, conversions, product_of_tiles
@@ -33,7 +33,7 @@ def render_shifted_half(dtype: DType, tile: ShiftedTile, along_k: tuple[bool, bo
     return "\n".join(
         (
             f"// shifted_half over {dtype}, sums in float32",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             ELEMENT,
             kernel_text("shared/ptx.cuh"),
             conversions(kind),

@@ -10,6 +10,7 @@ from tilewise.core.recipe import Address, Argument, Launch, Scratch, array, stru
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns, contiguous_lines
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import half_map
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_deinterleave
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
@@ -22,15 +23,7 @@ LEAST_K = 64  # fewer leave classes without a line
 WARPS, ROW_ELEMENTS = 8, 2048  # rows of a block that sorts them, and elements of each
 
 
-class Rows(ctypes.Structure):
-    """The kernel's `Rows`: M, and where it goes."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        *((name, ctypes.c_int) for name in ("rows", "k", "run", "classes")),
-        *((name, ctypes.c_longlong) for name in ("lead", "lead_to", "step", "step_to")),
-    )
+Rows = struct_of("Rows", "wgmma_gemm/wgmma_half/deinterleave.cu")  # M, and where it goes
 
 
 def takes(p: Problem) -> bool:

@@ -13,6 +13,7 @@ from tilewise.kernels.shared.groups import OFFSETS, as_written, most_tiles, walk
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
@@ -26,15 +27,8 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig
 MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
 
 
-class Size(ctypes.Structure):
-    """The kernel's `Size` with its `Stack`."""
-
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("m", "k", "n", "splits")),
-        *((name, ctypes.c_int) for name in ("members", "inner", "m_inner", "m_outer", "n_inner", "n_outer")),
-        *((name, ctypes.c_longlong) for name in ("p_inner", "p_outer")),
-        ("groups", ctypes.c_void_p),
-    )
+MEMBERS = "wgmma_gemm/wgmma_half/members.cuh"
+Size, Stack = struct_of("Size", "wgmma_gemm/wgmma_half/stage.cuh", MEMBERS), struct_of("Stack", MEMBERS)
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -149,13 +143,14 @@ class _Product:
         if config.lagged:
             maps_n, skews = lags.maps_of_n(self._N, places[1], config.tile.box_lines_n(False), (inner, outer), steps[1])
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
+        stack = structure(Stack, members, inner, *moves, *steps[2], self._groups)
         arguments = (
             maps_m,
             maps_n,
             self._map_of_p(target, stacks[2]),
             target,
             partials,
-            structure(Size, self._m, p.k, self._n, config.splits, members, inner, *moves, *steps[2], self._groups),
+            structure(Size, self._m, p.k, self._n, config.splits, stack),
             skews,
             self._edges,
             ctypes.c_longlong(lead),

@@ -51,14 +51,14 @@ def table() -> tuple[tuple[Place, ...], Rows]:
             forms = (*forms, EDGED)
         for pair, form in product(range(PAIRS), forms):
             places.append(Place(tile, pair, form))
-            rows.append(_row(tile, pair, form, stores, by_classes))
+            rows.append(row_of(tile, pair, form, stores, by_classes))
     for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
         places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
-        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
+        rows.append(row_of(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
     return tuple(places), Rows(rows)
 
 
-def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
+def row_of(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
     leaves = ("boxes", "turned", "rows", "carried", "partial")  # in the order of alone.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
@@ -78,8 +78,8 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     if (edged or m % 64 == THIN) and plain and not p.stack:
         demand = 1
     told: list[float] = []
-    of_m = {how: _coming(how, p.layout_m, m, k, p) for how in for_m}
-    of_n = {how: _coming(how, p.layout_n, k, n, p) for how in for_n}
+    of_m = {how: coming(how, p.layout_m, m, k, p) for how in for_m}
+    of_n = {how: coming(how, p.layout_n, k, n, p) for how in for_n}
     for how_m, how_n in pairs:
         (lines_m, moved_m), (lines_n, moved_n) = of_m[how_m], of_n[how_n]
         touched, moved = (lines_m, lines_n), moved_m + moved_n
@@ -96,7 +96,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     )  # fmt: skip
 
 
-def _coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple[int, int]:
+def coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple[int, int]:
     """Lines of memory that a tile's row of an operand lies in, and the bytes that are moved before."""
     return lines_touched(how, layout, rows, cols), moved_bytes(layout, rows, cols, p) if how in MOVED else 0
 
@@ -161,8 +161,3 @@ def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
     timed = zip(places, (alone.expected(row, given) for row in rows.rows), strict=True)
     whole = [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
     return whole + inside.every(pairs, given, p)
-
-
-def expected(config: TensorConfig, p: Problem, machine: Machine) -> float:
-    """Seconds of one of them; infinite where it is none."""
-    return next((seconds for other, seconds in every(p, machine) if other == config), INFINITE)

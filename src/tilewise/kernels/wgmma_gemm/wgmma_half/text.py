@@ -10,8 +10,9 @@ from tilewise.core.problem import Groups
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.transforms.realign import ELEMENT
+from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
@@ -78,7 +79,7 @@ def render_wgmma_half(
     return "\n".join(
         (
             f"// wgmma_half over {dtype}, sums in float32",
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             ELEMENT,
             offset_type(groups is not None and groups.along == "k" and groups.wide),
             kernel_text("shared/ptx.cuh"),
@@ -107,7 +108,7 @@ def render_realign_with_edges(dtype: str, along_k: bool) -> str:
     defines = {"ALONG_K": int(along_k), "WORDS": segment // 256, "LINES_EACH": lines // 8}
     return "\n".join(
         (
-            *(f"#define {name} {value}" for name, value in defines.items()),
+            *defined(defines),
             ELEMENT,
             kernel_text("shared/ptx.cuh"),
             conversions(KINDS[dtype]),
@@ -133,9 +134,11 @@ static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
 
 
 @lru_cache(maxsize=256)
-def product_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
-    """The instruction has one operand for each of its sums, so its text is made for the width."""
-    return _product_of_tiles("wgmma", width, width, kind, transposed_m, transposed_n)
+def product_of_tiles(
+    width: int, kind: str, transposed_m: bool, transposed_n: bool, function: str = "wgmma", of: int = 0
+) -> str:
+    flags = f", 1, 1, {int(transposed_m)}, {int(transposed_n)}"
+    return wgmma_text(width, f"k16.f32.{kind}.{kind}", flags, function=function, of=of)
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +148,7 @@ def products_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: b
     if half % 8 or width < NARROWED:
         return whole, CHOICE.format(count=half, choice="wgmma(sums, left, right);")
     choice = "if (NARROW) wgmma_left(sums, left, right);\n    else wgmma(sums, left, right);"
-    left = _product_of_tiles("wgmma_left", half, width, kind, transposed_m, transposed_n)
+    left = product_of_tiles(half, kind, transposed_m, transposed_n, "wgmma_left", width)
     return whole, left, CHOICE.format(count=half, choice=choice)
 
 
@@ -153,22 +156,5 @@ CHOICE = """template <bool NARROW> static __device__ __forceinline__ void wgmma_
     float (&sums)[{count}], unsigned long long left, unsigned long long right)
 {{
     {choice}
-}}
-"""
-
-
-def _product_of_tiles(function: str, width: int, of: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
-    count = width // 2
-    sums = ", ".join(f"%{i}" for i in range(count))
-    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
-    flags = f"1, 1, 1, {int(transposed_m)}, {int(transposed_n)}"
-    name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
-    return f"""// sums += left * right for 64 x {width} of P and 16 of k, by 128 threads
-static __device__ __forceinline__ void {function}(
-    float (&sums)[{of // 2}], unsigned long long left, unsigned long long right)
-{{
-    asm volatile("{name} {{{sums}}}, %{count}, %{count + 1}, {flags};"
-                 : {bound}
-                 : "l"(left), "l"(right));
 }}
 """

@@ -7,66 +7,21 @@ by side, and the kernel reads it and the operand.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from dataclasses import dataclass
 
 from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.shared.layouts import REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.transforms.realign import NO_LINES, Realigned, lines_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig
 
-
-class EdgeCopy(ctypes.Structure):
-    """The kernel's `Edge`: a few last rows or columns, k elements each, and where they go side by side."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("k", ctypes.c_int),
-        ("count", ctypes.c_int),
-        ("step", ctypes.c_longlong),
-        ("next", ctypes.c_longlong),
-    )
-
-
-class Sums(ctypes.Structure):
-    """The kernel's `Sums`: the edge that lines are multiplied with, and where planes of sums go, a part of k each."""
-
-    _fields_ = (
-        ("edge", ctypes.c_void_p),
-        ("step", ctypes.c_longlong),
-        ("planes", ctypes.c_void_p),
-        ("pitch", ctypes.c_longlong),
-    )
-
-
-class Side(ctypes.Structure):
-    """The kernel's `Side`: an operand and the other one's edge, or the sums of their products."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("end", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("length", ctypes.c_int),
-        ("lead", ctypes.c_longlong),
-        ("along_k", ctypes.c_int),
-        ("edge", ctypes.c_void_p),
-        ("edges", ctypes.c_int),
-        ("planes", ctypes.c_void_p),
-        ("count", ctypes.c_int),
-        ("pitch", ctypes.c_longlong),
-    )
-
-
-class BothSides(ctypes.Structure):
-    """The kernel's `ThinEdges`."""
-
-    _fields_ = (("of_cols", Side), ("of_rows", Side))
-
-
+EdgeCopy = struct_of("Edge", "wgmma_gemm/wgmma_half/realign_with_edges.cu")
+Sums = struct_of("Sums", "wgmma_gemm/wgmma_half/realign_with_edges.cu")
+Side = struct_of("Side", "wgmma_gemm/wgmma_half/thin_edges.cuh")
+BothSides = struct_of("ThinEdges", "wgmma_gemm/wgmma_half/thin_edges.cuh")
 NO_COPY, NO_SUMS, NO_SIDE, NO_EDGES = (structure(kind) for kind in (EdgeCopy, Sums, Side, BothSides))
 
 

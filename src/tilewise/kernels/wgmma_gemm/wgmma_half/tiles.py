@@ -157,20 +157,6 @@ SQUARE_INSIDE = TensorTile(64, 64)
 INSIDE = (*FEW_INSIDE, SQUARE_INSIDE)
 
 
-def worthwhile(m: int, n: int) -> tuple[int, ...]:
-    """Numbers of the tiles for stacks of so many rows and columns: where a smaller one covers as much as a larger one,
-    the larger only takes longer over its phases; clusters of four are for single products."""
-    return _worthwhile(1 if m <= 64 else 2 if m <= 128 else 3, min(4, max(1, -(-n // 64))))
-
-
-@lru_cache(maxsize=12)
-def _worthwhile(rows: int, cols: int) -> tuple[int, ...]:
-    fitting = [
-        n for n, tile in enumerate(TILES) if tile.rows <= 64 * rows and tile.cols <= 64 * cols and tile.together <= 2
-    ]
-    return tuple(n for n in fitting if rows > 1 or TILES[n].cluster == 1)
-
-
 @dataclass(frozen=True)
 class TensorConfig:
     """How the tensor-core kernel takes a product."""

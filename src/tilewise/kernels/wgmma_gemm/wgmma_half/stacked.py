@@ -1,0 +1,211 @@
+"""How long the tensor-core kernel is expected to take over a stack: a formula for every tile, pair of routes and form.
+
+Single products have figures of their own (`alone.py`); groups have these (`seconds.py`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from math import log2, sqrt
+
+from tilewise.core.machine import Machine
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED
+from tilewise.kernels.shared.stacked import Levels
+from tilewise.kernels.wgmma_gemm.wgmma_half import lags
+from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
+    BOXES,
+    CARRIED,
+    CUT,
+    PAIRS,
+    PARTIAL,
+    ROWS,
+    STORES_FROM,
+    TRANSPOSED,
+    TRANSPOSED_OUT,
+    WHOLE,
+    held,
+    store_of,
+    transposed_columns,
+)
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.table import Place, coming, may_be_transposed, row_of
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
+    DEPTH,
+    LAGS,
+    LEAST_PHASES,
+    STORES,
+    TRANSPOSED_CLUSTERS,
+    TRANSPOSED_ROWS,
+    TensorConfig,
+    TensorTile,
+    takes_boxes,
+)
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+# The model's figures, measured on an H200 (docs/tensor-cores.md says how).
+TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
+UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
+LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
+# a tile's start and its stores, as far as nothing hides them, by how sums leave
+BOXES_SECONDS, TRANSPOSED_SECONDS, PARTIAL_SECONDS = 0.4e-6, 0.6e-6, 0.4e-6
+ROWS_SECONDS, CARRIED_SECONDS = 1.2e-6, 0.6e-6
+ROWS_OUT, CARRIED_OUT = 5.4e-6 / 2**15, 14.5e-6 / 2**15  # a cell of a tile that leaves in lines
+START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
+GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
+HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
+LARGEST, LARGEST_HOT, LARGE, LARGE_HOT, HOT = 192 * 192, 0.005, 128 * 256, 0.03, 0.045
+MOVE_SECONDS = 0.2e-6 / 256  # a column of sums that move between classes of lines
+CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
+MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+LAUNCH_SECONDS = 3e-6  # each launch more, where a stack has more axes than one launch walks
+COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
+
+LAGGED = TRANSPOSED + 1  # a form whose lines of N come by classes; its pair of routes stands behind the others
+PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
+
+
+def phase_seconds(rows: float, wide: int, cols: float, lines: float, rate: float) -> float:
+    """As long as the tensor cores need, or L2 for its bytes, or the copy engine for its lines, and a little longer
+    where two are equally busy. `cols` of the tile's `wide` are brought; `rate`: steps a second of a multiprocessor."""
+    cores, l2 = rows * wide * DEPTH / (rate * TENSOR_SHARE), (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH
+    return sqrt(sqrt(sqrt(cores**8 + l2**8 + (lines * LINE_SECONDS) ** 8)))
+
+
+def tile_seconds(phases: float, store: int, waves: int, cells: int) -> float:
+    """Of a tile whose phases take so long; sums that leave line by line do that in the background or not."""
+    if store == BOXES:
+        return phases + BOXES_SECONDS
+    if store == TRANSPOSED_OUT:
+        return phases + TRANSPOSED_SECONDS
+    if store == PARTIAL:
+        return phases + PARTIAL_SECONDS
+    if store == CARRIED:
+        return max(phases + CARRIED_SECONDS, CARRIED_OUT * cells if waves > 1 else 0.0)
+    return phases + ROWS_SECONDS + (ROWS_OUT * cells if waves > 1 else 0.0)
+
+
+def whole_seconds(work: float, cells: int, waves: int, groups: float, cluster: int) -> float:
+    """The same work on a card that lowers its clock, with its start."""
+    if work > HOT_SECONDS:
+        hot = LARGEST_HOT if cells >= LARGEST else LARGE_HOT if cells >= LARGE else HOT
+        work = work * (1 + hot * log2(work / HOT_SECONDS))
+    work += START_SECONDS + (groups if waves == 1 else 2.0) * GROUP_SECONDS
+    return work + (CLUSTER_SECONDS if cluster > 1 else 0.0)
+
+
+def parts_of(blocks: int, units: int, phases: int) -> int:
+    """k of a stack is cut only where its tiles leave much of the card idle."""
+    return min(units // max(1, blocks), phases // LEAST_PHASES)
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Whole waves of tiles, or the bytes; then what comes before and after."""
+    m, n, phases, units, members = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    rows, cols, cluster, pair, form = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    at = PAIRS_FROM + EACH_PAIR * pair
+    lines_m, lines_n, unrounded = given[at], given[at + 1], given[7]
+    if lines_m == 0.0 or (form == TRANSPOSED and given[5] == 0.0):
+        return INFINITE
+    tall, broad, made, parts = m, n, cols, 1
+    if form == TRANSPOSED:
+        tall, broad, cols = n, m, transposed_columns(m)
+        made = cols
+    elif form == LAGGED:
+        made, phases = cols - LAGS, int(given[11])
+    else:  # where a smaller tile covers as much, a larger one only takes longer over its phases
+        high = 64 if m <= 64 else 128 if m <= 128 else 192
+        if rows > high or cols > 64 * min(4, max(1, -(-n // 64))) or (m <= 64 and cluster > 1):
+            return INFINITE
+        if given[6] > 0.0 and row[5] == 0.0:
+            return INFINITE
+    tiles = members * -(-tall // (rows * cluster)) * -(-broad // made)
+    if form == CUT:
+        parts = parts_of(tiles * cluster, units, phases)
+        if parts <= 1 or unrounded > 0.0:
+            return INFINITE
+    waves, wide = -(-tiles * parts // held(units, cluster)), 1 if cols >= 192 and rows > 64 else 0
+    phases = max(1, -(-phases // parts))
+    store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
+    if store == ROWS:
+        store = store_of(1 if form == LAGGED else 0, given[8], wide, waves, phases)
+    if form <= CUT and row[STORES_FROM + store] + unrounded == 0.0:
+        return INFINITE
+    brought, moving = cols / cluster, given[at + 2]
+    lines = brought * lines_m + rows * lines_n if form == TRANSPOSED else rows * lines_m + brought * lines_n
+    each = phases * phase_seconds(rows * 1.0, cols, brought, lines, given[9])
+    each = tile_seconds(each + (given[12] * cols if form == LAGGED else 0.0), store, waves, rows * cols)
+    work = max(waves * each, given[10]) + given[13]
+    work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving
+    return work + (GATHER_SECONDS + members * 8 * parts * m * n / GATHER_BANDWIDTH if parts > 1 else 0.0)
+
+
+@lru_cache(maxsize=1)
+def table() -> tuple[tuple[Place, ...], Rows]:
+    """In the order in which configurations are preferred that are expected to take as long."""
+    places, rows = list[Place](), list[Row]()
+    for tile, (stores, _) in STORES.items():
+        forms = (WHOLE, CUT) if tile.takes_parts else (WHOLE,)
+        for form, pair in product(forms, range(PAIRS)) if tile.together <= 2 else ():
+            places.append(Place(tile, pair, form))
+            rows.append(row_of(tile, pair, form, stores, frozenset()))
+    others = [
+        Place(TensorTile(TRANSPOSED_ROWS, 0, c), x, TRANSPOSED) for x in range(PAIRS) for c in TRANSPOSED_CLUSTERS
+    ]
+    others += [Place(tile, PAIRS, LAGGED) for tile in lags.IN_STACKS]
+    rows += [row_of(*place, frozenset(), frozenset()) for place in others]
+    return (*places, *others), Rows(rows)
+
+
+def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
+    """The pairs of routes, and what all rows share; lines of memory are 0 where there is no such pair."""
+    m, k, n, memory = p.m, p.k, p.n, machine.bandwidth * MEMORY_SHARE
+    pairs, told = list(product(*options(p))), list[float]()
+    for how_m, how_n in pairs:
+        (lines_m, moved_m), (lines_n, moved_n) = coming(how_m, p.layout_m, m, k, p), coming(how_n, p.layout_n, k, n, p)
+        told += (lines_m, lines_n, moving_seconds(moved_m + moved_n, memory))
+    told += [0.0] * (EACH_PAIR * (PAIRS - len(pairs)))
+    lagged = bool(lags.configs(p))
+    told += (1, 2, moving_seconds(lags.moved_bytes(p), memory)) if lagged else (0, 0, 0)
+    strides = [layout.stack for layout in (p.layout_m, p.layout_n, p.layout_p)]
+    launches = max(1, p.members // Levels(p.stack, strides).members)
+    classes, deep = (lags.classes_of(p.layout_n.row), lags.depth_of(p)) if lagged else (1, 0)
+    return pairs, (
+        m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
+        p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
+        p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * MOVE_SECONDS, (launches - 1) * LAUNCH_SECONDS, *told,
+    )  # fmt: skip
+
+
+def moving_seconds(moved: int, memory: float) -> float:
+    return COPY_SECONDS + moved / memory if moved else 0.0
+
+
+def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
+    tile, pair, form = place
+    if form == LAGGED:
+        return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
+    if form == TRANSPOSED:
+        return TensorConfig(TensorTile(tile.rows, transposed_columns(p.m), tile.cluster), pairs[pair], transposed=True)
+    if form == WHOLE:
+        return TensorConfig(tile, pairs[pair])
+    tiles = TensorConfig(tile, pairs[pair]).tiles(p.m, p.n) * p.members
+    return TensorConfig(tile, pairs[pair], parts_of(tiles * tile.cluster, machine.units, -(-p.k // DEPTH)))
+
+
+def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:
+    """The configuration with the least expected seconds."""
+    (pairs, given), (places, rows) = given_of(p, machine), table()
+    number, seconds = expected.least(rows, given, p.largest)
+    return config_of(places[number], pairs, p, machine), seconds
+
+
+def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
+    """The configurations that there are, each with its expected seconds."""
+    (pairs, given), (places, rows) = given_of(p, machine), table()
+    timed = zip(places, (expected(row, given) for row in rows.rows), strict=True)
+    return [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
