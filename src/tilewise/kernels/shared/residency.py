@@ -44,6 +44,12 @@ def padded(room: tuple[int, ...]) -> tuple[int, ...]:
     return len(room), *room, *(0,) * (MOST - len(room))
 
 
+def parts_of(tiles: int, at_once: int, deepest: int) -> int:
+    """k is cut where tiles leave much of a card idle that holds `at_once` of them: into as many parts as make one wave,
+    `deepest` at most."""
+    return min(at_once // max(1, tiles), deepest)
+
+
 def busiest(rest: int, row: Row, at: int) -> int:
     """Blocks of the busiest multiprocessor where so many clusters are left, by the rooms in a row from `at` on."""
     count = int(row[at])

@@ -15,6 +15,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -137,11 +138,6 @@ def best_config(problem: Problem, machine: Machine) -> tuple[SplitConfig, float]
 def configs(problem: Problem, machine: Machine) -> list[SplitConfig]:
     given, table = _given(problem, machine), _table(machine)
     return [_config(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
-
-
-def parts_of(tiles: int, units: int, deepest: int) -> int:
-    """k is cut only where its tiles leave most of the card idle."""
-    return min(units // max(1, tiles), deepest)
 
 
 @Formula

@@ -17,6 +17,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.k_major.figures import (
     ACROSS,
     AS_IT_IS,
@@ -32,11 +33,9 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     CUT,
     FEWEST_STAGES,
     IN_CLASSES,
-    MOST_TURNS,
     OVER,
     WHOLE,
     expected,
-    parts_of,
 )
 from tilewise.system.machine_code import INFINITE, Row, Rows
 
@@ -276,21 +275,20 @@ def _kind(problem: Problem) -> Kind:
     return kind
 
 
-FORMS: tuple[tuple[KMajorTile, int, int], ...] = (  # and waves of blocks that parts of k make
-    *((tile, form, 1) for tile in TILES for form in (WHOLE, CUT)),
-    *((tile, OVER, 1) for tile in ACROSS_TILES),
-    *((tile, IN_CLASSES, 1) for tile in ACROSS_TILES if tile.beside),
-    *((tile, CUT, turns) for tile in TILES for turns in range(2, MOST_TURNS + 1)),
+FORMS: tuple[tuple[KMajorTile, int], ...] = (
+    *((tile, form) for tile in TILES for form in (WHOLE, CUT)),
+    *((tile, OVER) for tile in ACROSS_TILES),
+    *((tile, IN_CLASSES) for tile in ACROSS_TILES if tile.beside),
 )
 
 
 @lru_cache(maxsize=64)
 def _table(kind: Kind, machine: Machine) -> Rows:
     """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
-    launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, whether it takes such
-    elements, and the waves of parts of k."""
+    launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, and whether it takes
+    such elements."""
     f, rows = FIGURES[kind.size], []
-    for tile, form, turns in FORMS:
+    for tile, form in FORMS:
         down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
         over = form >= OVER
         ends = [f.tile[boxes][0] + f.tile[boxes][1] * (tile.rows if over else tile.cols) for boxes in (False, True)]
@@ -300,7 +298,7 @@ def _table(kind: Kind, machine: Machine) -> Rows:
         start = f.start + (f.cluster if tile.cluster > 1 else 0.0)
         sides = tile.rows * down, tile.cols * across
         counts = machine.units // tile.cluster, tile.cluster, tile.beside
-        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind), turns))
+        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
     return Rows(rows)
 
 
@@ -321,11 +319,11 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
 
 def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
     """What a row stands for."""
-    tile, form, turns = FORMS[number]
+    tile, form = FORMS[number]
     if form == CUT:
         m, n, stages, units = map(int, given[:4])
         tiles = KMajorConfig(tile, how).tiles(m, n)
-        return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages, turns))
+        return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages // FEWEST_STAGES))
     return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 

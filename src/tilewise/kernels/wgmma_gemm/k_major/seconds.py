@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from math import sqrt
 
+from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.k_major.figures import EVEN_SHARE, FEWEST
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 WHOLE, CUT, OVER, IN_CLASSES = range(4)  # forms of a way: k whole, in parts; N from registers; and M by classes of rows
 FEWEST_STAGES = 4  # of a part of k
-MOST_TURNS, MOST_PARTS = 5, 8  # waves of blocks that parts of k may make, and parts where it is more than one
 MANY_PARTS = 16  # of k, beyond which eight warps add up those of a cell
 CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
-
-
-def parts_of(tiles: int, units: int, stages: int, turns: int) -> int:
-    """k is cut where tiles leave much of the card idle: into as many parts as make so many whole waves of blocks; more
-    than one wave only where that is of no more than MOST_PARTS. 0 where it is not cut."""
-    if turns == 1:
-        return min(units // max(1, tiles), stages // FEWEST_STAGES)
-    parts = turns * units // max(1, tiles)
-    return parts if parts <= MOST_PARTS and parts * FEWEST_STAGES <= stages else 0
 
 
 def beside(busy: float, passing: float, size: float) -> float:
@@ -49,7 +40,7 @@ def expected(row: Row, given: Row) -> float:
         each = max(stages, 1) * stage_of(row[2], row[3], tiles * cluster, units, power) + end
         return beside(-(-tiles // at_once) * each, passing, size) + row[6] + turning
     if form == CUT:
-        most = parts_of(tiles * cluster, units, stages, int(row[12]))
+        most = parts_of(tiles * cluster, units, stages // FEWEST_STAGES)
         if given[7] == 0.0 or most <= 1:
             return INFINITE
         each = -(-stages // most) * stage_of(row[2], row[3], tiles * most * cluster, units, power) + end

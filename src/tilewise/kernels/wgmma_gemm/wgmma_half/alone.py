@@ -12,13 +12,12 @@ from math import log2, sqrt
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.shared.residency import HELD, UNITS
+from tilewise.kernels.shared.residency import HELD, UNITS, parts_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CARRIED_PHASES,
     CARRIED_WAVES,
     CLASSES,
     DEPTH,
-    FULLER,
     LEAST_PHASES,
 )
 from tilewise.system.machine_code import INFINITE, Formula, Row
@@ -51,32 +50,12 @@ EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
 
-WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TRANSPOSED = range(
-    6
-)  # k in parts of one, two or three waves; but thin edges; Pᵀ
+WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
 STORES_FROM, BESIDE_AT = 9, 19  # where a row's stores begin, and what stands behind them;
 PAIRS_FROM, EACH_PAIR = 14, 8  # and what is given of each pair of routes
-
-
-def parts_of(tiles: int, at_once: int, phases: int, turns: int) -> int:
-    """Parts that k may be cut into, where so many tiles leave much of a card idle that holds `at_once` of them: one
-    wave of parts, or two or three (`turns`) that fill it better; 0 where it may not."""
-    deepest = phases // LEAST_PHASES
-    if tiles == 0 or tiles >= at_once or deepest < 2:
-        return 0
-    one = min(at_once // tiles, deepest)
-    found = one if one > 1 else 0
-    filled = one * tiles / at_once
-    for more in range(2, turns + 1):
-        parts = more * at_once // tiles
-        found = 0
-        if parts <= deepest and parts * tiles > FULLER * filled * more * at_once:
-            found = parts
-            filled = parts * tiles / (more * at_once)
-    return found
 
 
 def transposed_columns(m: int) -> int:
@@ -160,15 +139,6 @@ def covers_more(m: int, n: int, rows: int, cols: int, cluster: int, beside: int)
     return 1 if rows > tall or cols > broad or idle else 0
 
 
-def cuts_of(m: int, n: int, tall: int, cols: int, at_once: int, phases: int, form: int) -> int:
-    """Parts of k in a form; of one with thin edges, some number where k may be cut at all."""
-    whole = tiles_of(m, n, tall, cols, 1)
-    if form < EDGED:
-        return parts_of(whole, at_once, phases, form)
-    cuts = parts_of(whole, at_once, phases, CUT) + parts_of(whole, at_once, phases, CUT_TWICE)
-    return cuts + parts_of(whole, at_once, phases, CUT_THRICE)
-
-
 @Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of tiles beside the bytes, which hinder each other where both take as long; the card's heat; the start; and
@@ -191,16 +161,13 @@ def expected(row: Row, given: Row) -> float:
         m, n = n, m
     elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5]:  # P read first takes registers
         return INFINITE
-    if CUT <= form <= EDGED:
-        cuts = 0
-        if given[7] > 0.0 and row[6] > 0.0 and not by_classes:
-            cuts = cuts_of(m, n, rows * cluster, cols * beside, at_once, phases, form)
-        if form < EDGED:
-            parts = cuts
-        else:
-            edge_rows, edge_cols = 1 if m % rows == 1 < m else 0, 1 if n % cols == 1 < n else 0
-            parts = 1 if cuts + given[at + 5] == 0.0 and given[8] <= row[7] and edge_rows + edge_cols > 0 else 0
-        if parts == 0:
+    if form == CUT:
+        parts = parts_of(tiles_of(m, n, rows * cluster, cols * beside, 1), at_once, phases // LEAST_PHASES)
+        if parts <= 1 or given[7] == 0.0 or row[6] == 0.0 or by_classes:
+            return INFINITE
+    if form == EDGED:  # of several waves, whose k is never cut
+        edge_rows, edge_cols = 1 if m % rows == 1 < m else 0, 1 if n % cols == 1 < n else 0
+        if given[at + 5] > 0.0 or given[8] > row[7] or edge_rows + edge_cols == 0:
             return INFINITE
     tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
     waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0

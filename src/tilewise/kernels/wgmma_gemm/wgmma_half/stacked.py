@@ -12,6 +12,7 @@ from math import log2, sqrt
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED
+from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_gemm.wgmma_half import lags
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
@@ -97,11 +98,6 @@ def whole_seconds(work: float, cells: int, waves: int, groups: float, cluster: i
     return work + (CLUSTER_SECONDS if cluster > 1 else 0.0)
 
 
-def parts_of(blocks: int, units: int, phases: int) -> int:
-    """k of a stack is cut only where its tiles leave much of the card idle."""
-    return min(units // max(1, blocks), phases // LEAST_PHASES)
-
-
 @Formula
 def expected(row: Row, given: Row) -> float:
     """Whole waves of tiles, or the bytes; then what comes before and after."""
@@ -125,7 +121,7 @@ def expected(row: Row, given: Row) -> float:
             return INFINITE
     tiles = members * -(-tall // (rows * cluster)) * -(-broad // made)
     if form == CUT:
-        parts = parts_of(tiles * cluster, units, phases)
+        parts = parts_of(tiles * cluster, units, phases // LEAST_PHASES)
         if parts <= 1 or unrounded > 0.0:
             return INFINITE
     waves, wide = -(-tiles * parts // held(units, cluster)), 1 if cols >= 192 and rows > 64 else 0
@@ -193,8 +189,8 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
         return TensorConfig(TensorTile(tile.rows, transposed_columns(p.m), tile.cluster), pairs[pair], transposed=True)
     if form == WHOLE:
         return TensorConfig(tile, pairs[pair])
-    tiles = TensorConfig(tile, pairs[pair]).tiles(p.m, p.n) * p.members
-    return TensorConfig(tile, pairs[pair], parts_of(tiles * tile.cluster, machine.units, -(-p.k // DEPTH)))
+    blocks = TensorConfig(tile, pairs[pair]).tiles(p.m, p.n) * p.members * tile.cluster
+    return TensorConfig(tile, pairs[pair], parts_of(blocks, machine.units, -(-p.k // DEPTH) // LEAST_PHASES))
 
 
 def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:

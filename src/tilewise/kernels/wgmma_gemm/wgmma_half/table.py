@@ -11,13 +11,15 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
+from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, EDGED, PAIRS, TRANSPOSED, WHOLE
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
     FEW,
+    LEAST_PHASES,
     STORES,
     TRANSPOSED_CLUSTERS,
     TRANSPOSED_ROWS,
@@ -46,7 +48,7 @@ def table() -> tuple[tuple[Place, ...], Rows]:
     """In the order in which ways are preferred that are expected to take as long."""
     places, rows = list[Place](), list[Row]()
     for tile, (stores, by_classes) in STORES.items():
-        forms = (WHOLE, *((CUT, CUT_TWICE, CUT_THRICE) if tile.takes_parts else ()))
+        forms = (WHOLE, CUT) if tile.takes_parts else (WHOLE,)
         if tile.takes_edges:
             forms = (*forms, EDGED)
         for pair, form in product(range(PAIRS), forms):
@@ -146,12 +148,12 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
             THIN if extent % side == THIN < extent else 0 for extent, side in ((p.m, tile.rows), (p.n, tile.cols))
         )
         return TensorConfig(tile, routes, 1, classes, rows, cols)
-    return TensorConfig(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine, form), classes)
+    return TensorConfig(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine), classes)
 
 
-def _parts(p: Problem, tile: TensorTile, machine: Machine, form: int) -> int:
-    tall, wide, at_once = tile.rows * tile.cluster, tile.cols * tile.beside, tile.at_once(machine.units)
-    return alone.cuts_of(p.m, p.n, tall, wide, at_once, -(-p.k // DEPTH), form)
+def _parts(p: Problem, tile: TensorTile, machine: Machine) -> int:
+    tiles = alone.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
+    return parts_of(tiles, tile.at_once(machine.units), -(-p.k // DEPTH) // LEAST_PHASES)
 
 
 def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:

@@ -286,7 +286,6 @@ class TensorConfig:
 
 
 LEAST_PHASES = 4  # of a part of k
-FULLER = 1.08  # by how much a card must be better filled for two or three waves of parts
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
