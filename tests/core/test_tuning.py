@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-import tilewise.kernels.mma_gemm.mma_sync.model as mma_sync
-import tilewise.kernels.wgmma_gemm.wgmma_half.model as wgmma_half
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import CLOSE, TunedClass, TunedTable, class_of, preferred, slug, table_for, table_of
+from tilewise.kernels.registry import family_of
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
+wgmma_half, mma_sync = family_of("wgmma_half"), family_of("mma_sync")
 
 
 def tuned_for(problem, config, family=wgmma_half):
@@ -26,7 +26,8 @@ def tuned_for(problem, config, family=wgmma_half):
 def test_a_table_decides_where_the_model_calls_it_close(dtype, side, family):
     problem = problem_of_shape(side, side, side, dtype)
     timed = sorted(
-        (family.expected(config, problem, H200), i, config) for i, config in enumerate(family.configs(problem, H200))
+        (family.seconds(config, problem, H200), i, config)
+        for i, config in enumerate(family.configurations(problem, H200))
     )
     close = [config for seconds, _, config in timed[1:] if seconds <= CLOSE * timed[0][0]]
     assert close
@@ -42,7 +43,7 @@ def test_a_table_decides_where_the_model_calls_it_close(dtype, side, family):
 def test_a_config_with_a_tiny_gain_decides_nothing():
     problem = problem_of_shape(4096, 4096, 4096, "bfloat16")
     timed = sorted(
-        (wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configs(problem, H200))
+        (wgmma_half.seconds(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
     )
     second = timed[1][2]
     for model_seconds, chosen in ((1.005e-6, timed[0][2]), (1.02e-6, second)):
@@ -64,7 +65,7 @@ def test_the_shipped_tables_name_configs_that_exist():
         )
         problem = replace(problem_of_shape(m, k, n, dtype), layout_m=layout_m, layout_n=layout_n)
         assert family.tuning_class(problem) == key
-        assert entry.spec in {config.spec() for config in family.configs(problem, H200)}
+        assert entry.spec in {config.spec() for config in family.configurations(problem, H200)}
         assert entry.gain >= 1
 
 
@@ -101,7 +102,9 @@ def test_names_of_cards_as_files():
 
 def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
-    timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configs(problem, H200))]
+    timed = [
+        (wgmma_half.seconds(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
+    ]
     for table in (None, TunedTable("x", {})):
         seconds, config, tuned = preferred(timed, "no such class", table)
         assert (seconds, config, tuned) == (min(timed)[0], min(timed)[2], False)

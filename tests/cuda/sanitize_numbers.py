@@ -10,11 +10,10 @@ import sys
 import numpy as np
 
 import tilewise as tw
-import tilewise.kernels.wgmma_gemm.bf16x6.model as bf16x6
-import tilewise.kernels.wgmma_gemm.k_major.model as k_major
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
 from tilewise.kernels.wgmma_gemm.bf16x6.model import SplitConfig, SplitTile
+from tilewise.kernels.wgmma_gemm.family import BF16x6, KMajor
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorConfig, KMajorTile
 
 wrong = 0
@@ -38,7 +37,7 @@ for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0
         ("k_major", np.int8, {"dtype": "int32"}, (KMajorConfig(KMajorTile(128), TRANSPOSED),)),
     ):
         for config in configs:
-            bf16x6.best_config = k_major.best_config = lambda problem, machine, config=config: (config, 1e-9)
+            BF16x6.best = KMajor.best = lambda family, problem, machine, config=config: (1e-9, config)
             planning._plan.cache_clear()
             with (
                 tw.to_device(M.astype(dtype)) as Md,

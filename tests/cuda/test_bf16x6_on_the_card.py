@@ -8,12 +8,12 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.detours as detours
-import tilewise.kernels.wgmma_gemm.bf16x6.model as model
 import tilewise.kernels.wgmma_gemm.bf16x6.recipe as recipe
 import tilewise.planning.choose as planning
 import tilewise.planning.launchers as launchers
 from tilewise.bench.card_dtypes import DATA, operands
 from tilewise.kernels.wgmma_gemm.bf16x6.model import TILES, SplitConfig, SplitTile
+from tilewise.kernels.wgmma_gemm.family import BF16x6
 
 torch = pytest.importorskip("torch")
 
@@ -48,7 +48,7 @@ def error(P, M, N):
 
 def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_config", lambda problem, machine: (config, 1e-9))
+    monkeypatch.setattr(BF16x6, "best", lambda family, problem, machine: (1e-9, config))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="bf16x6", **options)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.mma_gemm.mma_sync.model as mma_sync
-import tilewise.kernels.wgmma_gemm.wgmma_half.model as wgmma_half
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
+from tilewise.kernels.registry import family_of
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -25,9 +24,9 @@ ACTIVATIONS = {
     "silu": F.silu,
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
-FAMILIES = {
-    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_gemm.wgmma_half.search.best_config"),
-    "mma_sync": (mma_sync, "tilewise.kernels.mma_gemm.mma_sync.model.best_config"),
+CHOOSERS = {
+    "wgmma_half": "tilewise.kernels.wgmma_gemm.wgmma_half.search.best_config",
+    "mma_sync": "tilewise.kernels.mma_gemm.mma_sync.model.best_config",
 }
 
 
@@ -66,7 +65,7 @@ def kind(config):
 )
 @pytest.mark.parametrize("shape", [(129, 65, 257), (64, 1000, 64), (2049, 72, 1025), (4097, 64, 520)])
 def test_every_config(kernel, name, activation, alpha, bias_name, accumulate, shape, monkeypatch):
-    dtype, (m, k, n), (family, chooser) = getattr(torch, name), shape, FAMILIES[kernel]
+    dtype, (m, k, n), chooser = getattr(torch, name), shape, CHOOSERS[kernel]
     if kernel == "wgmma_half" and not describe("cuda:0").arch.startswith("sm_90"):
         pytest.skip("made for Hopper")
     bias = None if bias_name is None else torch.randn(n, device="cuda").to(getattr(torch, bias_name))
@@ -79,7 +78,7 @@ def test_every_config(kernel, name, activation, alpha, bias_name, accumulate, sh
         exact = ACTIVATIONS[activation](x + before.double() if accumulate else x)
         problem = replace(tw.plan(M, N, **how).problem, accumulate=accumulate)
         kinds = {
-            kind(config): config for config in family.configs(problem, describe("cuda:0"))
+            kind(config): config for config in family_of(kernel).configurations(problem, describe("cuda:0"))
         }  # the smallest tile of each
         for config in kinds.values():
             P.copy_(before) if accumulate else P.fill_(float("nan"))

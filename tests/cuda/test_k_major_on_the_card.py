@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.wgmma_gemm.k_major.model as model
 import tilewise.planning.choose as planning
+from tilewise.kernels.wgmma_gemm.family import KMajor
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS,
     ACROSS_TILES,
@@ -74,7 +74,7 @@ def options_of(kind):
 
 def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_config", lambda problem, machine: (config, 1e-9))
+    monkeypatch.setattr(KMajor, "best", lambda family, problem, machine: (1e-9, config))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="k_major", **options)

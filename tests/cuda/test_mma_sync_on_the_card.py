@@ -10,7 +10,8 @@ import tilewise as tw
 import tilewise.kernels.mma_gemm.mma_sync.model as model
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.mma_gemm.mma_sync.model import TILES, configs
+from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
+from tilewise.kernels.mma_gemm.mma_sync.model import TILES
 
 torch = pytest.importorskip("torch")
 
@@ -85,7 +86,7 @@ def test_every_config(name, layouts, monkeypatch):
         N, _ = matrix(k, n, name, layouts[1], extra, offset)
         P, around = matrix(m, n, name, False, extra, offset)
         exact, kinds = exact_product(M, N, name), {}
-        for config in configs(tw.plan(M, N, precision="tf32").problem, machine):
+        for config in MmaSync().configurations(tw.plan(M, N, precision="tf32").problem, machine):
             kinds[config.routes, config.parts > 1, config.edge_rows, config.edge_cols] = config
         for config in kinds.values():
             P.fill_(poison(name))
@@ -103,7 +104,9 @@ def test_every_tile(name, monkeypatch):
     machine = describe("cuda:0")
     for extra in (0, 1):
         M, N = matrix(259, 200, name, extra=extra)[0], matrix(200, 300, name, extra=extra)[0]
-        found = {config.tile: config for config in configs(tw.plan(M, N, precision="tf32").problem, machine)}
+        found = {
+            config.tile: config for config in MmaSync().configurations(tw.plan(M, N, precision="tf32").problem, machine)
+        }
         assert set(found) == set(TILES[M.element_size()])
         for config in found.values():
             assert_right(multiply_by(config, monkeypatch, M, N), exact_product(M, N, name), name)

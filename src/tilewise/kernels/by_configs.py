@@ -94,17 +94,32 @@ def _searched(family: ByConfigs, problem: Problem, machine: Machine) -> tuple[fl
 
 
 class Table(NamedTuple):
-    """Configurations as rows of numbers, what all rows share, and which configuration a row stands for."""
+    """A formula of expected seconds, infinite where a row does not apply; configurations as its rows; what all rows
+    share; and which configuration a row stands for."""
 
+    formula: Formula
     rows: Rows
     given: Row
     config: Callable[[int], Any]
 
 
+def soonest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
+    """Seconds, and the configuration that takes no longer than any other."""
+    found = [(*table.formula.least(table.rows, table.given, largest), table) for table in tables]
+    number, seconds, table = min(found, key=itemgetter(1))
+    return seconds, table.config(number)
+
+
+def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
+    """Every configuration with its expected seconds."""
+    for table in tables:
+        for number, row in enumerate(table.rows.rows):
+            if (seconds := table.formula(row, table.given)) < INFINITE:
+                yield table.config(number), seconds
+
+
 class CostModel(Protocol):
     """What a module of a cost model has."""
-
-    expected: Formula  # seconds of a row; infinite where it does not apply
 
     def tables(self, problem: Problem, machine: Machine, /) -> Iterable[Table]:
         """Every configuration that could take the problem: a table for each orientation."""
@@ -114,37 +129,23 @@ class CostModel(Protocol):
 
 
 class Tabled(ByConfigs):
-    """A family whose cost model is one formula over tables."""
+    """A family whose cost model is tables."""
 
     model: ClassVar[CostModel]
-
-    @property
-    def formula(self) -> Formula:
-        return self.model.expected
 
     def tables(self, problem: Problem, machine: Machine) -> Iterable[Table]:
         return self.model.tables(problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        found = []
-        for table in self.tables(problem, machine):
-            number, seconds = self.formula.least(table.rows, table.given, problem.largest)
-            found.append((seconds, number, table))
-        seconds, number, table = min(found, key=itemgetter(0))
-        return seconds, table.config(number)
+        return soonest(self.tables(problem, machine), problem.largest)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(dict.fromkeys(config for config, _ in self._timed(problem, machine)))
+        return tuple(dict.fromkeys(config for config, _ in timed(self.tables(problem, machine))))
 
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
-        return next(seconds for one, seconds in self._timed(problem, machine) if one == config)
-
-    def _timed(self, problem: Problem, machine: Machine) -> Iterator[tuple[Any, float]]:
-        """Every configuration with its expected seconds."""
-        for table in self.tables(problem, machine):
-            for number, row in enumerate(table.rows.rows):
-                if (seconds := self.formula(row, table.given)) < INFINITE:
-                    yield table.config(number), seconds
+        """Infinite where the model would not choose from it."""
+        every = timed(self.tables(problem, machine))
+        return next((seconds for one, seconds in every if one == config), INFINITE)
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         return self.model.bounds(some, machine)

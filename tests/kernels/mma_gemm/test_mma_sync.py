@@ -19,7 +19,7 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.mma_sync.model import TILES, configs, line_bytes
+from tilewise.kernels.mma_gemm.mma_sync.model import TILES, line_bytes
 from tilewise.kernels.mma_gemm.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.transforms.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
@@ -181,7 +181,7 @@ def test_every_config_has_a_text_and_room(name, machine):
             else (Layout(70 + extra, 1), Layout(259 + extra, 1))
         )
         problem = replace(problem_of_shape(300, 70, 259, name, precision="tf32"), layout_m=layout_m, layout_n=layout_n)
-        found = configs(problem, machine)
+        found = MmaSync().configurations(problem, machine)
         assert found
         for config in found:
             assert config.tile.shared_bytes(machine.arch) <= {"sm_80": 163, "sm_89": 99}.get(machine.arch, 227) * 1024
@@ -219,14 +219,14 @@ def test_thin_edges_are_read_as_they_lie():
     """Bytes in misaligned rows are packed first, and the kernels for few would look for them where they were."""
     for name, extra in (("int8", 1), ("float64", 1), ("bfloat16", 1)):
         problem = replace(problem_of_shape(1153, 40, 1025, name), layout_m=Layout(1, 1153 + extra))
-        edged = [config for config in configs(problem, H200) if config.edge_rows or config.edge_cols]
+        edged = [config for config in MmaSync().configurations(problem, H200) if config.edge_rows or config.edge_cols]
         assert not any("packed" in config.routes for config in edged)
         assert bool(edged) == (name != "int8")
 
 
 def test_parts_of_k_cover_k_and_thin_edges_leave_whole_tiles():
     for shape in ((128, 65536, 128), (1, 100000, 7), (1025, 130, 4097)):
-        for config in configs(problem_of_shape(*shape, "float64"), H200):
+        for config in MmaSync().configurations(problem_of_shape(*shape, "float64"), H200):
             each = config.phases_each(shape[1], 8)
             assert each * config.parts * 16 >= shape[1]
             if config.edge_rows:

@@ -18,6 +18,7 @@ import tilewise as tw
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
 from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
@@ -27,9 +28,9 @@ from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     SHARED_BYTES,
     TILES,
     SplitTile,
-    configs,
     plane_bytes,
     slab_of,
+    tables,
 )
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 from tilewise.planning.choose import make_plan
@@ -119,7 +120,7 @@ def test_k_comes_in_slabs_where_planes_would_be_large(shape):
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
 def test_tiles_cover_P_in_every_config(shape):
     m, k, n = shape
-    for config in configs(problem_of_shape(*shape), H200):
+    for config, _ in timed(tables(problem_of_shape(*shape), H200)):
         assert config.tiles(m, n) * config.tile.cluster * config.tile.rows * config.tile.cols >= m * n
         assert config.blocks(m, n, 132) % config.tile.cluster == 0
         assert config.blocks(m, n, 132) <= 132

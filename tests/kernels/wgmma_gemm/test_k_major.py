@@ -17,6 +17,7 @@ from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
 from tilewise.kernels.shared.text import render_pack
@@ -31,9 +32,9 @@ from tilewise.kernels.wgmma_gemm.k_major.model import (
     TRANSPOSED,
     KMajorTile,
     boxed,
-    configs,
     paired,
     route,
+    tables,
 )
 from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
 from tilewise.planning.choose import make_plan
@@ -248,7 +249,7 @@ def test_how_P_is_stored_follows_its_rows():
 def test_tiles_cover_P_in_every_config():
     for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
         m, _, n = shape
-        for config in configs(problem(*shape, "float32", precision="tf32"), H200):
+        for config, _ in timed(tables(problem(*shape, "float32", precision="tf32"), H200)):
             assert config.tiles(m, n) * config.tile.cluster * config.tile.rows * config.tile.cols >= m * n
             assert config.blocks(m, n, 132) % config.tile.cluster == 0
 

@@ -174,13 +174,9 @@ class Strips(Tabled):
         from_l2 = f.from_l2 * p.k * size / machine.bandwidth
         return p.m, p.k, p.n, p.members, machine.units, f.crowd, memory**4, from_l2, storing
 
-    @property
-    def formula(self) -> Formula:
-        return expected
-
     def tables(self, problem: Problem, machine: Machine) -> list[Table]:
         every, rows = self.table(problem.algebra, machine, self.slower(problem))
-        return [Table(rows, self.given(problem, machine), every.__getitem__)]
+        return [Table(expected, rows, self.given(problem, machine), every.__getitem__)]
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         """Every step at the best tile's rate, one block's strips of k, the bytes."""

@@ -23,8 +23,8 @@ MOST_LINES = 2**31 - 256  # that one launch counts
 ALONG, ENOUGH = 2, 1024  # blocks that share a line; more only where lines are too few for the card
 
 
-Lines = struct_of("Lines", "shared/lines.cuh")  # a matrix, and where its lines go
-LinesOfStack = struct_of("LinesOfStack", "shared/lines.cuh", "transforms/realign.cu")
+DECLARED = "shared/lines.cuh", "transforms/realign.cu"
+Lines, LinesOfStack = struct_of("Lines", *DECLARED), struct_of("LinesOfStack", *DECLARED)
 NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 

@@ -112,19 +112,14 @@ class WgmmaHalf(OnHopper):
         return half_recipe.launches(plan, given, scratch)
 
 
-class KMajor(OnHopper):
+class KMajor(OnHopper, Tabled):
     """tf32, 8-bit integers and 8-bit floats, which wgmma takes with k contiguous alone."""
 
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
     can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, k_major.KMajorConfig]:
-        config, seconds = k_major.best_config(problem, machine)
-        return seconds, config
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return k_major.bounds(some, machine)
+    model: ClassVar = k_major
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()  # its table has no classes
@@ -148,7 +143,7 @@ class KMajor(OnHopper):
         return k_major_recipe.launches(plan, given, scratch)
 
 
-class BF16x6(OnHopper):
+class BF16x6(OnHopper, Tabled):
     """float32: three bfloat16 parts of each operand, six products of them."""
 
     name = six.KERNEL
@@ -158,12 +153,7 @@ class BF16x6(OnHopper):
     competes = (can.where(float32_as=("high",)),)
     falls_back = True
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, six.SplitConfig]:
-        config, seconds = six.best_config(problem, machine)
-        return seconds, config
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return six.bounds(some, machine)
+    model: ClassVar = six
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()  # its table has no classes

@@ -82,7 +82,7 @@ def given_of(p: Problem, machine: Machine) -> Row:
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
     configs, rows = table(machine.units)
-    return [Table(rows, given_of(p, machine), configs.__getitem__)]
+    return [Table(expected, rows, given_of(p, machine), configs.__getitem__)]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

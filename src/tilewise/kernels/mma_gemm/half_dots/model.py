@@ -169,7 +169,7 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
     for side in sides(p):
         tile = next(tile for tile in TILES if tile.width >= side.few)
         every, rows = _table(tile, side.classes, side.swapped, machine.units)
-        made.append(Table(rows, _given(p, side, machine), every.__getitem__))
+        made.append(Table(expected, rows, _given(p, side, machine), every.__getitem__))
     return made
 
 

@@ -195,7 +195,7 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
     given = (
         p.m, p.k, p.n, p.members, machine.units, figures.start, memory, from_l2, figures.empty, figures.crowd,
     )  # fmt: skip
-    return [Table(rows, given, configs.__getitem__)]
+    return [Table(expected, rows, given, configs.__getitem__)]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

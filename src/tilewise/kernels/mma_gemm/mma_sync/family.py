@@ -9,8 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
-from tilewise.kernels.bounds import Bound
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, packed_operands, passes, tensor_reason
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
@@ -25,7 +24,7 @@ NO_BYTES = Condition(
 )
 
 
-class MmaSync(ByConfigs):
+class MmaSync(Tabled):
     name = "mma_sync"
     kernels: ClassVar = {mma.KERNEL: mma.IDEA}
     can = Capabilities(
@@ -38,6 +37,7 @@ class MmaSync(ByConfigs):
         can.where(tensor_cores=True, alone=False),
     )
     beside_tile = True
+    model: ClassVar = mma
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, mma.MmaConfig]:
         config, seconds = mma.best_config(problem, machine, False)
@@ -46,9 +46,6 @@ class MmaSync(ByConfigs):
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         config, seconds = mma.best_config(problem, machine, kernel is not None)
         return self.planned(problem, machine, kernel, tile, seconds, config)
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return mma.bounds(some, machine)
 
     def pinned(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Plan:
         return self.planned(problem, machine, self.name, None, 0.0, config)
@@ -77,12 +74,6 @@ class MmaSync(ByConfigs):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return launches(plan, given, scratch)
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[mma.MmaConfig]:
-        return mma.configs(problem, machine)
-
-    def seconds(self, config: mma.MmaConfig, problem: Problem, machine: Machine) -> float:
-        return mma.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return mma.tuning_class(problem)

@@ -18,12 +18,11 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import tensor_name
 from tilewise.kernels.mma_gemm.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
-    CUT,
-    CUT_TWICE,
     EDGED,
     FEWEST_PHASES,
     FORMS,
@@ -31,9 +30,9 @@ from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     THIN_FROM,
     WHOLE,
     edge_of,
+    expected,
     parts_of,
 )
-from tilewise.kernels.mma_gemm.mma_sync.seconds import expected as in_seconds
 from tilewise.kernels.shared.layouts import (
     AS_IT_IS,
     LONGEST_LINE,
@@ -46,7 +45,7 @@ from tilewise.kernels.shared.layouts import (
 )
 from tilewise.kernels.shared.residency import padded
 from tilewise.kernels.transforms.sums import sum_of
-from tilewise.system.machine_code import INFINITE, Row, Rows
+from tilewise.system.machine_code import Row, Rows
 
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
@@ -205,12 +204,9 @@ def best_config(problem: Problem, machine: Machine, asked: bool = False) -> tupl
     tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
     key = tuning_class(problem) if tuned_here else ""
     if table is None or key not in table.entries:
-        pairs, given = _given(problem, machine, asked)
-        number, seconds = in_seconds.least(_table(problem, machine, asked)[1], given, problem.largest)
-        return _config(number, pairs, problem, machine, asked), seconds
-    every = [
-        (expected(config, problem, machine), number, config) for number, config in enumerate(configs(problem, machine))
-    ]
+        seconds, best = soonest(tables(problem, machine, asked), problem.largest)
+        return best, seconds
+    every = [(seconds, number, one) for number, (one, seconds) in enumerate(timed(tables(problem, machine)))]
     seconds, best, tuned = preferred(every, key, table)
     return replace(best, tuned=tuned), seconds
 
@@ -302,22 +298,10 @@ def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 
 
-def configs(problem: Problem, machine: Machine) -> list[MmaConfig]:
-    pairs, given = _given(problem, machine)
-    rows = _table(problem, machine)[1].rows
-    fitting = [number for number, row in enumerate(rows) if in_seconds(row, given) < INFINITE]
-    return [_config(number, pairs, problem, machine) for number in fitting]
-
-
-def expected(config: MmaConfig, problem: Problem, machine: Machine) -> float:
-    """Seconds of one way; both operands are copied by one width."""
-    pairs, given = _given(problem, machine)
-    tiles, rows = _table(problem, machine)
-    form = EDGED if config.edge_rows or config.edge_cols else WHOLE
-    if config.parts > 1:
-        form = CUT if config.parts == _parts(problem, config.tile, machine, CUT) else CUT_TWICE
-    pair = pairs.index((config.routes, config.vectors[0]))
-    return in_seconds(rows.rows[tiles.index(config.tile) * FORMS * PAIRS + FORMS * pair + form], given)
+def tables(problem: Problem, machine: Machine, asked: bool = True) -> list[Table]:
+    pairs, given = _given(problem, machine, asked)
+    rows = _table(problem, machine, asked)[1]
+    return [Table(expected, rows, given, lambda number: _config(number, pairs, problem, machine, asked))]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

@@ -177,7 +177,9 @@ def figures_of(problem: Problem) -> Figures:
 def tables(problem: Problem, machine: Machine) -> list[Table]:
     """Columns that fit, with as many warps as share them, for one wave of blocks or more."""
     rows = _table(problem.dtype.itemsize)
-    return [Table(rows, _given(problem, machine), lambda number: _config(rows.rows[number], problem, machine))]
+    return [
+        Table(expected, rows, _given(problem, machine), lambda number: _config(rows.rows[number], problem, machine))
+    ]
 
 
 def geometry(problem: Problem, config: ShallowConfig) -> Geometry:

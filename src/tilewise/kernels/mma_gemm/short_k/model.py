@@ -236,7 +236,7 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
         held, waves, transposed = every[number]
         return ShortConfig(held, waves, slow_sides(problem) if transposed else "")
 
-    return [Table(rows, _given(problem, machine), config)]
+    return [Table(expected, rows, _given(problem, machine), config)]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

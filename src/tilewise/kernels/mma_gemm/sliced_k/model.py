@@ -228,7 +228,7 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
     copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
     memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
     given = p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size]
-    return [Table(rows, given, made.__getitem__)]
+    return [Table(expected, rows, given, made.__getitem__)]
 
 
 def step_rate(problem: Problem, machine: Machine) -> float:

@@ -15,6 +15,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -127,21 +128,18 @@ def plane_bytes(lines: int, k: int) -> int:
     return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
 
 
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[SplitConfig, float]:
-    """The way with the least expected seconds."""
-    given, table = _given(problem, machine), _table(machine)
-    number, seconds = _seconds.least(table, given, problem.largest)
-    return _config(number, given, table), _launches(problem)[0] * seconds + _other_seconds(problem)
-
-
-def configs(problem: Problem, machine: Machine) -> list[SplitConfig]:
-    given, table = _given(problem, machine), _table(machine)
-    return [_config(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
+def tables(problem: Problem, machine: Machine) -> list[Table]:
+    given, rows = _given(problem, machine), _table(machine)
+    return [Table(expected, rows, given, lambda number: _config(number, given, rows))]
 
 
 @Formula
-def _seconds(row: Row, given: Row) -> float:
+def expected(row: Row, given: Row) -> float:
+    """Runs of a stack's members, and what is the same for every tile."""
+    return given[9] * run_seconds(row, given) + given[10]
+
+
+def run_seconds(row: Row, given: Row) -> float:
     """The waves of tiles, and adding up the parts of k."""
     m, n, phases, units, deepest = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
     stage, start, meeting, at_once, cut = row[2], row[3], row[4], int(row[5]), int(row[7])
@@ -157,11 +155,12 @@ def _seconds(row: Row, given: Row) -> float:
 
 
 def _given(problem: Problem, machine: Machine) -> Row:
-    """What all rows share: of one launch."""
-    m, n, phases, members = problem.m, problem.n, -(-problem.k // DEPTH), _launches(problem)[1]
+    """What all rows share: of one launch, how many there are, and what comes beside."""
+    launches, members = _launches(problem)
+    m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
     cells = members * m * n
     gather = 8 * cells / GATHER_BANDWIDTH, GATHER_SECONDS, cells * CELL_SECONDS
-    return m, n, phases, machine.units, phases // 8, *gather, members
+    return m, n, phases, machine.units, phases // 8, *gather, members, launches, _other_seconds(problem)
 
 
 def _launches(problem: Problem) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.k_major.figures import (
@@ -37,7 +38,7 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     WHOLE,
     expected,
 )
-from tilewise.system.machine_code import INFINITE, Row, Rows
+from tilewise.system.machine_code import Row, Rows
 
 KERNEL = "k_major"
 IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -254,19 +255,10 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
     return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
 
 
-@lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[KMajorConfig, float]:
-    """The way with the least expected seconds."""
+def tables(problem: Problem, machine: Machine) -> list[Table]:
     how = routes(problem)
     given = _given(problem, machine, how)
-    number, seconds = expected.least(_table(_kind(problem), machine), given, problem.largest)
-    return _config(number, how, given), problem.members * seconds
-
-
-def configs(problem: Problem, machine: Machine) -> list[KMajorConfig]:
-    how, table = routes(problem), _table(_kind(problem), machine)
-    given = _given(problem, machine, how)
-    return [_config(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
+    return [Table(expected, _table(_kind(problem), machine), given, lambda number: _config(number, how, given))]
 
 
 def _kind(problem: Problem) -> Kind:
@@ -313,7 +305,7 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
         _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
         p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
         over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
-        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES], m * n * f.cell,
+        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES], m * n * f.cell, p.members,
     )  # fmt: skip
 
 

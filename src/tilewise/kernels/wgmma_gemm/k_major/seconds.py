@@ -27,6 +27,11 @@ def stage_of(cores: float, l2: float, blocks: int, units: int, power: float) -> 
 
 @Formula
 def expected(row: Row, given: Row) -> float:
+    """Members of a stack one after the other."""
+    return given[21] * member_seconds(row, given)
+
+
+def member_seconds(row: Row, given: Row) -> float:
     """Of a member: whole waves of tiles, or the bytes; then what comes before and after. k is cut only where sums are
     float32 (else planes of them are not of P's dtype), and both operands lie along k."""
     m, n, stages, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])

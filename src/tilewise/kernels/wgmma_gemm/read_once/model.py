@@ -329,7 +329,7 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
 def _table_of(p: Problem, side: Side, machine: Machine) -> Table:
     places, rows = _table(worthwhile(side.few, _precision(p), side.in_place), _precision(p), machine)
     given = _given(p, side, machine)
-    return Table(rows, given, lambda number: _config(places[number], side, given, machine))
+    return Table(expected, rows, given, lambda number: _config(places[number], side, given, machine))
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

@@ -50,7 +50,8 @@ EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
 
-WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ
+WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ;
+LAGGED = 4  # of stacks, lines of N by classes: its pair of routes stands behind the others
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most

@@ -13,6 +13,7 @@ from itertools import product
 from math import sqrt
 
 from tilewise.core.problem import Problem
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
@@ -102,19 +103,9 @@ def _given(given: Row, p: Problem) -> Row:
     return (*given[:9], m_across, n_across, *given[11:])
 
 
-def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorConfig | None, float]:
-    """The way with the least expected seconds, if there is one."""
-    if not takes(p):
-        return None, INFINITE
-    places, rows = table(int(given[3]))
-    number, seconds = expected.least(rows, _given(given, p), p.largest)
-    return (config_of(places[number], pairs), seconds) if seconds < INFINITE else (None, INFINITE)
-
-
-def every(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[tuple[TensorConfig, float]]:
-    """The ways that there are, each with its expected seconds."""
+def tables(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[Table]:
+    """What it takes of a product, if anything."""
     if not takes(p):
         return []
-    (places, rows), told = table(int(given[3])), _given(given, p)
-    timed = [(place, expected(row, told)) for place, row in zip(places, rows.rows, strict=True)]
-    return [(config_of(place, pairs), seconds) for place, seconds in timed if seconds < INFINITE]
+    places, rows = table(int(given[3]))
+    return [Table(expected, rows, _given(given, p), lambda number: config_of(places[number], pairs))]

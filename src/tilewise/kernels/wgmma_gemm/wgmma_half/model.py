@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of
+from tilewise.kernels.by_configs import Table, timed
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags, stacked, table
+from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside, lags, seconds, stacked, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import expected
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
@@ -67,9 +69,26 @@ def tuning_class(problem: Problem) -> str:
 
 def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
     """Every configuration."""
+    return _grouped_configs(problem) if problem.groups else [config for config, _ in timed(tables(problem, machine))]
+
+
+def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
+    """Seconds of one; infinite where it is none of the product's."""
     if problem.groups:
-        return _grouped_configs(problem)
-    return [config for config, _ in (table.every if problem.members == 1 else stacked.every)(problem, machine)]
+        return seconds.expected(config, problem, machine)
+    return next((time for other, time in timed(tables(problem, machine)) if other == config), math.inf)
+
+
+def tables(p: Problem, machine: Machine) -> list[Table]:
+    """The configurations of a single product, or of a stack."""
+    (places, rows), alike = table.table(), alone if p.members == 1 else stacked
+    pairs, given = (table.given_of if p.members == 1 else stacked.given_of)(p, machine)
+
+    def config(number: int) -> TensorConfig:
+        return table.config_of(places[number], pairs, p, machine)
+
+    made = [Table(alike.expected, rows, given, config)]
+    return made + inside.tables(pairs, given, p) if p.members == 1 else made
 
 
 def _grouped_configs(p: Problem) -> list[TensorConfig]:

@@ -9,8 +9,9 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import preferred
 from tilewise.kernels.bounds import Bound
-from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside, stacked, table
-from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL, configs, expected, tuning_class
+from tilewise.kernels.by_configs import soonest, timed
+from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside, stacked
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL, configs, expected, tables, tuning_class
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, FEW_INSIDE, LEAST_PHASES, TILES, TensorConfig
 
 
@@ -24,12 +25,13 @@ def best_config(problem: Problem, machine: Machine) -> tuple[TensorConfig, float
     known = tuned is not None and key in tuned.entries
     if problem.groups:
         every = [(config, expected(config, problem, machine)) for config in configs(problem, machine)]
-    elif not known:
-        return (table.least if problem.members == 1 else stacked.least)(problem, machine)
+    elif known:
+        every = list(timed(tables(problem, machine)))
     else:
-        every = (table.every if problem.members == 1 else stacked.every)(problem, machine)
-    timed = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
-    seconds, best, by_table = preferred(timed, key, tuned)
+        seconds, best = soonest(tables(problem, machine), problem.largest)
+        return best, seconds
+    numbered = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
+    seconds, best, by_table = preferred(numbered, key, tuned)
     return replace(best, tuned=True) if by_table else best, seconds
 
 

@@ -8,7 +8,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags, stacked, table
+from tilewise.kernels.wgmma_gemm.wgmma_half import lags, stacked
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import store_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig, takes_boxes
@@ -23,14 +23,6 @@ NARROW, WIDE_SLOW = 128, 1.15  # along k, tiles of more columns store as long as
 
 
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
-    """Seconds of a configuration; infinite where it is none of the product's."""
-    if problem.groups is not None:
-        return _of_groups(config, problem, machine)
-    every = (table.every if problem.members == 1 else stacked.every)(problem, machine)
-    return next((seconds for other, seconds in every if other == config), math.inf)
-
-
-def _of_groups(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Tiles of a multiprocessor one after the other, beside the bytes; then what comes before and after."""
     tile, (m, k, n), memory = config.tile, (problem.m, problem.k, problem.n), machine.bandwidth * stacked.MEMORY_SHARE
     assert problem.groups is not None

@@ -5,45 +5,40 @@ Single products have figures of their own (`alone.py`); groups have these (`seco
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import product
 from math import log2, sqrt
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_gemm.wgmma_half import lags
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
+    BESIDE_AT,
     BOXES,
     CARRIED,
     CUT,
+    EDGED,
+    LAGGED,
     PAIRS,
     PARTIAL,
     ROWS,
     STORES_FROM,
     TRANSPOSED,
     TRANSPOSED_OUT,
-    WHOLE,
     held,
     store_of,
     transposed_columns,
 )
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
-from tilewise.kernels.wgmma_gemm.wgmma_half.table import Place, coming, may_be_transposed, row_of
+from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     DEPTH,
     LAGS,
     LEAST_PHASES,
-    STORES,
-    TRANSPOSED_CLUSTERS,
-    TRANSPOSED_ROWS,
-    TensorConfig,
-    TensorTile,
     takes_boxes,
 )
-from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+from tilewise.system.machine_code import INFINITE, Formula, Row
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
 TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
@@ -65,7 +60,6 @@ COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlappe
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
-LAGGED = TRANSPOSED + 1  # a form whose lines of N come by classes; its pair of routes stands behind the others
 PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
 
 
@@ -105,7 +99,7 @@ def expected(row: Row, given: Row) -> float:
     rows, cols, cluster, pair, form = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
     at = PAIRS_FROM + EACH_PAIR * pair
     lines_m, lines_n, unrounded = given[at], given[at + 1], given[7]
-    if lines_m == 0.0 or (form == TRANSPOSED and given[5] == 0.0):
+    if lines_m == 0.0 or form == EDGED or (form == TRANSPOSED and given[5] == 0.0):
         return INFINITE
     tall, broad, made, parts = m, n, cols, 1
     if form == TRANSPOSED:
@@ -117,11 +111,13 @@ def expected(row: Row, given: Row) -> float:
         high = 64 if m <= 64 else 128 if m <= 128 else 192
         if rows > high or cols > 64 * min(4, max(1, -(-n // 64))) or (m <= 64 and cluster > 1):
             return INFINITE
-        if given[6] > 0.0 and row[5] == 0.0:
+        if (given[6] > 0.0 and row[5] == 0.0) or cluster * int(
+            row[BESIDE_AT]
+        ) > 2:  # single products have larger clusters
             return INFINITE
     tiles = members * -(-tall // (rows * cluster)) * -(-broad // made)
     if form == CUT:
-        parts = parts_of(tiles * cluster, units, phases // LEAST_PHASES)
+        parts = parts_of(tiles, held(units, cluster), phases // LEAST_PHASES)
         if parts <= 1 or unrounded > 0.0:
             return INFINITE
     waves, wide = -(-tiles * parts // held(units, cluster)), 1 if cols >= 192 and rows > 64 else 0
@@ -138,23 +134,6 @@ def expected(row: Row, given: Row) -> float:
     work = max(waves * each, given[10]) + given[13]
     work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving
     return work + (GATHER_SECONDS + members * 8 * parts * m * n / GATHER_BANDWIDTH if parts > 1 else 0.0)
-
-
-@lru_cache(maxsize=1)
-def table() -> tuple[tuple[Place, ...], Rows]:
-    """In the order in which configurations are preferred that are expected to take as long."""
-    places, rows = list[Place](), list[Row]()
-    for tile, (stores, _) in STORES.items():
-        forms = (WHOLE, CUT) if tile.takes_parts else (WHOLE,)
-        for form, pair in product(forms, range(PAIRS)) if tile.together <= 2 else ():
-            places.append(Place(tile, pair, form))
-            rows.append(row_of(tile, pair, form, stores, frozenset()))
-    others = [
-        Place(TensorTile(TRANSPOSED_ROWS, 0, c), x, TRANSPOSED) for x in range(PAIRS) for c in TRANSPOSED_CLUSTERS
-    ]
-    others += [Place(tile, PAIRS, LAGGED) for tile in lags.IN_STACKS]
-    rows += [row_of(*place, frozenset(), frozenset()) for place in others]
-    return (*places, *others), Rows(rows)
 
 
 def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
@@ -179,29 +158,3 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
 
 def moving_seconds(moved: int, memory: float) -> float:
     return COPY_SECONDS + moved / memory if moved else 0.0
-
-
-def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
-    tile, pair, form = place
-    if form == LAGGED:
-        return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
-    if form == TRANSPOSED:
-        return TensorConfig(TensorTile(tile.rows, transposed_columns(p.m), tile.cluster), pairs[pair], transposed=True)
-    if form == WHOLE:
-        return TensorConfig(tile, pairs[pair])
-    blocks = TensorConfig(tile, pairs[pair]).tiles(p.m, p.n) * p.members * tile.cluster
-    return TensorConfig(tile, pairs[pair], parts_of(blocks, machine.units, -(-p.k // DEPTH) // LEAST_PHASES))
-
-
-def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:
-    """The configuration with the least expected seconds."""
-    (pairs, given), (places, rows) = given_of(p, machine), table()
-    number, seconds = expected.least(rows, given, p.largest)
-    return config_of(places[number], pairs, p, machine), seconds
-
-
-def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
-    """The configurations that there are, each with its expected seconds."""
-    (pairs, given), (places, rows) = given_of(p, machine), table()
-    timed = zip(places, (expected(row, given) for row in rows.rows), strict=True)
-    return [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.residency import parts_of
-from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, EDGED, PAIRS, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half import alone, lags
+from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, EDGED, LAGGED, PAIRS, TRANSPOSED, WHOLE
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
@@ -27,7 +27,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     TensorTile,
     takes_boxes,
 )
-from tilewise.system.machine_code import INFINITE, Least, Row, Rows
+from tilewise.system.machine_code import Row, Rows
 
 MOVED = (REALIGNED, PACKED)
 THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
@@ -53,14 +53,17 @@ def table() -> tuple[tuple[Place, ...], Rows]:
             forms = (*forms, EDGED)
         for pair, form in product(range(PAIRS), forms):
             places.append(Place(tile, pair, form))
-            rows.append(row_of(tile, pair, form, stores, by_classes))
+            rows.append(_row(tile, pair, form, stores, by_classes))
     for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
         places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
-        rows.append(row_of(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
+        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
+    for tile in lags.IN_STACKS:
+        places.append(Place(tile, PAIRS, LAGGED))
+        rows.append(_row(*places[-1], frozenset(), frozenset()))
     return tuple(places), Rows(rows)
 
 
-def row_of(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
+def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
     leaves = ("boxes", "turned", "rows", "carried", "partial")  # in the order of alone.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
@@ -127,18 +130,10 @@ def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple
     return made[0], made[1]
 
 
-def least(p: Problem, machine: Machine) -> tuple[TensorConfig, float]:
-    """The way with the least expected seconds."""
-    pairs, given = given_of(p, machine)
-    found: Least = alone.expected.least(table()[1], given, p.largest)
-    cut, seconds = inside.least(pairs, given, p)
-    if cut is not None and seconds < found.value:
-        return cut, seconds
-    return config_of(table()[0][found.number], pairs, p, machine), found.value
-
-
 def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
     tile, pair, form = place
+    if form == LAGGED:
+        return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
     routes = pairs[pair]
     if form == TRANSPOSED:
         return TensorConfig(TensorTile(tile.rows, alone.transposed_columns(p.m), tile.cluster), routes, transposed=True)
@@ -152,14 +147,5 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
 
 
 def _parts(p: Problem, tile: TensorTile, machine: Machine) -> int:
-    tiles = alone.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
+    tiles = p.members * alone.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
     return parts_of(tiles, tile.at_once(machine.units), -(-p.k // DEPTH) // LEAST_PHASES)
-
-
-def every(p: Problem, machine: Machine) -> list[tuple[TensorConfig, float]]:
-    """The ways that there are, each with its expected seconds."""
-    pairs, given = given_of(p, machine)
-    places, rows = table()
-    timed = zip(places, (alone.expected(row, given) for row in rows.rows), strict=True)
-    whole = [(config_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
-    return whole + inside.every(pairs, given, p)
