@@ -27,7 +27,9 @@ int pick(int n) {
   catch (int i) { return i; } catch (const char* s) { return (int)s[0]; } catch (...) { return -1; }
 }
 int sum(const std::vector<int>& v) { int s = 0; for (int x : v) { if (x < 0) throw std::domain_error("negative"); s += x; } return s; }
-int main() {
+int whole(int n) try { if (n) throw n; return 0; } catch (int k) { return 10 * k; } catch (...) { return -1; }
+int main() try {
+  printf("%d %d\n", whole(0), whole(4));
   try { deep(2); puts("never"); } catch (const CudaError& e) { std::cout << "caught " << e.what() << " " << e.code << std::endl; }
   try { try { deep(1); } catch (std::logic_error& e) { puts("no"); } } catch (std::exception& e) { std::cout << e.what() << std::endl; }
   for (int i = 0; i < 5; i++) std::cout << pick(i) << " ";
@@ -42,8 +44,8 @@ int main() {
   try { std::sort(v.begin(), v.end(), [](int a, int b) { if (a + b == 3) throw a; return a > b; }); } catch (int) { puts("from a comparison"); }
   try { throw 1u; } catch (int) { puts("int"); } catch (unsigned) { puts("unsigned"); }
   int (*p)(int) = deep; try { p(0); } catch (...) { puts("through a pointer"); }
-  return sum({1, 2, 3});
-}
+  if (sum({1, 2, 3}) == 6) throw std::underflow_error("out of main");
+} catch (const std::underflow_error& e) { puts(e.what()); return 6; }
 """
 
 

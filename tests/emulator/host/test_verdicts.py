@@ -153,6 +153,33 @@ def test_an_input_that_is_only_read_is_not_to_be_copied_back(tmp_path):
         assert [f.array for f in report.findings if str(f.kind) == "not-copied-back"] == ["dc"]
 
 
+STEPS = """\
+#include <cstdio>
+__device__ float* table;
+__global__ void publish(float* t) { table = t; }
+__global__ void half_of(const float* a) { table[threadIdx.x] = a[threadIdx.x] / 2; }
+__global__ void twice(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x] * 2; }
+int main() {
+  float *in, *between, *out;
+  cudaMallocManaged(&in, 32); cudaMallocManaged(&out, 32); cudaMalloc(&between, 32);
+  for (int i = 0; i < 8; i++) in[i] = i;
+  publish<<<1, 1>>>(between);
+  half_of<<<1, 8>>>(in);
+  twice<<<1, 8>>>(between, out);
+  cudaDeviceSynchronize();
+  printf("%g\\n", out[3]);
+  cudaFree(in); cudaFree(between); cudaFree(out);
+}
+"""
+
+
+def test_the_host_reaches_a_result_in_managed_memory_and_the_device_keeps_a_pointer(tmp_path):
+    """Where the last kernel stores to managed memory, what lies between the kernels need not be copied back."""
+    (tmp_path / "p.cu").write_text(STEPS)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.output, report.findings) == ("3\n", []), report.message
+
+
 def test_a_launch_takes_about_as_long_however_it_is_run(tmp_path):
     """The cost model counts statements and sectors in compiled blocks, too."""
     from tilewise.emulator.host.options import Options

@@ -13,7 +13,7 @@ from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.statement import StmtCompiler
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import Scalar, Struct, Type
+from tilewise.emulator.machine.ctype import Scalar, Struct, Type, dtypes_of, innermost
 from tilewise.emulator.machine.program import GlobalArray, Program, Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.sema import constants
@@ -154,6 +154,8 @@ class Compiler(StmtCompiler):
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
         if not device and not isinstance(item.type, tree.TypeConst):
             raise self.refuse(f"{item.name} is a variable of the host", node)
+        if None in dtypes_of(innermost(type_)):
+            raise self.refuse(f"{item.name} holds pointers: a variable of the device cannot do so here", node)
         values = None if item.init is None else self._first_values(item.name, type_, item.init)
         self.arrays.append(GlobalArray(item.name, type_, values))
         slot = self.new_slot()

@@ -129,8 +129,6 @@ def first_values(array: GlobalArray, dtype: Any) -> np.ndarray:
 def global_arrays(program: Program) -> list[Buffer]:
     out = []
     for array in program.arrays:
-        if None in dtypes_of(innermost(array.type)):
-            raise UsageError(f"{array.name} holds pointers: a variable of the device cannot do so here")
         dtype = dtypes_of(innermost(array.type))[0]
         data = first_values(array, dtype)
         out.append(Buffer(array.name, "global", data, len(data)))

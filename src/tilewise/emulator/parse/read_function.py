@@ -10,6 +10,7 @@ from tilewise.emulator.parse.read_expression import arguments, assignment, brace
 from tilewise.emulator.parse.read_primary import operator_name
 from tilewise.emulator.parse.read_statement import block
 from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.source.lexer import Token
 
 
 def template_head(reader: Reader) -> list[tree.TemplateParameter]:
@@ -197,13 +198,27 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
             made.words |= {"pure"}
         reader.expect(";")
         return
+    tried = reader.advance() if reader.at("try") else None
     if reader.take(":"):
+        if tried is not None:
+            raise reader.error("try around a constructor's initialisers is not supported yet: put try into its body")
         with reader.brackets():
             _initialisers(reader, made)
     if reader.at("{"):
         made.tokens = reader.skip_balanced()
+        if tried is not None:
+            made.tokens = _with_handlers(reader, tried, made.tokens)
         return
     reader.expect(";")
+
+
+def _with_handlers(reader: Reader, tried: Token, body: list[Token]) -> list[Token]:
+    """The body of `f() try { … } catch (T e) { … }` as { try { … } catch (T e) { … } }."""
+    made = [body[0].at(tried), tried, *body]
+    while reader.at("catch"):
+        made.append(reader.advance())
+        made += [*reader.skip_balanced(), *reader.skip_balanced()]
+    return [*made, body[-1].at(made[-1])]
 
 
 def _initialisers(reader: Reader, made: tree.Function) -> None:

@@ -10,7 +10,7 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.cuda_card import Card
-from tilewise.emulator.host.runtime.memory import describe
+from tilewise.emulator.host.runtime.memory import SEEN_BY_BOTH, describe
 from tilewise.emulator.host.runtime.releases import MENDS
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
@@ -227,7 +227,7 @@ def at_end(s: Session) -> None:
             access="leak",
         )
     stored = [b for b in s.memory.device_blocks if b.kind != "__device__" and b.stored]
-    if stored and not any(b.copied for b in stored):
+    if stored and not any(b.copied for b in blocks if b.stored or b.kind in SEEN_BY_BOTH):
         for block in stored:
             s.faults.add(
                 Kind.NOT_COPIED_BACK,

@@ -152,7 +152,7 @@ class Arguments:
                 block.written = True
                 if block.kind in SEEN_BY_BOTH:
                     self.s.cuda.in_use(block, block.address, block.size, line)
-                    block.stored = 0
+                    block.stored, block.copied = 0, True
 
     def _give_values(self, block: Allocation, known: np.ndarray, width: int) -> None:
         """To the cells that are known to have one; what has values already is left alone."""

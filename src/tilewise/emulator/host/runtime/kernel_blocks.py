@@ -163,7 +163,7 @@ def mark_changed(run: KernelRun) -> None:
         block.stored = line
         if block.kind in SEEN_BY_BOTH:
             run.s.cuda.in_use(block, block.address, block.size, line)
-            block.stored = 0
+            block.stored, block.copied = 0, True
 
 
 def _kept(given: Arguments) -> list[tuple[Any, Any, Any]] | None:

@@ -48,7 +48,7 @@ class Allocation:
     host: bool = True
     device: bool = False
     written: bool = False  # somebody put values into it
-    copied: bool = False  # its values were taken to the host
+    copied: bool = False  # its values were taken to the host, or the host reaches what a kernel stored there
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
     failed: int = 0  # the line of a copy from or to it that failed
