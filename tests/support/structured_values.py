@@ -6,7 +6,6 @@ import numpy as np
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.dispatch.structured.product import by_numpy
 
 RINGS = [
     (tw.min_count, ("float64", "int64")), (tw.min_count, ("float32", "int32")), (tw.min_count, ("float64", "int32")),
@@ -32,9 +31,12 @@ def drawn(rng, ring, dtypes, shape):
 
 
 def expected(ring, dtypes, M, N):
-    P = tuple(np.empty((M[0].shape[0], N[0].shape[1]), dtype) for dtype in dtypes)
-    by_numpy(algebra_of(ring, dtypes), M, N, P)
-    return P
+    """The definition: one k after the other."""
+    algebra, shape = algebra_of(ring, dtypes), (M[0].shape[0], N[0].shape[1])
+    total = tuple(np.full(shape, zero, dtype) for dtype, zero in zip(dtypes, algebra.zero, strict=True))
+    for k in range(M[0].shape[1]):
+        total = algebra.evaluate(algebra.step, t=total, x=[x[:, k : k + 1] for x in M], y=[y[k : k + 1] for y in N])
+    return tuple(np.asarray(value, dtype) for value, dtype in zip(total, dtypes, strict=True))
 
 
 def assert_same(made, right):

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 Operand = str | int
+# bytes from an object's start to its own first field: of an array of NumPy's the address of its elements, by NumPy's
+# stable C interface; of a float its number
+FIRST_FIELD = object.__basicsize__
 
 
 def parameters(signature: str) -> list[tuple[str, str]]:
@@ -127,9 +130,9 @@ class IRFunction:
     def store(self, kind: str, value: Operand, place: str, align: int = 0) -> None:
         self.do(f"store {kind} {value}, ptr {place}" + (f", align {align}" if align else ""))
 
-    def data_of(self, data_field: int, *names: str) -> list[str]:
+    def data_of(self, *names: str) -> list[str]:
         """The addresses of the elements of parameters that are NumPy's array objects."""
-        return [self.load("ptr", self.at("i8", f"%{name}", data_field)) for name in names]
+        return [self.load("ptr", self.at("i8", f"%{name}", FIRST_FIELD)) for name in names]
 
     def prefetch(self, address: str, locality: int = 3) -> None:
         """Into the first cache, or (with 2) no nearer than the second."""

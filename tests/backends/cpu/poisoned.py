@@ -33,7 +33,6 @@ from tilewise.backends.cpu.kernels.weights.text import weights_module
 from tilewise.backends.cpu.ready import arithmetic_of
 from tilewise.backends.cpu.registry import FAMILIES, choose
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import (
     Cpu,
     Target,
@@ -338,10 +337,8 @@ def main() -> None:
     target = known_target(options.target) if options.compile else here(options.target)
     if options.compile:
         texts = {text_of(case, target) for case in cases_of(options, target)}
-        looks = (
-            weights_module(size, data_field()) for size in (1, 2, 4, 8)
-        )  # of integers, before sums are made of them
-        for text in (pool_module(target, data_field()), *looks, *sorted(texts)):
+        looks = (weights_module(size) for size in (1, 2, 4, 8))  # of integers, before sums are made of them
+        for text in (pool_module(target), *looks, *sorted(texts)):
             compile.kept(text, target)
         print(f"{options.target}: {len(texts)} kernels compiled")
         return

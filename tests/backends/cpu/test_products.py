@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.errors import DtypeError, UsageError
 
 EXACT = ("min_plus", "max_plus", "min_times", "max_times", "min_max", "max_min", "lor_land")
@@ -240,3 +241,10 @@ def test_the_plan_names_the_cut() -> None:
     assert any("ignored" in note for note in tw.plan(M, M, tile=8).notes)
     with pytest.raises(UsageError, match="does not fit"):
         tw.plan(M, M, kernel="few_rows")
+
+
+@pytest.mark.parametrize("layout", range(5))
+@pytest.mark.parametrize("dtype", NAMES)
+def test_address_matches_ctypes(dtype, layout):
+    x = operand(np.random.default_rng(0), 3, 5, dtype, layout, False)
+    assert address(x) == x.ctypes.data

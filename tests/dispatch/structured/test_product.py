@@ -8,7 +8,6 @@ import pytest
 import tilewise as tw
 from seeds import next_seed
 from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expected
-from tilewise.dispatch.structured.product import by_numpy
 
 
 @pytest.fixture
@@ -198,11 +197,3 @@ def test_bad_calls_are_refused():
         with pytest.raises(error) as raised:
             call()
         assert message in str(raised.value)
-
-
-def test_without_a_compiler_the_definition_runs(rng, monkeypatch):
-    import tilewise.dispatch.structured.product as product
-
-    monkeypatch.setattr(product, "_multiply", by_numpy)
-    M, N = (drawn(rng, *RINGS[0], (4, 4)) for _ in range(2))
-    assert_same(tw.matmul(M, N, semiring=RINGS[0][0]), expected(*RINGS[0], M, N))

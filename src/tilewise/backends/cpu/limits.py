@@ -6,17 +6,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.backends.cpu.runtime.pool import num_threads
+from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.machine import Machine
 
 
 def host_machine(machine: Machine) -> Machine:
-    """`machine` with what a compiled kernel needs to know; unchanged where llvmlite is missing."""
-    try:
-        from tilewise.backends.cpu.runtime.target import host_target
-
-        target = host_target()
-    except ImportError:
-        return machine
+    """`machine` with what a compiled kernel needs to know."""
+    target = host_target()
     known = _with_vectors(machine, num_threads(), target.vector_bytes, target.registers, target.byte_dots)
     return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
 

@@ -20,7 +20,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.kernels.weights.run import look_at
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime import compile, workspace
-from tilewise.backends.cpu.runtime.address import address, data_field
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.backends.cpu.runtime.target import Target, host_target
 from tilewise.core.blocking import Blocking
@@ -48,7 +48,6 @@ class Kernel:
 
     __slots__ = (
         "a",
-        "by_object",
         "dtypes",
         "enter",
         "functions",
@@ -65,11 +64,9 @@ class Kernel:
         assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {target.name}"
         family = FAMILIES[cut.kernel]
         self.functions, self.tasks = kernel_for(cut.kernel, a), family.tasks
-        self.by_object = bool(data_field())
-        self.launch = native()["launch_arrays" if self.by_object else "launch"]
-        short = self.by_object and "enter" in self.functions
-        enter = self.functions["enter"] if short else 0
-        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=family.keeps_gil) if short else None
+        self.launch = native()["launch_arrays"]
+        enter = self.functions.get("enter")
+        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=family.keeps_gil) if enter else None
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
@@ -244,7 +241,7 @@ class Ready:
 
     def _straight(self) -> Callable[[Array, Array, Array], Any] | None:
         """A product that looks at no weights, with scratch memory and threads; None where there is more to do."""
-        if not self.kernel.by_object or self.no_edge is not None:
+        if self.no_edge is not None:
             return None
         several, launch, job = self.workers > 1, self.kernel.launch, self.template_address
         swapped, scratch = self.swapped, self.space
@@ -296,7 +293,7 @@ class Ready:
 
     def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
         """`multiply_with_arg` without `out`, with everything bound that can be."""
-        if self.workers > 1 or not (self.kernel.by_object and self.shape):
+        if self.workers > 1 or not self.shape:
             return self.multiply_with_arg
         launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
         edges, look, swapped, empty, whole = self.no_edge, self.look, self.swapped, np.empty, np.dtype(np.int64)
@@ -335,16 +332,15 @@ class Ready:
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         if self.swapped:
             M, N = N, M
-        launch, by_object = self.kernel.launch, self.kernel.by_object
-        where = (M, N, P) if by_object else (address(M), address(N), address(P))
+        launch = self.kernel.launch
         args = 0 if arg is None else address(arg)
         pool = current_pool() if self.workers > 1 else None
         threads = pool.address if pool is not None else 0
         if not self.space:
-            launch(threads, self.template_address, *where, args, 0)
+            launch(threads, self.template_address, M, N, P, args, 0)
             return
         space = workspace.borrow(self.space)
         try:
-            launch(threads, self.template_address, *where, args, space[1])
+            launch(threads, self.template_address, M, N, P, args, space[1])
         finally:
             workspace.give_back(space)

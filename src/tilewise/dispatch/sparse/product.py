@@ -21,7 +21,6 @@ from tilewise.algebra.no_edge import absorbs, no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import KINDS, commutes, exchanged
 from tilewise.backends.cpu.kernels.gustavson.run import STEPS, SmallProduct, product_of_rows, product_with_dense
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
@@ -41,7 +40,7 @@ class PreparedSparse:
     def __init__(self, algebra: Algebra, dense: Callable[..., Any], left: bool, single: bool) -> None:
         self.algebra, self.dense, self.left, self.tick = algebra, dense, left, 0
         as_they_are = no_edge_of(algebra) is None and algebra.partial == algebra.result and _compiles(algebra)
-        self.kind = algebra.partial.numpy if as_they_are and data_field() else None
+        self.kind = algebra.partial.numpy if as_they_are else None
         self.small: dict[Any, SmallProduct] = {}  # by format and the dtype of indices
         self.single, self.zeros_stay = single, absorbs(algebra)
         self.forms = ("csr", "csc") if single else ("csr",) if left else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +83,8 @@ def value_of(x: Any, role: str, ring: Structured) -> Value:
 
 
 def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductShape) -> Any:
+    from tilewise.backends.cpu.kernels.structured.run import multiply
+
     whole = (*shape.stack, shape.m, shape.n)
     if M.structured:
         names = algebra.semiring.fields
@@ -97,31 +98,12 @@ def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductS
     right = [_matrices(x, d.numpy, shape.vector_n, 1) for x, d in zip(N.fields, algebra.dtypes, strict=True)]
     left, right = ([np.broadcast_to(x, (*shape.stack, *x.shape[-2:])) for x in side] for side in (left, right))
     for member in np.ndindex(shape.stack):
-        _multiply(algebra, *([x[member] for x in side] for side in (left, right, fields)))
+        multiply(algebra, *([x[member] for x in side] for side in (left, right, fields)))
     if M.structured:
         return made.reshape(shape.product)
     if whole == shape.product:
         return tuple(x.library.deliver(x) for x in operands)
     return tuple(x.library.deliver(x).reshape(shape.product) for x in operands)
-
-
-def _multiply(algebra: StructuredAlgebra, M: list[HostArray], N: list[HostArray], P: list[HostArray]) -> None:
-    try:
-        from tilewise.backends.cpu.kernels.structured.run import multiply
-    except ImportError:  # no llvmlite
-        multiply = by_numpy
-    multiply(algebra, M, N, P)
-
-
-def by_numpy(
-    algebra: StructuredAlgebra, M: Sequence[HostArray], N: Sequence[HostArray], P: Sequence[HostArray]
-) -> None:
-    """The definition: one k after the other."""
-    total = tuple(np.full(p.shape, zero, p.dtype) for p, zero in zip(P, algebra.zero, strict=True))
-    for k in range(M[0].shape[1]):
-        total = algebra.evaluate(algebra.step, t=total, x=[x[:, k : k + 1] for x in M], y=[y[k : k + 1] for y in N])
-    for p, value in zip(P, total, strict=True):
-        p[...] = value
 
 
 def _host(x: Operand) -> HostArray:

@@ -12,7 +12,6 @@ from typing import Any
 
 from tilewise.backends.cpu.kernels.shared.job import job_of
 from tilewise.backends.cpu.runtime import compile, threadpools
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.pool_layout import SPIN, pool_size
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
@@ -33,7 +32,7 @@ CROWDED = 16  # pauses instead where there are more threads than cores: another 
 def native_addresses() -> dict[str, int]:
     """The addresses of the pool's functions."""
     threadpools.register(num_threads, set_num_threads)
-    return compile.load(pool_module(host_target(), data_field()), host_target(), tuple(KINDS))
+    return compile.load(pool_module(host_target()), host_target(), tuple(KINDS))
 
 
 @lru_cache(maxsize=1)

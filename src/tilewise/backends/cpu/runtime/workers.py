@@ -18,15 +18,12 @@ from tilewise.backends.cpu.runtime.target import Target, is_arm
 from tilewise.system.llvm_text import IRFunction, module
 
 
-def pool_module(target: Target, data_field: int, system: System | None = None) -> str:
-    """`data_field`: bytes from an array object's start to the address of its elements."""
+def pool_module(target: Target, system: System | None = None) -> str:
     system = system or system_of()
     take = [_deal(), _take_shares(), _take()]
     parked = parking(system, always=_arm(target))
     functions = [pause_function(target), *parked, *take, _work(), _submit(system), _start(system), _stop(system)]
-    return module(
-        [*functions, _serial(), _run(), _launch(), *(_launch_arrays(data_field, arg) for arg in (False, True))]
-    )
+    return module([*functions, _serial(), _run(), _launch(), *map(_launch_arrays, (False, True))])
 
 
 def pause_function(target: Target) -> IRFunction:
@@ -259,12 +256,12 @@ def _launch() -> IRFunction:
     return f
 
 
-def _launch_arrays(data_field: int, with_arg: bool) -> IRFunction:
+def _launch_arrays(with_arg: bool) -> IRFunction:
     """The same for NumPy's array objects, whose first field after the header is their elements' address; `with_arg`:
     the array for the winning k is such an object too, else an address."""
     f = IRFunction("launch_arrays_and_arg" if with_arg else "launch_arrays", LAUNCH, public=True)
     objects = ("M", "N", "P", "arg") if with_arg else ("M", "N", "P")
-    places = {x: f.load("ptr", f.at("i8", f"%{x}", data_field)) for x in objects}
+    places = dict(zip(objects, f.data_of(*objects), strict=True))
     given = ", ".join(f"ptr {places.get(x, f'%{x}')}" for x in ("pool", "template", *(x for _, x in PLACES)))
     f.do(f"call void @launch({given})")
     return f

@@ -22,7 +22,6 @@ from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 # k at a time, of one row, two, three, four: what registers hold beside sums and a row of N; by how many there are, and
@@ -58,7 +57,7 @@ def axpy_module(a: Arithmetic) -> str:
     names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(most_k(a), 1) for deep in range(1, DEPTH + 1)]
     parts: list[IRFunction | FunctionTable] = [*tiles, FunctionTable("tiles", names)]
     parts += [_edge(a), _block(a), write_function(a)]
-    parts += [reduce_function(a), _enter(a, data_field())] if a.same_storage else rounding_functions(a)
+    parts += [reduce_function(a), _enter(a)] if a.same_storage else rounding_functions(a)
     return module([*parts, _piece(a), _run(a)])
 
 
@@ -211,10 +210,10 @@ def _piece(a: Arithmetic) -> IRFunction:
     return f
 
 
-def _enter(a: Arithmetic, data_field: int) -> IRFunction:
+def _enter(a: Arithmetic) -> IRFunction:
     """The entry for a product that is one task; its operands come as array objects."""
     f = IRFunction("enter", ENTER, public=True)
-    M, N, P = f.data_of(data_field, "M", "N", "P")
+    M, N, P = f.data_of("M", "N", "P")
     m, k, n, row_m, col_m, row_n, row_p, onto = JobReader(f).fields(
         "m", "k", "n", "row_m", "col_m", "row_n", "row_p", "onto"
     )

@@ -27,7 +27,6 @@ from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, wi
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 More = Callable[[str, str | None, str, list[str]], list[str]]
@@ -83,7 +82,7 @@ def dots_module(a: Arithmetic) -> str:
         members_function(a),
         _rows_or_stretch(a),
         _run(a),
-        _enter(data_field()),
+        _enter(),
         write_function(a),
         reduce_function(a),
     ]
@@ -322,10 +321,10 @@ def _rows_or_stretch(a: Arithmetic) -> IRFunction:
     return f
 
 
-def _enter(data_field: int) -> IRFunction:
+def _enter() -> IRFunction:
     """The entry for a product that is one task and needs no workspace; its operands come as array objects."""
     f = IRFunction("enter", ENTER, public=True)
-    M, N, P = f.data_of(data_field, "M", "N", "P")
+    M, N, P = f.data_of("M", "N", "P")
     m, k, row_p, col_p, onto = JobReader(f).fields("m", "k", "row_p", "col_p", "onto")
     f.invoke("piece", PIECE, rows=m, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto, space="null")
     return f

@@ -11,11 +11,12 @@ import struct
 import numpy as np
 
 from tilewise.core.epilogue import Epilogue
+from tilewise.system.llvm_text import FIRST_FIELD
 
 OUTSIDE = {"gelu": "erf", "gelu_tanh": "tanh", "silu": "exp"}  # the C library's function that an activation calls
 
 
-def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int) -> str:
+def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool) -> str:
     """`finish(record, sums, bias, P)`, the last three array objects whose elements lie in rows; the record holds how
     many rows and columns there are, and alpha."""
     kind = {"float32": "float", "float64": "double"}[dtype]
@@ -31,10 +32,10 @@ def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int)
         steps.append(step.activated(epilogue.activation))
     outside = OUTSIDE.get(epilogue.activation or "")
     declared = f"declare double @{outside}(double)\n" if outside else ""
-    return declared + _over_cells(step, "".join(steps), data_field, epilogue.bias is not None, onto)
+    return declared + _over_cells(step, "".join(steps), epilogue.bias is not None, onto)
 
 
-def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
+def scaling_module(rows: bool, columns: bool) -> str:
     """`finish(record, sums, columns, rows, factor)` for scales of float32 sums: by the number that the last, a float
     object, holds where an array has its elements' address, then by one for each row and one for each column."""
     step = _CellSteps("float")
@@ -43,14 +44,14 @@ def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
         steps += _loaded("held", "%P.data", "%i", "float") + step.then("fmul", "%held")
     if columns:
         steps += _loaded("added", "%bias.data", "%j", "float") + step.then("fmul", "%added")
-    return _over_cells(step, steps, data_field, columns, rows, factor=True)
+    return _over_cells(step, steps, columns, rows, factor=True)
 
 
-def _over_cells(step: _CellSteps, steps: str, data_field: int, bias: bool, P: bool, factor: bool = False) -> str:
+def _over_cells(step: _CellSteps, steps: str, bias: bool, P: bool, factor: bool = False) -> str:
     """`finish`: the steps for every cell, from row %i and column %j; `bias`, `P`: whether those are read; `factor`:
     whether alpha is an argument of its own."""
     kind = step.kind
-    alpha = f"i8, ptr %factor, i64 {data_field}" if factor else "i64, ptr %record, i64 2"
+    alpha = f"i8, ptr %factor, i64 {FIRST_FIELD}" if factor else "i64, ptr %record, i64 2"
     narrowed = "fptrunc double %wide to float" if kind == "float" else "fadd double %wide, -0.0"
     return f"""
 define void @finish(ptr %record, ptr %sums, ptr %bias, ptr %P{", ptr %factor" if factor else ""}) {{
@@ -61,8 +62,8 @@ entry:
   %alpha.at = getelementptr {alpha}
   %wide = load double, ptr %alpha.at
   %alpha = {narrowed}
-{_elements("sums", data_field)}{_elements("bias", data_field) if bias else ""}\
-{_elements("P", data_field) if P else ""}  br label %row
+{_elements("sums")}{_elements("bias") if bias else ""}\
+{_elements("P") if P else ""}  br label %row
 row:
   %i = phi i64 [0, %entry], [%i.next, %next]
   %more = icmp slt i64 %i, %rows
@@ -90,9 +91,11 @@ done:
 """
 
 
-def _elements(name: str, field: int) -> str:
+def _elements(name: str) -> str:
     """Where an array object's elements are."""
-    return f"  %{name}.at = getelementptr i8, ptr %{name}, i64 {field}\n  %{name}.data = load ptr, ptr %{name}.at\n"
+    return (
+        f"  %{name}.at = getelementptr i8, ptr %{name}, i64 {FIRST_FIELD}\n  %{name}.data = load ptr, ptr %{name}.at\n"
+    )
 
 
 def _loaded(name: str, base: str, index: str, kind: str) -> str:

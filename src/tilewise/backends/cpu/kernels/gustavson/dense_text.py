@@ -20,24 +20,24 @@ ALONE = f"{', '.join(f'ptr {name}' for name in ARRAYS)}, i64 rows, i64 n"
 CHAINS, LONG = 4, 16  # sums of a row and a vector, so that no step waits for the one before; cells from which it pays
 
 
-def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int = 0) -> str:
-    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. With `data_field`
-    all rows at once, of arrays that come as objects (`ALONE`), columns of the same type as starts; `scatter` then with
-    one column and P, of n elements, filled first.
+def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, alone: bool = False) -> str:
+    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. `alone`: all rows
+    at once, of arrays that come as objects (`ALONE`), columns of the same type as starts; `scatter` then with one
+    column and P, of n elements, filled first.
 
     The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
     at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
     """
-    return module([_Product(a, scatter, single, start, data_field).function()])
+    return module([_Product(a, scatter, single, start, alone).function()])
 
 
 class _Product:
-    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, data_field: int) -> None:
+    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, alone: bool) -> None:
         self.a, self.scatter, self.single, self.start = a, scatter, single, start
-        self.column = start if data_field else "i32"
-        self.f = f = IRFunction("multiply", ALONE if data_field else TASK_PARAMS, public=True)
-        if data_field:
-            self.starts, self.columns, self.data, self.N, self.P = f.data_of(data_field, *ARRAYS)
+        self.column = start if alone else "i32"
+        self.f = f = IRFunction("multiply", ALONE if alone else TASK_PARAMS, public=True)
+        if alone:
+            self.starts, self.columns, self.data, self.N, self.P = f.data_of(*ARRAYS)
             self.n, self.rows = "1" if single else "%n", ("0", "%rows")
             if scatter:
                 along(f, a, "%n", self._filled)

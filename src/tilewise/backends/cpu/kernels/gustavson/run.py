@@ -14,7 +14,7 @@ from tilewise.backends.cpu.kernels.gustavson.dense_text import dense_module
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import address, data_field
+from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
@@ -35,9 +35,9 @@ def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, data_field: int = 0) -> int:
+def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, alone: bool = False) -> int:
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    return compile.load(dense_module(a, scatter, single, start, data_field), a.target)["multiply"]
+    return compile.load(dense_module(a, scatter, single, start, alone), a.target)["multiply"]
 
 
 class SmallProduct:
@@ -46,7 +46,7 @@ class SmallProduct:
 
     def __init__(self, algebra: Algebra, scatter: bool, single: bool, index: np.dtype[Any]) -> None:
         self.kind, self.scatter = algebra.partial.numpy, scatter
-        multiply = _compiled_dense(algebra, scatter, single, f"i{8 * index.itemsize}", data_field())
+        multiply = _compiled_dense(algebra, scatter, single, f"i{8 * index.itemsize}", True)
         self._run = builtin(multiply, "ooooo" + "ww", answers=False, keeps_gil=True)
 
     def __call__(self, starts: Array, columns: Array, data: Array, N: Array, shape: tuple[int, ...]) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,13 @@ import numpy as np
 from tilewise.algebra.dtypes import Array, DType, dtype_of
 from tilewise.backends.cpu.kernels.modular.text import FEW, LANES, RECORD, modular_module
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
 
 
 @lru_cache(maxsize=256)
 def _compiled(m: DType, n: DType, result: DType) -> Callable[..., int]:
-    text = modular_module(m, n, result, data_field())
+    text = modular_module(m, n, result)
     address = compile.load(text, host_target())["multiply"]
     return builtin(address, "wooo", answers=False, keeps_gil=True)
 
@@ -45,7 +43,7 @@ class FewModulo:
 
 def few_modulo(M: Array, N: Array, p: int, result: np.dtype[Any]) -> FewModulo | None:
     """A call for matrices like these; None where they are large, lie askew, or sums of theirs could pass 2⁶⁴."""
-    if M.ndim != 2 or N.ndim != 2 or not (M.size and N.size) or not data_field() or find_spec("llvmlite") is None:
+    if M.ndim != 2 or N.ndim != 2 or not (M.size and N.size):
         return None
     (m, k), n = M.shape, N.shape[1]
     if k != N.shape[0] or k * (p - 1) ** 2 >= 1 << 64 or max(m * k, k * -(-n // LANES) * LANES, m * n) > FEW:

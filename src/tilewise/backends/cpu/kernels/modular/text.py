@@ -13,11 +13,11 @@ FEW = 1024  # cells of an operand, rows of N filled up to whole vectors
 NARROW, SUMS = f"<{LANES} x i32>", f"<{LANES} x i64>"
 
 
-def modular_module(m: DType, n: DType, result: DType, data_field: int) -> str:
+def modular_module(m: DType, n: DType, result: DType) -> str:
     """`multiply(record, M, N, P)` of array objects; P lies in rows."""
     f = IRFunction("multiply", "ptr record, ptr M, ptr N, ptr P", public=True)
     fields = {name: f.load("i64", f.at("i64", "%record", at)) for at, name in enumerate(RECORD)}
-    M, N, P = f.data_of(data_field, "M", "N", "P")
+    M, N, P = f.data_of("M", "N", "P")
     right, sums = f.op(f"alloca i32, i64 {FEW}, align 64"), f.op(f"alloca i64, i64 {FEW}, align 64")
     width = f.mul(f.div(f.add(fields["n"], LANES - 1), LANES), LANES)
     with f.loop(0, f.mul(fields["k"], width), LANES) as v:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_text import IRFunction, module
@@ -19,10 +17,10 @@ from tilewise.system.llvm_text import IRFunction, module
 FEW = 4096  # numbers
 
 
-def narrowing_module(data_field: int) -> str:
+def narrowing_module() -> str:
     """`narrow(count, X, Y)` of array objects whose numbers lie side by side."""
     f = IRFunction("narrow", "i64 count, ptr X, ptr Y", public=True)
-    X, Y = f.data_of(data_field, "X", "Y")
+    X, Y = f.data_of("X", "Y")
     with f.loop(0, "%count") as i:
         wide = f.load("double", f.at("double", X, i.index))
         narrow = f.op(f"fptrunc double {wide} to float")
@@ -32,14 +30,14 @@ def narrowing_module(data_field: int) -> str:
 
 @lru_cache(maxsize=1)
 def _narrow() -> Callable[..., int]:
-    address = compile.load(narrowing_module(data_field()), host_target())["narrow"]
+    address = compile.load(narrowing_module(), host_target())["narrow"]
     return builtin(address, "woo", answers=False, keeps_gil=True)
 
 
 def narrowing_of(like: Array, wanted: np.dtype[Any]) -> Callable[[Array], Array]:
     """How arrays that lie as `like` does are taken to a dtype: fresh memory in rows."""
     few = like.dtype == np.float64 and wanted == np.float32 and 0 < like.size <= FEW
-    if few and like.flags.c_contiguous and data_field() and find_spec("llvmlite") is not None:
+    if few and like.flags.c_contiguous:
         narrow, count, shape, empty = _narrow(), like.size, like.shape, np.empty
 
         def quickly(X: Array) -> Array:

@@ -10,12 +10,11 @@ from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.system.llvm_text import IRFunction, module
 
 
 def tiny_module(a: Arithmetic) -> str:
-    return module([_member(a), _run(a), _enter(a, data_field())])
+    return module([_member(a), _run(a), _enter()])
 
 
 def _member(a: Arithmetic) -> IRFunction:
@@ -80,9 +79,9 @@ def _run(a: Arithmetic) -> IRFunction:
     return f
 
 
-def _enter(a: Arithmetic, data_field: int) -> IRFunction:
+def _enter() -> IRFunction:
     """The entry for one product; its operands come as array objects."""
     f = IRFunction("enter", ENTER, public=True)
-    places = f.data_of(data_field, "M", "N", "P")
+    places = f.data_of("M", "N", "P")
     f.invoke("member", ENTER, M=places[0], N=places[1], P=places[2])
     return f

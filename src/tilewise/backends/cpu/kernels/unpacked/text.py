@@ -14,7 +14,6 @@ from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.unpacked.model import N_NEAR, P_NEAR
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.system.llvm_text import IRFunction, Numbers, module
 
 LINE = 64  # bytes
@@ -29,7 +28,7 @@ def unpacked_module(a: Arithmetic) -> str:
     grids = (part for form in forms(a) for part in grid_functions(a, form))
     places = Numbers("places", PLACES)
     sums = [write_function(a), reduce_function(a)]
-    return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(data_field()), *sums])
+    return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(), *sums])
 
 
 def forms(a: Arithmetic) -> list[ExactForm]:
@@ -90,10 +89,10 @@ def _run(a: Arithmetic) -> IRFunction:
     return f
 
 
-def _enter(data_field: int) -> IRFunction:
+def _enter() -> IRFunction:
     """The entry for a product that is one task; its operands come as array objects."""
     f = IRFunction("enter", ENTER, public=True)
-    M, N, P = f.data_of(data_field, "M", "N", "P")
+    M, N, P = f.data_of("M", "N", "P")
     k, row_p, onto = JobReader(f).fields("k", "row_p", "onto")
     f.invoke("piece", PIECE, M=M, N=N, P=P, i0=0, j0=0, begin=0, end=k, row_p=row_p, onto=onto)
     return f

@@ -10,7 +10,6 @@ from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.no_edge import NoEdge
 from tilewise.backends.cpu.kernels.weights.text import RECORD, weights_module
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import data_field
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.problem import Layout, Problem
 from tilewise.system.builtin_call import builtin
@@ -20,7 +19,7 @@ FEW = 4096  # cells that are looked through before another thread would have bee
 
 @lru_cache(maxsize=8)
 def _compiled(itemsize: int) -> dict[str, int]:
-    return compile.load(weights_module(itemsize, data_field()), host_target())
+    return compile.load(weights_module(itemsize), host_target())
 
 
 @lru_cache(maxsize=16)
@@ -41,11 +40,9 @@ class Look:
         )
         self.record = ctypes.addressof(self.fields)
         self.function = _compiled(size)["within"]
-        self._called = _called(size, sum(counts) <= FEW) if data_field() else None
+        self._called = _called(size, sum(counts) <= FEW)
 
     def __call__(self, M: Array, N: Array) -> bool:
-        if self._called is None:
-            return False
         return bool(self._called(self.record, M, N))
 
 

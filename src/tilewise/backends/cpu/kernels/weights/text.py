@@ -12,11 +12,10 @@ RECORD = ("count_m", "count_n", "lightest", "most")  # its fields: elements of e
 VECTOR = 64  # bytes that are looked at together
 
 
-def weights_module(itemsize: int, data_field: int) -> str:
-    """`within(record, M, N)` of elements at addresses, and `within_arrays` of array objects: 1 where all are weights.
-    `data_field`: bytes to the elements' address in such an object, 0 where that is not known."""
+def weights_module(itemsize: int) -> str:
+    """`within(record, M, N)` of elements at addresses, `within_arrays` of array objects: 1 where all are weights."""
     look = _Look(f"i{8 * itemsize}", VECTOR // itemsize)
-    return module([look.farthest(), _within(), *([_within_arrays(data_field)] if data_field else [])])
+    return module([look.farthest(), _within(), _within_arrays()])
 
 
 class _Look:
@@ -57,8 +56,8 @@ def _within() -> IRFunction:
     return f
 
 
-def _within_arrays(data_field: int) -> IRFunction:
+def _within_arrays() -> IRFunction:
     f = IRFunction("within_arrays", "ptr record, ptr M, ptr N", public=True, result="i64")
-    M, N = f.data_of(data_field, "M", "N")
+    M, N = f.data_of("M", "N")
     f.do(f"ret i64 {f.op(f'call i64 @within(ptr %record, ptr {M}, ptr {N})')}")
     return f
