@@ -52,7 +52,6 @@ class Kernel:
         "enter",
         "functions",
         "lanes",
-        "launch",
         "no_edge",
         "onto",
         "result",
@@ -64,7 +63,6 @@ class Kernel:
         assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {target.name}"
         family = FAMILIES[cut.kernel]
         self.functions, self.tasks = kernel_for(cut.kernel, a), family.tasks
-        self.launch = native()["launch_arrays"]
         enter = self.functions.get("enter")
         self.enter = builtin(enter, "wooo", answers=False, keeps_gil=family.keeps_gil) if enter else None
         self.no_edge = no_edge_of(problem.algebra)
@@ -239,49 +237,34 @@ class Ready:
 
         return product
 
-    def _straight(self) -> Callable[[Array, Array, Array], Any] | None:
+    def _straight(self) -> Callable[..., Any] | None:
         """A product that looks at no weights, with scratch memory and threads; None where there is more to do."""
-        if self.no_edge is not None:
-            return None
-        several, launch, job = self.workers > 1, self.kernel.launch, self.template_address
-        swapped, scratch = self.swapped, self.space
-        borrow, give_back = workspace.borrow, workspace.give_back
-
-        def product(M: Array, N: Array, P: Array) -> Any:
-            if swapped:
-                M, N = N, M
-            pool = current_pool() if several else None
-            if not scratch:
-                launch(pool.address if pool is not None else 0, job, M, N, P, 0, 0)
-                return P
-            space = borrow(scratch)
-            try:
-                launch(pool.address if pool is not None else 0, job, M, N, P, 0, space[1])
-            finally:
-                give_back(space)
-            return P
-
-        return product
+        return None if self.no_edge is not None else self._launched("launch_arrays")
 
     def at_addresses(self) -> Callable[..., Any] | None:
         """The same for elements at addresses, of M, N, P and, with return_arg, the k that won; None where a
         product needs more than one thread, or a look at its weights."""
-        if self.workers > 1 or self.no_edge is not None:
-            return None
-        launch, job, swapped = native()["launch"], self.template_address, self.swapped
-        scratch, borrow, give_back = self.space, workspace.borrow, workspace.give_back
+        return None if self.workers > 1 or self.no_edge is not None else self._launched("launch")
 
-        def product(M: int, N: int, P: int, arg: int = 0) -> None:
+    def _launched(self, function: str) -> Callable[..., Any]:
+        """`product(M, N, P, arg=0)` by a function of the pool's: each an array or an address, as that takes them."""
+        several, launch, job = self.workers > 1, native()[function], self.template_address
+        swapped, scratch = self.swapped, self.space
+        borrow, give_back = workspace.borrow, workspace.give_back
+
+        def product(M: Any, N: Any, P: Any, arg: Any = 0) -> Any:
             if swapped:
                 M, N = N, M
+            pool = current_pool() if several else None
             if not scratch:
-                launch(0, job, M, N, P, arg, 0)
-                return
+                launch(pool.address if pool is not None else 0, job, M, N, P, arg, 0)
+                return P
             space = borrow(scratch)
             try:
-                launch(0, job, M, N, P, arg, space[1])
+                launch(pool.address if pool is not None else 0, job, M, N, P, arg, space[1])
             finally:
                 give_back(space)
+            return P
 
         return product
 
@@ -330,17 +313,4 @@ class Ready:
         around(None if weights else self.no_edge, self._launch, M, N, P, arg, self.kernel.onto)
 
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
-        if self.swapped:
-            M, N = N, M
-        launch = self.kernel.launch
-        args = 0 if arg is None else address(arg)
-        pool = current_pool() if self.workers > 1 else None
-        threads = pool.address if pool is not None else 0
-        if not self.space:
-            launch(threads, self.template_address, M, N, P, args, 0)
-            return
-        space = workspace.borrow(self.space)
-        try:
-            launch(threads, self.template_address, M, N, P, args, space[1])
-        finally:
-            workspace.give_back(space)
+        self._launched("launch_arrays")(M, N, P, 0 if arg is None else address(arg))
