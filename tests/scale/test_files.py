@@ -20,7 +20,6 @@ import tilewise as tw
 from operands import values
 from oracle import assert_product
 from tilewise.backends.cpu.limits import host_machine
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.cli.main import run
 from tilewise.core.problem import problem_of_shape
 from tilewise.scale import files, host, journal, pieces, samples, sources, targets
@@ -567,7 +566,7 @@ def test_a_phase_is_short_however_large_its_tile(semiring, dtype):
     problem = replace(problem_of_shape(100_000, 100_000, 100_000, dtype, semiring), unrounded=True)
     whole = replace(host.host_schedule(problem, LEVEL, 10**12), rows=50_000, cols=50_000, depth=100_000)
     made = files.short_phases(whole)
-    second = pieces.piece_steps(problem, host_machine(NOMINAL)) / pieces.SECONDS  # steps of one core
+    second = pieces.piece_steps(problem, host_machine()) / pieces.SECONDS  # steps of one core
     assert whole.rows * whole.cols * whole.depth > 60 * second
     assert made.depth == 256 or made.rows * made.cols * made.depth <= files.PHASE * second
     assert (made.rows, made.cols) == (whole.rows, whole.cols)

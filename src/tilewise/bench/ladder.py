@@ -18,9 +18,9 @@ import numpy as np
 from tilewise.api import matmul
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.backends.cpu.limits import host_machine
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
-from tilewise.backends.reference.limits import measured_machine
 from tilewise.bench.suites import Piece, Request, Row, Shape, speed_row
 from tilewise.bench.timing import Work, interleaved
 from tilewise.core.accuracy import relative_error
@@ -145,7 +145,7 @@ def on_cpu(size: int, tiles: tuple[int, ...], rounds: int) -> list[Row]:
     }
     errors = {name: relative_error(work(), expected) for name, work in works.items()}
     seconds = interleaved(works, rounds, 1)
-    rate = measured_machine().step_rate("float32")
+    rate = host_machine(measured=True).step_rate("float32")
     return [
         _row(one, shape, seconds[one.name], share_of_peak=size**3 / seconds[one.name] / rate,
              relative_error=errors[one.name])

@@ -40,9 +40,8 @@ def make_document(suite: str, device: str, command: str, rows: list[Row]) -> dic
 def describe_device(device: str) -> dict[str, Any]:
     if device == "cpu":
         from tilewise.backends.cpu.limits import host_machine
-        from tilewise.backends.reference.limits import measured_machine
 
-        machine = host_machine(measured_machine())
+        machine = host_machine(measured=True)
     else:
         from tilewise.backends.cuda.device import describe, full_name
 

@@ -56,13 +56,12 @@ def command(dtypes: bool, as_json: bool) -> None:
 
 def gather() -> dict[str, Any]:
     from tilewise.arrays.card import card_count, memory, open_card
-    from tilewise.backends.reference.limits import measured_machine
+    from tilewise.backends.cpu.limits import host_machine
     from tilewise.bench.report import installed
     from tilewise.errors import DeviceError
     from tilewise.system.cache import DiskCache
 
-    cpu = measured_machine()
-    devices = [_device("cpu", cpu)]
+    devices = [_device("cpu", host_machine(measured=True))]
     why = ""
     for number in range(card_count()):
         from tilewise.backends.cuda.device import describe

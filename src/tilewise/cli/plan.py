@@ -72,12 +72,11 @@ def _machine(device: str, of_a_card: bool) -> Machine:
     """The device by name; for `auto` the best present, or an H200 where a card's kernel is requested (`of_a_card`)."""
     from tilewise.arrays.card import card_count
     from tilewise.backends.cpu.limits import host_machine
-    from tilewise.backends.reference.limits import measured_machine
 
     if device.lower() in KNOWN_CARDS:
         return _tuned(KNOWN_CARDS[device.lower()])
     if device == "cpu" or (device == "auto" and not card_count() and not of_a_card):
-        return host_machine(measured_machine())
+        return host_machine(measured=True)
     if device == "auto" and not card_count():
         return _tuned(KNOWN_CARDS["h200"])  # a plan needs no card
     if device != "auto" and device.partition(":")[0] != "cuda":

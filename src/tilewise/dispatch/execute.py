@@ -15,7 +15,6 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
 from tilewise.backends import reference
-from tilewise.backends.reference.limits import NOMINAL, measured_machine
 from tilewise.core.machine import Machine, Times
 from tilewise.core.options import Options
 from tilewise.core.plan import Plan
@@ -53,7 +52,7 @@ def machine_of(device: str, measured: bool = False) -> Machine:
     if device == "cpu":
         from tilewise.backends.cpu.limits import host_machine
 
-        return host_machine(measured_machine() if measured else NOMINAL)
+        return host_machine(measured)
     if device == "simt":
         from tilewise.emulator.multiply import MACHINE
 

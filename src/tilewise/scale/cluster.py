@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.backends.cpu.runtime.pool import available_cores
 from tilewise.core.options import Options
 from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, UsageError
 from tilewise.scale import host
@@ -84,7 +84,8 @@ def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[A
     except ImportError:
         raise UsageError("--cluster needs Dask, which is not installed: pip install 'tilewise[dask]'") from None
     if cluster == "local":
-        with LocalCluster(**local_workers(_cores(), memory // _cores())) as started, Client(started) as client:
+        cores = available_cores()
+        with LocalCluster(**local_workers(cores, memory // cores)) as started, Client(started) as client:
             yield client
         return
     secure = {"security": security} if (security := (keys or Keys()).security(cluster)) is not None else {}
@@ -108,10 +109,6 @@ def local_workers(count: int, memory: int | str) -> dict[str, Any]:
     one = {"TILEWISE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     quiet = {"dashboard_address": None, "silence_logs": 50}
     return {"n_workers": count, "threads_per_worker": 1, "memory_limit": memory, "env": one, **quiet}
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def multiply_on_cluster(

@@ -17,7 +17,6 @@ from typing import Any
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cpu.limits import host_machine
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import FileError, ShapeError
 from tilewise.scale import host, pieces
@@ -273,7 +272,7 @@ def short_phases(schedule: Schedule) -> Schedule:
     """The same with phases of at most about PHASE seconds of one core: checkpoints are written between phases, which
     bounds the loss of a kill. By nominal rates, so that every run has the same tiles."""
     problem = schedule.problem
-    most = PHASE / pieces.SECONDS * pieces.piece_steps(problem, host_machine(NOMINAL))
+    most = PHASE / pieces.SECONDS * pieces.piece_steps(problem, host_machine())
     depth = max(LEAST_TILE[2], int(most / max(1, schedule.rows * schedule.cols)) // GRAIN * GRAIN)
     return replace(schedule, depth=depth) if depth < schedule.depth else schedule
 

@@ -20,7 +20,6 @@ from tilewise.backends import reference
 from tilewise.backends.cpu.limits import host_machine
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.run import run as run_on_cpu
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.planning.choose import make_plan
@@ -41,7 +40,7 @@ USUAL = 40e9  # steps a second of a core
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
     """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, with the semiring and precision of `problem`."""
-    made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
+    made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine())
     if made.engine != "reference" and is_long(made.problem, made.machine):
         run_in_pieces(made.problem, made.machine, M, N, P)
         return made
@@ -64,7 +63,7 @@ def load_kernels(schedule: Schedule) -> None:
         M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # untouched
         P = np.empty((rows, cols), p.result.numpy)
         for accumulate in (False, True):
-            made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
+            made = make_plan(of_panels(p, M, N, P, accumulate), host_machine())
             if made.engine == "cpu":
                 assert made.blocking is not None
                 Ready(made.problem, made.blocking)

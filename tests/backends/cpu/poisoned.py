@@ -30,6 +30,7 @@ from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu import run as cpu
 from tilewise.backends.cpu.family import views
 from tilewise.backends.cpu.kernels.weights.text import weights_module
+from tilewise.backends.cpu.limits import NOMINAL
 from tilewise.backends.cpu.ready import arithmetic_of
 from tilewise.backends.cpu.registry import FAMILIES, choose
 from tilewise.backends.cpu.runtime import compile
@@ -46,7 +47,6 @@ from tilewise.backends.cpu.runtime.target import (
     sets_of,
 )
 from tilewise.backends.cpu.runtime.workers import pool_module
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.blocking import RegisterTile, register_tile
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem, row_major

@@ -18,9 +18,9 @@ from tilewise.backends.cpu import run as cpu
 from tilewise.backends.cpu.kernels.dots.text import widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
+from tilewise.backends.cpu.limits import NOMINAL
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime.target import Target, is_arm, known_target, probed
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.errors import UsageError

@@ -22,6 +22,7 @@ from tilewise.backends.cpu.kernels.packed.text import packed_module
 from tilewise.backends.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.unpacked.text import PLACES, _is_new, unpacked_module
+from tilewise.backends.cpu.limits import NOMINAL
 from tilewise.backends.cpu.run import run
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import (
@@ -33,7 +34,6 @@ from tilewise.backends.cpu.runtime.target import (
     plain_target,
     probed,
 )
-from tilewise.backends.reference.limits import NOMINAL
 from tilewise.core.problem import problem_of_shape
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning.choose import make_plan

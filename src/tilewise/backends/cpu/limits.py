@@ -1,20 +1,26 @@
-"""This machine for the planner: how wide its vectors are, and how many threads may work."""
+"""This machine for the planner: how wide its vectors are, how many threads may work, and how fast they can."""
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
 from functools import lru_cache
 
-from tilewise.backends.cpu.runtime.pool import num_threads
+import numpy as np
+
+from tilewise.backends.cpu.runtime.pool import available_cores, num_threads
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.machine import Machine
+from tilewise.system.timing import least_seconds
+
+NOMINAL = Machine("cpu", "this CPU", 1, 1e10, {"": 1e9}, source="nominal")
 
 
-def host_machine(machine: Machine) -> Machine:
-    """`machine` with what a compiled kernel needs to know."""
+def host_machine(measured: bool = False) -> Machine:
+    """What a compiled kernel needs to know; `measured`: with rates and bandwidth of this machine."""
     target = host_target()
-    known = _with_vectors(machine, num_threads(), target.vector_bytes, target.registers, target.byte_dots)
-    return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
+    vectors = target.vector_bytes, target.registers, target.byte_dots
+    return _with_vectors(_measured() if measured else NOMINAL, num_threads(), *vectors)
 
 
 @lru_cache(maxsize=16)
@@ -22,10 +28,26 @@ def _with_vectors(machine: Machine, threads: int, vector_bytes: int, registers: 
     return replace(machine, units=threads, vector_bytes=vector_bytes, registers=registers, byte_dots=byte_dots)
 
 
-def _by_its_ports(machine: Machine, cores: int) -> Machine:
-    """With rates that were measured, where the clock of /proc/cpuinfo and two units a core would be a guess."""
+@lru_cache(maxsize=1)
+def _measured() -> Machine:
+    """A core's multiply-adds and copy bandwidth, measured in about 30 ms, times the cores."""
     from tilewise.backends.cpu.peak import measured_rate
 
-    ratio = cores * measured_rate() / machine.step_rates[""]
-    rates = {name: rate * ratio for name, rate in machine.step_rates.items()}
-    return replace(machine, step_rates=rates, source="multiply-adds and bandwidth measured")
+    cores = available_cores()
+    big = np.random.default_rng(0).random(2_000_000)
+    copy = np.empty_like(big)
+    bandwidth = cores * 2 * big.nbytes / least_seconds(lambda: np.copyto(copy, big))
+    rate = cores * measured_rate()
+    rates = {"": rate, "float64": rate / 2, "int64": rate / 2, "complex64": rate / 4, "complex128": rate / 8}
+    return Machine("cpu", _cpu_name(), cores, bandwidth, rates, source="multiply-adds and bandwidth measured")
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            for line in info:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
