@@ -62,6 +62,8 @@ def run_in_pieces(
 
     most, rounds = piece_steps(problem, machine), problem.algebra.partial != problem.result
     m, k, n = problem.m, problem.k, problem.n
+    if arg is not None:
+        most //= 2  # every step also chooses a k
     cuts_k = arg is None and not (rounds and problem.accumulate)
     symmetric = problem.symmetric and arg is None and not problem.accumulate
     side = max(LEAST, math.isqrt(most // DEEP))  # where steps are slow, packing costs little even of narrow pieces

@@ -17,6 +17,7 @@ from tilewise.dispatch.bind import check_device, operand_beside
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
 LINE_BYTES = 128  # alignment of gathered rows: tensor-core kernels take them without realignment
+CELLS = 1 << 22  # that are added between two chances to be interrupted
 
 
 def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
@@ -114,14 +115,16 @@ def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, 
     assert index.host is not None
     assert product.host is not None
     count, kind = product.shape[0], given.host.dtype
+    sums, step = np.zeros(product.shape, partial), max(1, CELLS // max(1, given.shape[1]))
+    keep = (index.host >= 0) & (index.host < count)
     with np.errstate(all="ignore"):
-        terms = given.host.astype(partial)
-        if weights is not None:
-            assert weights.host is not None
-            terms = terms * weights.host.astype(partial)[:, None]
-        sums = np.zeros(product.shape, partial)
-        keep = (index.host >= 0) & (index.host < count)
-        np.add.at(sums, index.host[keep], terms[keep])
+        for first in range(0, given.shape[0], step):
+            some = np.flatnonzero(keep[first : first + step]) + first
+            terms = given.host[some].astype(partial, copy=False)
+            if weights is not None:
+                assert weights.host is not None
+                terms = terms * weights.host[some].astype(partial)[:, None]
+            np.add.at(sums, index.host[some], terms)
         product.host[...] = sums.astype(kind)
 
 

@@ -21,7 +21,8 @@ from tilewise.backends.cpu.runtime.target import host_target
 Cells = tuple[Array, Array, Array]  # starts, columns, weights
 ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
 EDGE, NODE = 3, 60  # nanoseconds of a search for each, about
-BETWEEN = 1e8  # nanoseconds of searches of one thread between two chances to be interrupted
+AGAIN = 4  # times that a node is taken without order, about
+BETWEEN = 5e7  # nanoseconds of searches of one thread between two chances to be interrupted
 
 
 @lru_cache(maxsize=128)
@@ -64,7 +65,8 @@ def search_from(
         "workspace": address(space) + first, "workspace_bytes": room,
     }  # fmt: skip
     function = _compiled(algebra, one, tracks, ordered)
-    for at, some in _parts(len(sources), threads, EDGE * weights.size + NODE * n, progress):
+    each = (EDGE * weights.size + NODE * n) * (1 if ordered else AGAIN)
+    for at, some in _parts(len(sources), threads, each, progress):
         where |= {"at_m": address(sources[at:]), "arg": address(values[at:]), "at_p": address(ends[at:])}
         where["at_a"] = 0 if before is None else address(before[at:])
         run_job(function, some, threads, **where)

@@ -15,6 +15,7 @@ from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.timing import least_seconds
 
+BETWEEN = 1 << 27  # instructions of one thread between two chances to be interrupted
 ROUNDS = 200_000  # 3 ms to 7 ms
 
 
@@ -51,9 +52,13 @@ def multiply(algebra: StructuredAlgebra, M: Sequence[Array], N: Sequence[Array],
         for y, place in zip(N, right, strict=True):
             _pack(functions, y, panels, c.NR, 1, place, threads)
         tables = [(ctypes.c_void_p * len(side))(*side) for side in (left, right, made)]
-        each = max(1, min(-(-rows // (4 * threads)), 64))
+        work = c.MR * c.tile[1] * panels * k * c.step.operations  # instructions of a panel of rows
+        each = max(1, min(-(-rows // (4 * threads)), 64, BETWEEN // work))
+        tasks, some = -(-rows // each), threads * max(1, BETWEEN // (each * work))
         where = {name: ctypes.addressof(table) for name, table in zip("MNP", tables, strict=True)}
-        run_job(functions["run"], -(-rows // each), threads, **where, m=rows, k=k, n=panels, task_m=each)
+        where |= {"m": rows, "k": k, "n": panels, "task_m": each}
+        for first in range(0, tasks, some):
+            run_job(functions["run"], min(some, tasks - first), threads, **where, tasks_m=first)
         for place, target in zip(made, P, strict=True):
             run_job(
                 functions[f"unpack{target.itemsize}"], rows, threads, M=place, P=target.ctypes.data, m=m, n=n,

@@ -123,11 +123,12 @@ def _steps(c: StructuredArithmetic, f: IRFunction, k: str, values: list[str]) ->
 
 
 def _run(c: StructuredArithmetic) -> IRFunction:
-    """Task t: its panels of M (as many as `task_m`, of `m`), every panel of N (of `n`), all of k."""
+    """Task t, counted from `tasks_m`: its panels of M (as many as `task_m`, of `m`), all panels of N (of `n`), all of
+    k."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     m, k, n, task_m = job.fields("m", "k", "n", "task_m")
-    start = f.mul("%task", task_m)
+    start = f.mul(f.add("%task", job.field("tasks_m")), task_m)
     stop = f.lower(f.add(start, task_m), m)
     bases = {}
     for letter in "MNP":
