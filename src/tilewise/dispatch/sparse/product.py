@@ -44,7 +44,7 @@ class PreparedSparse:
         self.small: dict[Any, SmallProduct] = {}  # by format and the dtype of indices
         self.single, self.zeros_stay = single, absorbs(algebra)
         self.forms = ("csr", "csc") if single else ("csr",) if left else ()
-        self.most = STEPS if single else 8 * STEPS  # steps by vectors end before another thread wakes
+        self.most = 2 * STEPS if single else 4 * STEPS  # what ends before another thread would have helped
 
     def __call__(self, M: Any, N: Any, _: dict[str, Any]) -> Any:
         """None where the operands do not fit: the first call says why."""
