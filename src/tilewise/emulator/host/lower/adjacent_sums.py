@@ -16,18 +16,8 @@ from tilewise.emulator.host.lower.lockstep.divergence import Divergence
 from tilewise.emulator.host.lower.lockstep.wide import Lanes, Wide, convert, same_in_all, scalars, vector, widen
 from tilewise.emulator.host.lower.loop_nest import MOST_ARRAYS, Nest, in_registers, slot
 from tilewise.emulator.host.lower.marks import OK
-from tilewise.emulator.host.lower.subscripts import Subscripts
-from tilewise.emulator.host.lower.sum_term import (
-    Access,
-    Holder,
-    Sums,
-    Term,
-    byte_range,
-    byte_step,
-    element_address,
-    read_holder,
-    read_term,
-)
+from tilewise.emulator.host.lower.subscripts import Access, Subscripts
+from tilewise.emulator.host.lower.sum_term import Holder, Sums, Term, read_holder, read_term
 from tilewise.emulator.host.lower.trusted_loop import ask_whole
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import tree, types
@@ -54,15 +44,14 @@ def _take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     if not in_registers(b, nest):
         raise Unknown
     sums = Sums(b, nest)
-    asked = sums.subscripts
-    column, first = (asked.variable(name)[0] for name in sums.counters)
+    column, first = (sums.variable(name)[0] for name in sums.counters)
     if sums.used(nest.term.bound) or sums.used(nest.column.bound):
         raise Unknown
-    column_end, end = _end(asked, nest.column), _end(asked, nest.term)
+    column_end, end = _end(sums, nest.column), _end(sums, nest.term)
     terms = b.make(f"sub i64 {end}, {first}")
-    asked.require(b.make(f"icmp sge i64 {first}, 0"))
-    asked.require(b.make(f"icmp slt i64 {end}, {(1 << 31) - 1}"))
-    asked.require(b.make(f"icmp ult i64 {b.make(f'sub i64 {terms}, {LEAST}')}, {MOST}"))
+    sums.require(b.make(f"icmp sge i64 {first}, 0"))
+    sums.require(b.make(f"icmp slt i64 {end}, {(1 << 31) - 1}"))
+    sums.require(b.make(f"icmp ult i64 {b.make(f'sub i64 {terms}, {LEAST}')}, {MOST}"))
     term, target = read_term(sums, node)
     holder = read_holder(sums, target, column)
     if not 0 < len(sums.accesses) <= MOST_ARRAYS:
@@ -70,7 +59,7 @@ def _take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     epoch = b.make(f"load i64, ptr inttoptr (i64 {b.program.memory.epoch_address} to ptr)")
     keys = {slot(b): key for key in (*sums.keys, first, end, sums.bits(holder.first), epoch)}
     plain, look, hit, miss = (b.label() for _ in range(4))
-    b.branch(asked.holds, look, plain)
+    b.branch(sums.holds, look, plain)
     b.begin(look)
     known = b.make(f"icmp ne i64 {b.make(f'load i64, ptr {nest.held}')}, 0")
     apart = b.make(f"sub i64 {column}, {b.make(f'load i64, ptr {nest.begin}')}")
@@ -84,7 +73,7 @@ def _take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     nest.forget(b)
     begin = b.make(f"sub i64 {column_end}, {COLUMNS}")  # the last columns together with some before them
     begin = b.make(f"select i1 {b.make(f'icmp slt i64 {column}, {begin}')}, i64 {column}, i64 {begin}")
-    asked.holds = b.make(f"icmp sge i64 {begin}, 0")
+    sums.holds = b.make(f"icmp sge i64 {begin}, 0")
     _make(sums, term, holder, {nest.column.name: (begin, COLUMNS), nest.term.name: (first, terms)}, made, plain)
     for where, key in {**keys, nest.begin: begin, nest.held: "1"}.items():
         b.emit(f"store i64 {key}, ptr {where}")
@@ -107,18 +96,18 @@ def _end(asked: Subscripts, counter: Any) -> str:
 def _make(sums: Sums, term: Term, holder: Holder, box: dict[str, tuple[str, Any]], made: str, plain: str) -> None:
     """The sums of a block of columns to `made`, if its arrays have values everywhere. `box`: where each counter begins,
     and how many values it has."""
-    b, nest, asked = sums.b, sums.nest, sums.subscripts
+    b, nest = sums.b, sums.nest
     begins = {name: begin for name, (begin, _) in box.items()}
     ends = {n: (x, b.make(f"sub i64 {b.make(f'add i64 {x}, {count}')}, 1")) for n, (x, count) in box.items()}
-    ranges = [byte_range(sums, one, ends) for one in sums.accesses.values()]
+    ranges = [sums.byte_range(one, ends) for one in sums.accesses.values()]
     walks: dict[int, tuple[str, str]] = {}
     for node, one in sums.accesses.items():
-        by_column, by_term = (byte_step(sums, one, name, begins) for name in sums.counters)
-        walks[node] = element_address(sums, one, begins), by_term
+        by_column, by_term = (sums.byte_step(one, name, begins) for name in sums.counters)
+        walks[node] = sums.element_address(one, begins), by_term
         if nest.column.name in one.counters:  # elements that lie apart would be loaded one by one
-            asked.require(b.make(f"icmp eq i64 {by_column}, {one.type.size}"))
+            sums.require(b.make(f"icmp eq i64 {by_column}, {one.type.size}"))
     fits = b.label()
-    b.branch(asked.holds, fits, plain)
+    b.branch(sums.holds, fits, plain)
     b.begin(fits)
     for start, end in ranges:
         ask_whole(b, start, end, plain)

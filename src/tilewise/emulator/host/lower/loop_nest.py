@@ -5,25 +5,17 @@ not show: no calls but of functions that compute or print, and no objects but ve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.subscripts import whole_number
-from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE
+from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE, Counter, counter
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
 
 SEEN = (*PLAIN, tree.For, tree.Text, tree.Return, tree.Member)
 PRINTS = frozenset({"printf", "fprintf", "puts", "putchar", "exit", "abort"})  # the epoch goes on with each
 MOST_ARRAYS = 4  # that a sum is made of
-
-
-@dataclass
-class Counter:
-    name: str
-    bound: Any
-    closed: bool  # i <= bound
 
 
 class Nest:
@@ -72,19 +64,6 @@ def find_nest(b: Builder, node: tree.For) -> Nest | None:
     if column is None or term is None or column.name == term.name or not _only_stores(b, inside):
         return None
     return Nest(b, column, term, loops[0])
-
-
-def counter(node: tree.For) -> Counter | None:
-    test, step = node.condition, node.step
-    if not (isinstance(test, tree.Binary) and test.op in ("<", "<=") and isinstance(test.left, tree.Name)):
-        return None
-    one = isinstance(step, tree.Step) and step.op == "+"
-    if isinstance(step, tree.Assign) and step.op == "+":  # i += 1
-        one = isinstance(step.value, tree.Number) and step.value.value == 1
-    moved = step.operand if isinstance(step, tree.Step) else step.target if isinstance(step, tree.Assign) else None
-    if not one or not isinstance(moved, tree.Name) or moved.name != test.left.name:
-        return None
-    return Counter(test.left.name, test.right, test.op == "<=")
 
 
 def _only_stores(b: Builder, inside: list[Any]) -> bool:

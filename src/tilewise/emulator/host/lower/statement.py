@@ -132,11 +132,12 @@ def _for_loop(b: Builder, node: tree.For) -> None:
             quick, careful = b.label(), b.label()
             before, was_open, b.takes_values = len(b.lines), b.open, False
             trusted = choose(b, loop, quick, careful)
-            b.begin(quick)
-            b.trusted = trusted
-            _iterations(b, node, done, True)
-            b.trusted = {}
-            if b.takes_values:  # from what was looked at before it began, perhaps
+            if trusted:
+                b.begin(quick)
+                b.trusted = trusted
+                _iterations(b, node, done, True)
+                b.trusted = {}
+            if b.takes_values or not trusted:  # values from what was looked at before it began, perhaps
                 del b.lines[before:]
                 b.open = was_open
             else:

@@ -15,24 +15,13 @@ from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.loop_nest import Nest
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.names import local_place
-from tilewise.emulator.host.lower.subscripts import FAR, Subscripts, corners
-from tilewise.emulator.host.lower.trusted_loop import elements, first_element
+from tilewise.emulator.host.lower.subscripts import Access, Subscripts, elements, first_element
 from tilewise.emulator.host.lower.values import TRUSTED, Place, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
 
 TOTAL = "<total>"
-
-
-@dataclass
-class Access:
-    """An element of an array: subscripts from the left, each with its limit and how many elements it steps over."""
-
-    base: str  # the first element, as i64
-    parts: list[tuple[Any, int, int]]
-    type: Scalar
-    counters: set[str]  # that its subscripts have
 
 
 @dataclass
@@ -44,18 +33,16 @@ class Term:
     total: Any
 
 
-class Sums:
+class Sums(Subscripts):
     """The sums of one nest while the loop that adds them up is lowered."""
 
     def __init__(self, b: Builder, nest: Nest) -> None:
-        self.b, self.nest = b, nest
+        super().__init__(b, (nest.column.name, nest.term.name), set())
+        self.nest = nest
         self.keys: list[str] = []
         self.leaves: dict[str, tuple[str, Scalar]] = {}
-        self.subscripts = Subscripts(b, self.leaf)
-        self.counters = (nest.column.name, nest.term.name)
         self.accesses: dict[int, Access] = {}  # what the term reads, by its node,
         self.scalars: dict[int, Value] = {}  # and what does not change
-        self.inner: set[str] = set()  # names of the loop's own variables, which are no others outside
 
     # -- what the term is made of
 
@@ -74,7 +61,7 @@ class Sums:
         """A name or a member as it is written, of a variable outside the loop."""
         name = _written(node)
         root = node.base if isinstance(node, tree.Member) else node
-        if isinstance(root, tree.Name) and root.name in self.inner:
+        if isinstance(root, tree.Name) and root.name in self.changed:
             raise Unknown
         return name
 
@@ -89,46 +76,23 @@ class Sums:
             return text
         return b.make(f"{'sext' if type_.signed and not type_.floating else 'zext'} i{type_.size * 8} {text} to i64")
 
-    def used(self, node: Any) -> set[str]:
-        """The counters in a subscript; every leaf of it is asked for its value here."""
-        if isinstance(node, tree.Number) and isinstance(node.value, int):
-            return set()
-        if isinstance(node, tree.Name) and node.name in self.counters and node.owner is None:
-            return {self.outside(node)}
-        if isinstance(node, tree.Binary) and node.op in ("+", "-", "*"):
-            left, right = self.used(node.left), self.used(node.right)
-            if node.op == "*" and left and right:
-                raise Unknown
-            return left | right
-        self.leaf(node)
-        return set()
-
-    def access(self, node: tree.Index) -> Access:
+    def array(self, node: Any) -> tuple[Type, str]:
         b = self.b
-        indices: list[Any] = []
-        base: Any = node
-        while isinstance(base, tree.Index):
-            indices.insert(0, base.index)
-            base = base.base
-        self.outside(base)
-        of = elements(b, base)
-        local = b.find(base.name) if isinstance(base, tree.Name) else None
-        if isinstance(base, tree.Name) and local is not None and local.row:
+        self.outside(node)
+        of, local = elements(b, node), b.find(node.name) if isinstance(node, tree.Name) else None
+        if local is not None and local.row:
             raise Unknown
         if of is not None and local is not None and not isinstance(local.type, Pointer):
-            type_: Type = Pointer(of)
-            first = first_element(b, base)
-        else:
-            value = lower(b, base)
-            if not isinstance(getattr(value, "type", None), (Array, Pointer)):
-                raise Unknown
-            type_, first = value.type, rvalue(b, value).text
-        parts, type_ = _parts(b, indices, type_)
-        if not isinstance(type_, Scalar) or type_.kind not in ("int", "float"):
+            return Pointer(of), first_element(b, node)
+        value = lower(b, node)
+        if not isinstance(getattr(value, "type", None), (Array, Pointer)):
             raise Unknown
-        text = b.make(f"ptrtoint ptr {first} to i64")
-        self.keys.append(text)
-        return Access(text, parts, type_, {name for index, _, _ in parts for name in self.used(index)})
+        return value.type, rvalue(b, value).text
+
+    def access(self, node: tree.Index) -> Access:
+        made = super().access(node)
+        self.keys.append(made.base)
+        return made
 
     def gather(self, node: Any, total: Any, own: set[str]) -> None:
         """Everything that an expression of the term reads."""
@@ -165,26 +129,6 @@ def _written(node: Any) -> str:
     raise Unknown
 
 
-def _parts(b: Builder, indices: list[Any], type_: Type) -> tuple[list[tuple[Any, int, int]], Type]:
-    """Each subscript with its limit (0: none is known) and its elements; the type of what they reach."""
-    found: list[tuple[Any, int]] = []
-    for number, index in enumerate(indices):
-        if isinstance(type_, Array) and type_.length:
-            found.append((index, type_.length))
-            type_ = type_.of
-        elif isinstance(type_, Pointer) and number == 0:
-            found.append((index, 0))
-            type_ = type_.to
-        else:
-            raise Unknown
-    out: list[tuple[Any, int, int]] = []
-    elements_ = 1
-    for index, limit in reversed(found):
-        out.insert(0, (index, limit, elements_))
-        elements_ *= limit
-    return out, type_
-
-
 def _same(one: Any, two: Any) -> bool:
     """The same variable or element, as written."""
     if type(one) is not type(two):
@@ -217,8 +161,8 @@ def read_term(sums: Sums, node: tree.For) -> tuple[Term, Any]:
             raise Unknown
         total = result.left
     own: list[tuple[str, Scalar, Any]] = []
-    sums.inner = {item.name for declaration in body[:-1] for item in declaration.items}
-    if isinstance(last.target, tree.Name) and last.target.name in sums.inner | set(sums.counters):
+    sums.changed = {item.name for declaration in body[:-1] for item in declaration.items}
+    if isinstance(last.target, tree.Name) and last.target.name in sums.changed | set(sums.counters):
         raise Unknown
     for item in (v for declaration in body[:-1] for v in declaration.items):
         type_ = b.program.resolve(item.type, b.env)
@@ -247,13 +191,13 @@ def read_holder(sums: Sums, target: Any, column: str) -> Holder:
             raise Unknown
         place, address = local_place(b, local, target.name), ""
         if local.flag:
-            sums.subscripts.require(b.make(f"load i1, ptr {local.flag}"))
+            sums.require(b.make(f"load i1, ptr {local.flag}"))
     elif isinstance(target, tree.Index):
         made = sums.access(target)
         sums.keys.pop()  # where it stands is asked each time
         if sums.nest.term.name in made.counters:
             raise Unknown
-        address = element_address(sums, made, {sums.nest.column.name: column})
+        address = sums.element_address(made, {sums.nest.column.name: column})
         place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), TRUSTED)
     else:
         raise Unknown
@@ -262,44 +206,5 @@ def read_holder(sums: Sums, target: Any, column: str) -> Holder:
         raise Unknown
     there = place.address
     if address:
-        there = b.make(f"inttoptr i64 {holds_value(b, address, type_.size, sums.subscripts)} to ptr")
+        there = b.make(f"inttoptr i64 {holds_value(b, address, type_.size, sums)} to ptr")
     return Holder(place, Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}")), address)
-
-
-def element_address(sums: Sums, made: Access, at: dict[str, str]) -> str:
-    """Of an element, as i64, its subscripts within their limits."""
-    b = sums.b
-    address = made.base
-    for index, limit, step in made.parts:
-        text, _ = sums.subscripts.value(index, at)
-        if limit:
-            sums.subscripts.require(b.make(f"icmp ult i64 {text}, {limit}"))
-        else:  # no product with the size of an element may be past the last address, and come back
-            near = b.make(f"add i64 {text}, {FAR // (step * made.type.size)}")
-            sums.subscripts.require(b.make(f"icmp ult i64 {near}, {2 * (FAR // (step * made.type.size))}"))
-        address = b.make(f"add i64 {address}, {b.make(f'mul i64 {text}, {step * made.type.size}')}")
-    return address
-
-
-def byte_step(sums: Sums, made: Access, counter: str, at: dict[str, str]) -> str:
-    """By how many bytes an element moves with a counter."""
-    b = sums.b
-    out = "0"
-    for index, _, step in made.parts:
-        by = sums.subscripts.step(index, counter, at)
-        out = b.make(f"add i64 {out}, {b.make(f'mul i64 {by}, {step * made.type.size}')}")
-    return out
-
-
-def byte_range(sums: Sums, made: Access, box: dict[str, tuple[str, str]]) -> tuple[str, str]:
-    """The addresses from which to which the block reads this array: its least and greatest stand at corners."""
-    b = sums.b
-    low = high = ""
-    for corner in corners({name: box[name] for name in sums.counters if name in made.counters}):
-        address = element_address(sums, made, corner)
-        if not low:
-            low = high = address
-            continue
-        low = b.make(f"select i1 {b.make(f'icmp ult i64 {address}, {low}')}, i64 {address}, i64 {low}")
-        high = b.make(f"select i1 {b.make(f'icmp ugt i64 {address}, {high}')}, i64 {address}, i64 {high}")
-    return low, b.make(f"add i64 {high}, {made.type.size}")
