@@ -23,6 +23,13 @@ def geometry(host, shape=(20, 30, 50), kernel=KERNEL, **options):
     return run.grid, run.block
 
 
+def test_sizes_called_m_n_k_are_those_of_a_transposed_operand():
+    transposed = KERNEL.replace("A[r * k + i]", "A[i * m + r]")
+    assert check(transposed).clean
+    slip = check(KERNEL.replace("A[r * k + i]", "A[r * m + i]"))
+    assert "silent-overrun" in {f.kind.value for f in slip.at_other_sizes}
+
+
 def test_a_function_that_launches_and_cannot_be_read_is_named():
     report = check(KERNEL + "void go(float* A, B, int n) { mm<<<dim3(1, 1), dim3(TILE, TILE)>>>(A, A, A, n, n, n); }")
     assert "B" in report.not_judged["go"]

@@ -232,29 +232,33 @@ def three_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, 
     lower = [n.lower() for n in names]
     first, second, third = names
     orders = [("m", "k", "n"), ("m", "n", "k"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    letters = 0
     if set(lower) in ({"m", "n", "k"}, {"m", "n", "p"}):
         by_letter = dict(zip(lower, names, strict=True))
         first, second, third = (by_letter[x] for x in ("mnk" if "k" in by_letter else "mpn"))
         orders = [("m", "n", "k"), ("m", "k", "n"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+        letters = 2
     conventions = [dict(zip((first, second, third), order, strict=True)) for order in orders]
-
-    return _best(conventions, used)
+    return _best(conventions, used, letters)
 
 
 # what M, N and P step by: row by row; all column by column; N transposed; M transposed
 LAYOUTS = (("k", "n", "n"), ("m", "k", "m"), ("k", "k", "n"), ("m", "n", "n"))
 
 
-def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]]) -> dict[str, str]:
-    """The meaning of the names under which most strides are those of one layout; the earlier one where two do."""
+def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]], letters: int = 0) -> dict[str, str]:
+    """The meaning of the names under which most strides are those of one layout; the earlier one where two do.
+
+    `letters`: so many options are what m, n and k say themselves; in any layout they come before other orders."""
 
     def score(option: dict[str, str], layout: tuple[str, str, str]) -> int:
         pairs = zip("MNP", layout, strict=True)
         return sum(n for role, want in pairs for name, n in used[role].items() if option.get(name) == want)
 
     # in another layout than rows only the usual orders of the letters: else one slip reads as a layout of its own
-    scored = [(score(o, layout), o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
-    return max(scored, key=lambda pair: pair[0])[1]
+    tried = [(layout, o) for layout in LAYOUTS for o in options[:letters]]
+    tried += [(layout, o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
+    return max(tried, key=lambda pair: score(pair[1], pair[0]))[1]
 
 
 def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
