@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from simt_support import KERNELS, course
 
+from tilewise.emulator.budget import Exhausted
 from tilewise.errors import UsageError
-from tilewise.teaching.trace import check, trace
+from tilewise.teaching.trace import check, checking, trace
 
 KERNEL = """
 #define TILE 16
@@ -253,3 +254,22 @@ def test_what_the_host_stored_to_managed_memory_has_values_in_the_launch_too(fir
     report = check(MANAGED.replace("FIRST", first))
     found = {f.line for run in report.runs for f in run.findings if f.kind.value == "uninitialised-read"}
     assert len(found) == faults, report
+
+
+def test_where_the_time_is_used_up_at_other_sizes_the_programs_own_launch_is_judged(monkeypatch):
+    def stopped(*_):
+        raise Exhausted
+
+    monkeypatch.setattr(checking, "_probes", stopped)
+    host = """
+__global__ void last(float* x) { x[threadIdx.x] = 1; }
+int main() {
+  float *a, *b, *c; cudaMalloc(&a, 400); cudaMalloc(&b, 400); cudaMalloc(&c, 400);
+  cudaMemset(a, 0, 400); cudaMemset(b, 0, 400);
+  mm<<<dim3(1, 1), dim3(TILE, TILE)>>>(a, b, c, 10, 10, 10);
+  cudaFree(a); cudaFree(b); cudaFree(c);
+}
+"""
+    report = check(KERNEL + host)
+    assert [run.entry for run in report.runs][1:] == ["mm"]
+    assert {"mm at other sizes", "last"} <= report.not_judged.keys()

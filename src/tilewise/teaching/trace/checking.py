@@ -65,23 +65,32 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
             prepared.append(Prepared(loaded, function))
         except (KernelError, UsageError) as error:
             failed[function.short] = error
-    for one in prepared:
+    for i, one in enumerate(prepared):
+        name, tried, stopped = one.function.short, list[Tried](), False
         try:
-            tried = _tried(one, request, own_launch(records, one.function.short, one.sites))
+            try:
+                _try(one, request, own_launch(records, name, one.sites), tried)
+            except Exhausted as error:  # the launches that ended are judged
+                if not tried:
+                    raise
+                failed[f"{name} at other sizes"], stopped = error, True
             ground = settle(tried)
             tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
             if not runs:
                 raise
-            failed[one.function.short] = error
+            failed |= {left.function.short: error for left in prepared[i:]}
             break
         except (KernelError, UsageError, LimitError) as error:
-            failed[one.function.short] = error
+            failed[name] = error
             continue
         if ground:
-            grounds[one.function.short] = ground
+            grounds[name] = ground
         runs += made
+        if stopped:
+            failed |= {left.function.short: failed[f"{name} at other sizes"] for left in prepared[i + 1 :]}
+            break
     runs, program = _with_program(loaded, request, runs, grounds, failed, program, tiles)
     if not runs and failed:
         raise next(iter(failed.values()))
@@ -113,10 +122,11 @@ def _with_program(
     return [as_run(program, loaded.source.name, runs, tiles), *runs], program
 
 
-def _tried(one: Prepared, request: CheckRequest, own: OwnLaunch | None) -> list[Tried]:
+def _try(one: Prepared, request: CheckRequest, own: OwnLaunch | None, tried: list[Tried]) -> None:
+    """Add each launch to `tried` when it has ended."""
     if request.given:
-        return [Tried("given", _probe(one, request, size)) for size in _sizes(one, request.shape)]
-    tried: list[Tried] = []
+        tried += (Tried("given", _probe(one, request, size)) for size in _sizes(one, request.shape))
+        return
     reason = ""
     if own is not None:
         try:
@@ -127,7 +137,6 @@ def _tried(one: Prepared, request: CheckRequest, own: OwnLaunch | None) -> list[
         tried += _probes(one, request, bool(tried))
     if not tried:
         tried.append(Tried("free", _free(one, request, own, reason)))
-    return tried
 
 
 def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
