@@ -19,6 +19,8 @@ from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 class ByConfigs(Family):
     """A family of these has configurations and their expected seconds; it says how P is cut, and how people read it."""
 
+    tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
+
     def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
         """Seconds, and the configuration that takes no longer than any other."""
         return _searched(self, problem, machine)
@@ -55,8 +57,11 @@ class ByConfigs(Family):
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         """The plan with why it is this one; `kernel`: requested by name."""
-        asked = "the kernel was asked for" if kernel else f"{plan.kernel} has the least expected time"
-        return plan.but(why=f"{asked}; {tiles}")
+        least = f"{plan.kernel} has the least expected time"
+        if self.tensor:
+            least = "tensor cores have the least expected time"
+            tiles = f"{plan.grid[0]}x{plan.grid[1]} tiles of {tiles}"
+        return plan.but(why=f"{'the kernel was asked for' if kernel else least}; {tiles}")
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self.planned(problem, machine, kernel, tile, *self.best(problem, machine))

@@ -129,12 +129,6 @@ def limits_of(compute: float, problem: Problem, machine: Machine) -> tuple[float
     return max(compute, memory), "arithmetic" if compute >= memory else "memory"
 
 
-def tensor_reason(plan: Plan, kernel: str | None, tiles: str) -> Plan:
-    """Why a tensor-core kernel runs."""
-    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    return plan.but(why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {tiles}")
-
-
 def fused_notes(problem: Problem) -> list[str]:
     return [f"P is {problem.epilogue.formula()}, made before it is stored"] if problem.epilogue else []
 

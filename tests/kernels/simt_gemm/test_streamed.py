@@ -76,11 +76,11 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype, family, 
 
 def test_every_column_has_a_thread():
     for n in (1, 2, 31, 33, 127, 128, 129, 255, 257, 600, 1024, 1025, 2048):
-        for config in RankK().configs(problem_of_shape(50, 9, n)):
+        for config in RankK().configurations(problem_of_shape(50, 9, n), A100):
             strips, wide = config.across(n)
             assert strips * wide * config.columns >= n
             assert wide <= config.threads(n) <= THREADS
-        for config in Swept().configs(problem_of_shape(5, 90, n)):
+        for config in Swept().configurations(problem_of_shape(5, 90, n), A100):
             assert config.across <= whole_warps(config.across) <= THREADS
 
 

@@ -15,8 +15,8 @@ from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.kernels.wgmma_gemm.k_major import across
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, TRANSPOSED, AcrossTile, KMajorConfig
+from tilewise.kernels.wgmma_gemm.k_major.recipe import maps_of_n
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -120,13 +120,11 @@ def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
             n,
             Layout(lead, 1),
         )
-        maps = []
-
-        def tensor_map(address, lines, length, apart_by, size, box, box_lines, swizzled, into=maps):
-            assert address % 16 == apart_by % 16 == box * size % 16 == 0
-            into.append((address.offset + address.misalignment, lines, length, apart_by, box, box_lines))
-
-        _, skews = across.maps_of_n(placed, KMajorConfig(tile, (TRANSPOSED, ACROSS)), (), tensor_map)
+        made, skews = maps_of_n(placed, KMajorConfig(tile, (TRANSPOSED, ACROSS)), ())
+        assert all(x.address % 16 == x.lead % 16 == x.box * 4 % 16 == 0 for x in made)
+        maps = [
+            (x.address.offset + x.address.misalignment, x.lines, x.length, x.lead, x.box, x.box_lines) for x in made
+        ]
         described, distances, given = (
             np.array(maps, np.int64),
             np.array(skews, np.int32),

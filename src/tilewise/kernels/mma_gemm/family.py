@@ -14,7 +14,7 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import fused_notes, tensor_reason
+from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
 from tilewise.kernels.mma_gemm.direct_half import alone
 from tilewise.kernels.mma_gemm.direct_half import model as stacked
@@ -174,11 +174,10 @@ class Shallow(ResidentN):
 class HalvesAnywhere(Tabled):
     """Halves whose rows start anywhere: tensor cores in one launch, with no pass that realigns them first."""
 
+    tensor = True
+
     def notes(self, problem: Problem, config: Any) -> list[str]:
         return fused_notes(problem) + cut_over_a_cluster(config)
-
-    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        return tensor_reason(plan, kernel, tiles)
 
 
 class HalfDots(HalvesAnywhere):

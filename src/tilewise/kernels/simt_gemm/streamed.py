@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, NamedTuple
@@ -148,12 +148,6 @@ class Cells(Single):
 class Streamed(ByConfigs):
     """Configurations whose seconds are compared one by one."""
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[RankKConfig | SweptConfig]:
-        return tuple(self.configs(problem))
-
-    def configs(self, problem: Problem) -> Iterator[RankKConfig | SweptConfig]:
-        raise NotImplementedError
-
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         """One block, or the bytes."""
         f = coefficients(self.name)
@@ -212,12 +206,13 @@ class RankK(Streamed):
     )  # fmt: skip
     competes = (can.where(alone=False),)  # one product has kernels of its own for every size
 
-    def configs(self, problem: Problem) -> Iterator[RankKConfig]:
-        deep = next(d for d in DEPTHS if problem.k <= d)
+    def configurations(self, problem: Problem, machine: Machine) -> list[RankKConfig]:
+        deep, made = next(d for d in DEPTHS if problem.k <= d), list[RankKConfig]()
         highest = next((rows for rows in ROWS if rows >= problem.m), ROWS[-1])
         for columns in COLUMNS:
             if deep * columns <= MOST_HELD and (columns == 1 or problem.n >= 32 * columns):
-                yield from (RankKConfig(deep, columns, rows) for rows in ROWS if rows <= highest)
+                made += [RankKConfig(deep, columns, rows) for rows in ROWS if rows <= highest]
+        return made
 
     def seconds(self, config: RankKConfig, problem: Problem, machine: Machine) -> float:
         """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue
@@ -302,13 +297,9 @@ class Swept(Streamed):
     )  # fmt: skip
     competes = (can.where(alone=False, most_k=LONGEST_SWEEP),)  # one product has kernels of its own
 
-    def configs(self, problem: Problem) -> Iterator[SweptConfig]:
-        few, last = next(h for h in HELD if problem.m <= h), 0
-        for across in ACROSS:
-            wide = min(across, problem.n)
-            if wide > last:
-                last = wide
-                yield SweptConfig(few, wide)
+    def configurations(self, problem: Problem, machine: Machine) -> list[SweptConfig]:
+        few = next(h for h in HELD if problem.m <= h)
+        return [SweptConfig(few, wide) for wide in dict.fromkeys(min(across, problem.n) for across in ACROSS) if wide]
 
     def seconds(self, config: SweptConfig, problem: Problem, machine: Machine) -> float:
         """As of rank_k."""

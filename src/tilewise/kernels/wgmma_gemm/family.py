@@ -13,7 +13,7 @@ from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes, tensor_reason
+from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import along_k, long_lines, on_boundaries
@@ -28,9 +28,9 @@ from tilewise.kernels.wgmma_gemm.bulk_lines import model as bulk
 from tilewise.kernels.wgmma_gemm.bulk_lines import recipe as bulk_recipe
 from tilewise.kernels.wgmma_gemm.bulk_lines import search as bulk_search
 from tilewise.kernels.wgmma_gemm.bulk_lines.text import render_bulk_lines
-from tilewise.kernels.wgmma_gemm.k_major import forms as k_major_forms
 from tilewise.kernels.wgmma_gemm.k_major import model as k_major
 from tilewise.kernels.wgmma_gemm.k_major import recipe as k_major_recipe
+from tilewise.kernels.wgmma_gemm.k_major.text import texts as k_major_texts
 from tilewise.kernels.wgmma_gemm.read_once import model as once
 from tilewise.kernels.wgmma_gemm.read_once import recipe as once_recipe
 from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
@@ -44,13 +44,12 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import waves_of
 
 
 class OnHopper(ByConfigs):
-    """What they share."""
+    """Those that report what is special about a configuration, and how operands reach it."""
+
+    tensor = True
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
         return list(config.words())
-
-    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        return tensor_reason(plan, kernel, tiles)
 
     def passes(self, problem: Problem, config: Any) -> int:
         return passes(config.routes, config.splits)
@@ -137,7 +136,7 @@ class KMajor(OnHopper, Tabled):
         return f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return k_major_forms.texts((problem.dtype_m.name, problem.dtype_n.name), problem.result.name)
+        return k_major_texts((problem.dtype_m.name, problem.dtype_n.name), problem.result.name)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return k_major_recipe.launches(plan, given, scratch)
@@ -201,10 +200,10 @@ class BF16x6(OnHopper, Tabled):
 ODD_N = Condition(lambda p: bool(p.layout_n.row % 8 and p.layout_n.col % 8), "reads an N that starts on no 16 bytes")
 
 
-class ShiftedHalf(OnHopper):
+class ShiftedHalf(ByConfigs):
     """Halves whose rows start anywhere, in stacks and groups: some warps load and shift them, others multiply."""
 
-    name = shifted.KERNEL
+    name, tensor = shifted.KERNEL, True
     kernels: ClassVar = {name: shifted.IDEA}
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=HALVES, one_dtype=True, plus_times=True, accumulates=False, unrounded=False,
@@ -219,12 +218,6 @@ class ShiftedHalf(OnHopper):
 
     def seconds(self, config: shifted.ShiftedTile, problem: Problem, machine: Machine) -> float:
         return shifted.seconds(config, problem, machine)
-
-    def notes(self, problem: Problem, config: shifted.ShiftedTile) -> list[str]:
-        return []
-
-    def passes(self, problem: Problem, config: shifted.ShiftedTile) -> int:
-        return 0
 
     def tiles(self, problem: Problem, machine: Machine, config: shifted.ShiftedTile) -> str:
         return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
@@ -280,10 +273,10 @@ class ReadOnce(OnHopper, Tabled):
 FEW = 256  # rows or columns of single products: of more, rows are realigned in little time
 
 
-class BulkLines(OnHopper):
+class BulkLines(ByConfigs):
     """Rows that start anywhere, of halves and tf32: bulk copies bring them as they lie, mma.sync multiplies."""
 
-    name = bulk.KERNEL
+    name, tensor = bulk.KERNEL, True
     kernels: ClassVar = {name: bulk.IDEA}
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",),
@@ -313,12 +306,6 @@ class BulkLines(OnHopper):
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name
         return limits_of(problem.steps / machine.tensor_rate(kind), problem, machine)
-
-    def notes(self, problem: Problem, config: bulk.BulkConfig) -> list[str]:
-        return ByConfigs.notes(self, problem, config)
-
-    def passes(self, problem: Problem, config: bulk.BulkConfig) -> int:
-        return 0
 
     def geometry(self, problem: Problem, machine: Machine, config: bulk.BulkConfig) -> Geometry:
         return bulk.geometry(problem, config)

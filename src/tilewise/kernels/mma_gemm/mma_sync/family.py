@@ -11,7 +11,7 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
 from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import fused_notes, packed_operands, passes, tensor_reason
+from tilewise.kernels.family import fused_notes, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
@@ -36,7 +36,7 @@ class MmaSync(Tabled):
         can.where(tensor_cores=True, kind=NO_BYTES),  # on Hopper wgmma has twice the rate for them
         can.where(tensor_cores=True, alone=False),
     )
-    beside_tile = True
+    beside_tile = tensor = True
     model: ClassVar = mma
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, mma.MmaConfig]:
@@ -61,9 +61,6 @@ class MmaSync(Tabled):
 
     def passes(self, problem: Problem, config: mma.MmaConfig) -> int:
         return passes(config.routes, config.parts)
-
-    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        return tensor_reason(plan, kernel, tiles)
 
     def tiles(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> str:
         chosen_by = "tuned" if config.tuned else "by the model"

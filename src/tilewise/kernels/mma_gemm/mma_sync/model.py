@@ -20,11 +20,11 @@ from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import tensor_name
-from tilewise.kernels.mma_gemm.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
     EDGED,
     FEWEST_PHASES,
+    FIGURES,
     FORMS,
     PAIRS,
     THIN_FROM,

@@ -19,22 +19,20 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.residency import parts_of
-from tilewise.kernels.wgmma_gemm.k_major.figures import (
+from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
     AS_IT_IS,
     BOXED_SHARE,
     BY_CLASSES,
-    FEWEST,
-    FIGURES,
-    SHARPNESS,
-    TRANSPOSED,
-)
-from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     CLASSES,
     CUT,
+    FEWEST,
     FEWEST_STAGES,
+    FIGURES,
     IN_CLASSES,
     OVER,
+    SHARPNESS,
+    TRANSPOSED,
     WHOLE,
     expected,
 )

@@ -12,8 +12,6 @@ from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
 from tilewise.kernels.transforms.split_k import combine
 from tilewise.kernels.transforms.turn import Lines, turning
-from tilewise.kernels.wgmma_gemm.k_major import across
-from tilewise.kernels.wgmma_gemm.k_major.figures import BY_CLASSES, TRANSPOSED
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     KERNEL,
     LINE_BYTES,
@@ -23,9 +21,14 @@ from tilewise.kernels.wgmma_gemm.k_major.model import (
     lines_apart,
     paired,
 )
+from tilewise.kernels.wgmma_gemm.k_major.seconds import BY_CLASSES, CLASSES, TRANSPOSED
 from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
 
 BOX_ROWS = 64  # of P
+# Lines of an N that goes to the tensor cores from registers, which start anywhere, a class of them at a time:
+DEPTH = 32  # of k in a stage
+STAGED_ROWS = 16  # of P
+BOX_BYTES, SPARE = 16, {True: 4, False: 8}  # what a box starts on; columns it brings beside the tile's, by `apart`
 
 
 _Scales = struct_of("Scales", "wgmma_gemm/k_major/k_major.cu")
@@ -149,14 +152,14 @@ class _Product:
         assert isinstance(tile, AcrossTile)
         box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
         if config.routes[0] == BY_CLASSES:
-            parts = across.classes_of(M.x, self.member, config.classes)
+            parts = classes_of(M.x, self.member, config.classes)
             maps_m = [
                 tensor_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts
             ]
             skews_m = [misalignment for *_, misalignment in parts]
         else:
             maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
-        maps_n, skews_n = across.maps_of_n(N, config, self.member, tensor_map)
+        maps_n, skews_n = maps_of_n(N, config, self.member)
         into = replace(into, by_boxes=into.by_boxes and config.classes == 1)
         apart_n = lines_apart(N.layout)
         source = render_k_across.named(
@@ -166,7 +169,7 @@ class _Product:
         arguments = (
             array(maps_m),
             array(maps_n),
-            into.map(across.STAGED_ROWS),
+            into.map(STAGED_ROWS),
             into.pointer,
             Size(p.m, p.k, p.n, config.splits),
             (ctypes.c_int * len(skews))(*skews),
@@ -190,3 +193,23 @@ def tensor_map(
     are not."""
     kind = {1: "uint8", 2: "uint16", 4: "uint32" if sums else "tfloat32"}[size]
     return TensorMap(address, kind, lines, length, lead, box, box_lines, swizzled)
+
+
+def classes_of(x: Placed, member: tuple[int, ...], classes: int) -> list[tuple[Address, int, int, int, int]]:
+    """(address on a boundary, rows, length, bytes from row to row, elements before the first) of each class of rows."""
+    made, size, lead = [], x.dtype.itemsize, x.layout.row
+    for at in range(classes):
+        address = x.member(member) + size * at * lead
+        misalignment = address % BOX_BYTES // size
+        rows = (x.rows - at + classes - 1) // classes
+        made.append((address - address % BOX_BYTES, rows, x.cols + misalignment, size * classes * lead, misalignment))
+    return made
+
+
+def maps_of_n(N: Placed, config: KMajorConfig, member: tuple[int, ...]) -> tuple[list[TensorMap], list[int]]:
+    """Descriptors of N's lines, and how many elements before them each begins."""
+    scattered, tile = lines_apart(N.layout), config.tile
+    lines = DEPTH // CLASSES if scattered else DEPTH // (1 if tile.beside else tile.cluster)
+    width = tile.cols + SPARE[scattered]
+    parts = classes_of(N, member, CLASSES if scattered else 1)
+    return [tensor_map(*part[:4], 4, width, lines, swizzled=False) for part in parts], [part[4] for part in parts]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
+
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.transforms.turn import render_turn
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
-from tilewise.kernels.wgmma_gemm.k_major.model import KINDS, AcrossTile, KMajorTile
+from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS_TILES, KINDS, TILES, AcrossTile, KMajorTile
+from tilewise.kernels.wgmma_gemm.k_major.seconds import CLASSES
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 TALL_GROUP = 8  # the same, of tiles about twice as tall
@@ -108,3 +113,20 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
             ),
         )
     )
+
+
+def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
+    """Without scales, which are compiled when they are asked for."""
+    yield render_turn.named(KINDS[kinds[0]].size)
+    kind = KINDS[kinds[0]]
+    halves = result in ("bfloat16", "float16")
+    for tile, boxed, paired in product(TILES, (False, True), (False, True) if halves else (False,)):
+        if tile.takes(kind):
+            yield render_k_major.named(kinds, tile, boxed=boxed, result=result, paired=paired)
+    if kind.size == 4:
+        for tile, apart, classes in product(ACROSS_TILES, (False, True), (1, CLASSES)):
+            if classes > 1 and not tile.beside:
+                continue
+            for boxed, onto in ((False, False), (False, True), (True, False)):
+                if not (boxed and classes > 1):
+                    yield render_k_across.named(tile, apart=apart, classes=classes, boxed=boxed, onto=onto)

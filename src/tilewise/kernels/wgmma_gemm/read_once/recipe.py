@@ -19,8 +19,7 @@ from tilewise.kernels.transforms.turn import turning
 from tilewise.kernels.wgmma_gemm.bf16x6.model import LINES as PADDED
 from tilewise.kernels.wgmma_gemm.bf16x6.model import plane_bytes
 from tilewise.kernels.wgmma_gemm.bf16x6.recipe import RESIDENT, UNSAFE, WARPS, operand
-from tilewise.kernels.wgmma_gemm.k_major.across import classes_of
-from tilewise.kernels.wgmma_gemm.k_major.recipe import Side, tensor_map
+from tilewise.kernels.wgmma_gemm.k_major.recipe import Side, classes_of, tensor_map
 from tilewise.kernels.wgmma_gemm.read_once.model import (
     ALIKE,
     ALONG,
