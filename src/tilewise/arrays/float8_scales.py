@@ -15,6 +15,8 @@ from tilewise.arrays import Library, Operand
 from tilewise.core.problem import Problem
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
+HostScales = tuple[float, Array | None, Array | None]  # a factor, and what each row and column is multiplied by
+
 
 @dataclass(frozen=True)
 class Scales:
@@ -30,9 +32,10 @@ class Scales:
         of_m, of_n = (None if x is None else step(x) for x in (self.of_m, self.of_n))
         return of_m, of_n
 
-    def apply(self, sums: Array) -> Array:
-        """On the host."""
-        return _scaled(sums, self.factor, *(None if x is None else x.host for x in (self.of_m, self.of_n)))
+    @property
+    def on_host(self) -> HostScales:
+        rows, columns = (None if x is None else x.host for x in (self.of_m, self.of_n))
+        return self.factor, rows, columns
 
 
 def scaled_by(sums: Array, a: Any, b: Any) -> Array:
@@ -42,10 +45,11 @@ def scaled_by(sums: Array, a: Any, b: Any) -> Array:
         number = x is None or isinstance(x, int | float)
         factor *= x if number and x is not None else 1.0
         arrays.append(None if number else x)
-    return _scaled(sums, factor, *arrays)
+    return scaled(sums, factor, *arrays)
 
 
-def _scaled(sums: Array, factor: float, rows: Array | None, columns: Array | None) -> Array:
+def scaled(sums: Array, factor: float, rows: Array | None, columns: Array | None) -> Array:
+    """The same by `HostScales`."""
     with np.errstate(all="ignore"):
         if factor != 1.0:
             np.multiply(sums, np.float32(factor), out=sums)

@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
+from tilewise.arrays.float8_scales import scaled
 from tilewise.backends import reference
 from tilewise.core.machine import Machine, Times
 from tilewise.core.options import Options
@@ -138,7 +139,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         made = make_plan(single, machine_of("cpu"), kernel, tile)
         ready = (reference.run if made.engine == "reference" else run_on_cpu)(made, M, N, sums)
         with np.errstate(all="ignore"):
-            P[...] = call.scales.apply(sums).astype(P.dtype)
+            P[...] = scaled(sums, *call.scales.on_host).astype(P.dtype)
         again = None
         if ready is not None and P.dtype == np.float32 and len(call.shape.product) == 2:
             again = _scaled_again(call, ready)
@@ -163,7 +164,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
 def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
     assert call.scales is not None
     ready.shape = call.shape.product
-    rows, columns = (None if x is None else x.host for x in (call.scales.of_m, call.scales.of_n))
+    _, rows, columns = call.scales.on_host
     scaling = Scaling(rows, columns, (call.problem.m, call.problem.n))
     return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, scaling)
 

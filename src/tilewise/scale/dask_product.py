@@ -29,7 +29,7 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.scale.dask_blocks import BlockedOperand
-from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, Scaling, SumsTask, TileTask
+from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, SumsTask, TileTask
 from tilewise.scale.sources import is_dask, is_zarr
 
 SPLIT_BLOCKS = 4  # blocks of k in each part at least, where k is split
@@ -61,14 +61,14 @@ def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any
     bias = None if o.bias is None else _bias(o.bias, shape.n, right.chunks[-1])
     epilogue = epilogue_of(o.alpha, None if bias is None else dtype_of(bias.dtype), o.activation)
     check_fits(epilogue, ring, is_plus_times(ring), result)
-    scaling = None
+    scales = None
     if o.scales is not None:
         o.refuse("and scales= exclude each other: put alpha into a scale", "alpha", "bias", "activation")
         if not is_plus_times(ring):
             raise UsageError(f"scales= needs plus_times, and the semiring is {ring}: leave them out")
         given = replace(problem, unrounded=False, stack=shape.stack)
-        scaling = Scaling.of(bind_scales(o.scales, given, find_library(np.empty(0)), "cpu"))
-    task = SumsTask(problem, o.device, epilogue, scaling)
+        scales = bind_scales(o.scales, given, find_library(np.empty(0)), "cpu").on_host
+    task = SumsTask(problem, o.device, epilogue, scales)
     return Product(left, right, shape, o, bias).array(task, result.numpy)
 
 

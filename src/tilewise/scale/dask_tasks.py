@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.structured import StructuredAlgebra
-from tilewise.arrays.float8_scales import Scales, scaled_by
+from tilewise.arrays.float8_scales import HostScales, scaled
 from tilewise.backends.reference.finish import finished
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Problem
@@ -96,41 +96,23 @@ class TileTask:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Scales of float32 sums: a factor, and what each row or column is multiplied by."""
-
-    factor: float
-    rows: Array | None
-    columns: Array | None
-
-    @classmethod
-    def of(cls, scales: Scales) -> Scaling:
-        return cls(scales.factor, *(None if x is None else x.host for x in (scales.of_m, scales.of_n)))
-
-    def of_tile(self, firsts: tuple[int, ...], extents: tuple[int, ...]) -> Scaling:
-        sides = zip((self.rows, self.columns), firsts, extents, strict=True)
-        rows, columns = (
-            x if x is None or x.size == 1 else x.reshape(-1)[first : first + extent] for x, first, extent in sides
-        )
-        return Scaling(self.factor, rows, columns)
-
-    def apply(self, sums: Array) -> Array:
-        return scaled_by(scaled_by(sums, self.factor, None), self.rows, self.columns)
-
-
 class SumsTask(TileTask):
     """Sums in the accumulator's dtype; the epilogue or the scales are applied before they are rounded."""
 
     def __init__(
-        self, problem: Problem, device: str, epilogue: Epilogue = PLAIN, scaling: Scaling | None = None
+        self, problem: Problem, device: str, epilogue: Epilogue = PLAIN, scales: HostScales | None = None
     ) -> None:
-        self.problem, self.device, self.epilogue, self.scaling = problem, device, epilogue, scaling
+        self.problem, self.device, self.epilogue, self.scales = problem, device, epilogue, scales
 
     def settle(self, firsts: tuple[int, ...]) -> None:
         self.problem = replace(self.problem, m=self.extents[-2], n=self.extents[-1])
-        if self.scaling is not None:
-            self.scaling = self.scaling.of_tile(firsts, self.extents[-2:])
+        if self.scales is not None:
+            factor, *sides = self.scales
+            rows, columns = (
+                x if x is None or x.size == 1 else x.reshape(-1)[first : first + extent]
+                for x, first, extent in zip(sides, firsts, self.extents[-2:], strict=True)
+            )
+            self.scales = factor, rows, columns
 
     def nothing(self) -> Array:
         return np.full(self.extents, self.problem.algebra.zero, self.problem.result.numpy)
@@ -143,7 +125,7 @@ class SumsTask(TileTask):
         result = self.problem.semiring.over(self.problem.dtype).result.numpy
         if self.epilogue:
             return finished(self.epilogue, partial.copy(), bias, result)
-        made = partial if self.scaling is None else self.scaling.apply(partial.copy())
+        made = partial if self.scales is None else scaled(partial.copy(), *self.scales)
         return made.astype(result, copy=False)
 
     def add(self, partial: Array | None, first: int, M: Array, N: Array) -> Array:
