@@ -80,10 +80,11 @@ class Arguments:
             what = describe(block) if block is not None else "a variable of the host"
             if block is None and not s.memory.on_stack(target):
                 what = f"{target:#x}, which is no memory: was it ever allocated?"
+            named = what if block is not None and block.name == written else f"{written}, which is {what}"
             s.faults.add(
                 Kind.HOST_POINTER,
                 line,
-                f"{self.site.kernel.name} is given {written}, which is {what}: the card cannot reach it",
+                f"{self.site.kernel.name} is given {named}: the card cannot reach it",
                 "give the kernel memory from cudaMalloc, and copy the data there first",
                 array=written,
                 access="launch",

@@ -47,15 +47,6 @@ COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 
 
 @dataclass
-class PendingError:
-    """A launch that failed: the program has not asked yet."""
-
-    code: int
-    line: int
-    message: str
-
-
-@dataclass
 class Astray:
     """Threads of compiled kernels that went where they must not."""
 
@@ -90,7 +81,7 @@ class Card:
     nanoseconds: float = 0.0  # of work given to the card
     last: int = 0
     sticky: int = 0
-    unasked: list[PendingError] = field(default_factory=list)
+    unasked: set[int] = field(default_factory=set)  # lines of launches that failed since the program looked for errors
     events: dict[int, float | None] = field(default_factory=dict)
     streams: dict[int, bool] = field(default_factory=dict)
     shared_limit: int = 48 << 10

@@ -13,7 +13,7 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, described
-from tilewise.emulator.host.runtime.cuda_card import Card, PendingError
+from tilewise.emulator.host.runtime.cuda_card import Card
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
 from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
@@ -77,7 +77,8 @@ def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
         what = "a null pointer" if not handle else "a pointer that is no kernel's"
         hint = "give the pointer the name of a __global__ function"
         s.faults.add(Kind.LAUNCH, site.node.line, f"this launch goes through {what}", hint, access="launch")
-        s.cuda.unasked.append(PendingError(s.cuda.fail(codes.INVALID_FUNCTION), site.node.line, what))
+        s.cuda.fail(codes.INVALID_FUNCTION)
+        s.cuda.unasked.add(site.node.line)
         return None
     sites = s.cuda.pointed_to
     if (number, handle) not in sites:
@@ -143,9 +144,9 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
         if program is None:
             _refuse_unreadable(s, site, reason)
         card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
-        card.unasked.append(PendingError(card.last, line, problem))
-        if not any(p.line == line for p in card.unasked[:-1]):
+        if line not in card.unasked:
             s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _mend(problem), access="launch")
+        card.unasked.add(line)
         record["failed"] = problem
         return
     if site.kernel.name not in card.described:
