@@ -17,7 +17,6 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES
-from tilewise.kernels.wgmma_gemm.bulk_lines.search import configs
 from tilewise.kernels.wgmma_gemm.family import BulkLines
 
 H200 = KNOWN_CARDS["h200"]
@@ -49,7 +48,8 @@ def check(rng, folder, dtype, precision, transposed, stack, m, k, n, gaps, outpu
     before, kind = around.copy(), dtype_of(dtype)
     layouts = layout_of(M), layout_of(N), layout_of(P)
     problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts, precision=precision)
-    able = [config for config in configs(problem) if kept(config)] or configs(problem)
+    every = BulkLines().configurations(problem, H200)
+    able = [config for config in every if kept(config)] or every
     config = able[int(rng.integers(len(able)))]
     output = f"{output}: {stack} of {problem.shape} {dtype} {config.spec()} {transposed} {layouts}"
     recipe = recipe_of(BulkLines().pinned(problem, H200, config))

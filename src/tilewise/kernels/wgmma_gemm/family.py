@@ -11,7 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
-from tilewise.kernels.by_configs import ByConfigs, Tabled
+from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.shared.beside import AnyStep
@@ -273,7 +273,7 @@ class ReadOnce(OnHopper, Tabled):
 FEW = 256  # rows or columns of single products: of more, rows are realigned in little time
 
 
-class BulkLines(ByConfigs):
+class BulkLines(Tabled):
     """Rows that start anywhere, of halves and tf32: bulk copies bring them as they lie, mma.sync multiplies."""
 
     name, tensor = bulk.KERNEL, True
@@ -288,20 +288,16 @@ class BulkLines(ByConfigs):
         can.where(Condition(lambda p: not on_boundaries(p), "reads rows that start on no 16 bytes"), few=FEW),
     )
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
-        return bulk_search.best_config(problem, machine)
+    model: ClassVar = bulk_search
+
+    def search(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
+        return soonest(bulk_search.tables(problem, machine, bulk_search.MOST_CUTS), problem.largest)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        return self.offering(problem, machine, bulk_search.least(problem, machine)[0], 0)  # `best` takes longer
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return bulk.bounds(some, machine)
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[bulk.BulkConfig]:
-        return bulk_search.configs(problem)
-
-    def seconds(self, config: bulk.BulkConfig, problem: Problem, machine: Machine) -> float:
-        return bulk.seconds(config, problem, machine)
+        """Without the configuration, which takes longer than its time."""
+        (table,) = bulk_search.tables(problem, machine, bulk_search.MOST_CUTS)
+        seconds = table.formula.least(table.rows, table.given, problem.largest).value
+        return self.offering(problem, machine, seconds, 0)
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
-from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import HALVES, TF32, Figures, expected
+from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import HALVES, TF32, Figures
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
@@ -23,8 +21,6 @@ SLACK = 80  # bytes behind lines that fragments are read from: of a line's start
 WHOLE = 1.25  # bytes between two lines, of those of a line, up to which lines are brought with what lies between them
 MOST_CONFLICTS = 4
 CUT_STEP = 16  # of k, of which a part has a multiple
-MOST_CUT = 8  # blocks of a cluster
-WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
 
 
 class BulkTile(NamedTuple):
@@ -255,23 +251,5 @@ def row_of_tile(tile: BulkTile) -> Row:
     return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
 
 
-def seconds(config: BulkConfig, p: Problem, machine: Machine) -> float:
-    given = given_of(p)
-    part = cut_over(given, config.cluster)
-    stage = stage_of(part, config.tile, config.depth)
-    told = row_of_given(given, figures_of(p), machine.units, 0)
-    lying = stage.pitch_m, stage.pitch_n
-    return expected(row_of_tile(config.tile), told, part.k, config.depth, config.resident, config.cluster, *lying)
-
-
 def figures_of(p: Problem) -> Figures:
     return HALVES if p.dtype.itemsize == 2 else TF32
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """The products, the bytes, or one tile of a block, whose k is whole or in as many parts as a cluster has blocks."""
-    f, size = figures_of(some), 16 if some.dtype.itemsize == 2 else 8  # k of a product of fragments
-    product = max(f.product, 2 * f.read) / (128 * size) / machine.units
-    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.item + f.chunk + f.cell * WARP_CELLS
-    lines = (step, tile), (step / MOST_CUT, tile + f.cluster + f.part * 2)
-    return (Bound(f.start, step=product, byte=f.memory, lines=lines),)

@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.kernels.bounds import Bound
+from tilewise.kernels.by_configs import Table
 from tilewise.kernels.shared.residency import UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
     MOST_STAGES,
@@ -60,6 +62,7 @@ MOST_WHOLE = 2048  # of k in one stage
 CUTS = (2, 3, 4, 6, 8)  # blocks of a cluster that k may be cut over
 ALL_CUTS, MOST_CUTS = len(CUTS), 2  # of them that are looked at: those that leave the fewest multiprocessors idle
 LEAST_CUT = 64  # of k that a block has, at least
+WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
 FIXED = 128 + 16 * MOST_STAGES  # bytes of shared memory beside stages and sums
 
 
@@ -162,24 +165,11 @@ def table() -> Rows:
     return Rows(made)
 
 
-@lru_cache(maxsize=64)  # the planner asks for its time, and for the way when that is the soonest
-def least(p: Problem, machine: Machine) -> tuple[float, Row, Given, Row]:
-    """Seconds of the best way, its row of the table, and what that was asked with."""
+def tables(p: Problem, machine: Machine, cuts: int = ALL_CUTS) -> list[Table]:
+    """With so many cuts of k of each tile."""
     given = given_of(p)
-    told = row_of_given(given, figures_of(p), machine.units, MOST_CUTS)
-    number, seconds = soonest.least(table(), told, p.largest)
-    return seconds, table().rows[number], given, told
-
-
-def best_config(p: Problem, machine: Machine) -> tuple[float, BulkConfig]:
-    seconds, row, given, told = least(p, machine)
-    return seconds, _config(row, given, told)
-
-
-def configs(p: Problem) -> list[BulkConfig]:
-    given = given_of(p)
-    told = row_of_given(given, figures_of(p), UNITS, ALL_CUTS)
-    return [_config(row, given, told) for row in table().rows if soonest(row, told) < INFINITE]
+    told = row_of_given(given, figures_of(p), machine.units, cuts)
+    return [Table(soonest, table(), told, lambda number: _config(table().rows[number], given, told))]
 
 
 def _config(row: Row, g: Given, told: Row) -> BulkConfig:
@@ -196,3 +186,12 @@ def _config(row: Row, g: Given, told: Row) -> BulkConfig:
 @lru_cache(maxsize=1)
 def _halves() -> tuple[int, ...]:
     return tuple(DEEPEST >> number for number in range(1, DEPTHS))
+
+
+def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
+    """The products, the bytes, or one tile of a block, whose k is whole or in as many parts as a cluster has blocks."""
+    f, size = figures_of(some), 16 if some.dtype.itemsize == 2 else 8  # k of a product of fragments
+    product = max(f.product, 2 * f.read) / (128 * size) / machine.units
+    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.item + f.chunk + f.cell * WARP_CELLS
+    lines = (step, tile), (step / CUTS[-1], tile + f.cluster + f.part * 2)
+    return (Bound(f.start, step=product, byte=f.memory, lines=lines),)
