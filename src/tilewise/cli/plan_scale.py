@@ -18,7 +18,7 @@ def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) 
     if machine.kind == "cpu":
         from tilewise.scale.host import host_level, host_schedule
 
-        schedule = host_schedule(problem, host_level(problem, files=True), room, name="--memory")
+        schedule = host_schedule(problem, host_level(problem), room, name="--memory")
     else:
         from tilewise.scale.card import schedule_for
 

@@ -138,7 +138,7 @@ def multiply_on_cluster(
 
             workers = len(client.nthreads())
             each = memory // max(1, workers)
-            level = host.host_level(problem, files=True)
+            level = host.host_level(problem)
             grain, name = target.grain or (64, 64), "half a worker's memory"
             plan = host.host_schedule(problem, level, each // 2, grain=grain, name=name)
             left, right = (

@@ -114,7 +114,7 @@ class FileProduct:
             # encoded, decoded, and the previous chunk, which Zarr's thread frees a little later
             decoded = max((3 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
             read = read_rate(self.M, self.N)
-            known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # nothing measured
+            known = level or replace(host.DISK, read=read)  # nothing measured
             if isinstance(self.target, ZarrTarget):  # a chunk is gathered, copied, encoded, and read back
                 decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
@@ -127,7 +127,7 @@ class FileProduct:
             if taken < loading:
                 host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages can be released
                 give_back_code()
-            measured = level or replace(host.host_level(problem, files=True), read=read)
+            measured = level or replace(host.host_level(problem), read=read)
             self.schedule = replace(self.schedule, level=measured)
         else:
             from tilewise.scale import card
@@ -282,11 +282,11 @@ def read_rate(*sources: Any) -> float:
     total = seconds = 0.0
     for source in sources:
         nbytes = source.shape[0] * source.shape[1] * source.dtype.itemsize
-        total, seconds = total + nbytes, seconds + nbytes / host.DISK[0]
+        total, seconds = total + nbytes, seconds + nbytes / host.DISK.read
         if isinstance(source, ZarrSource):
             tall, wide = source.chunks
             seconds += math.ceil(source.shape[0] / tall) * math.ceil(source.shape[1] / wide) * CHUNK_SECONDS
-    return total / seconds if seconds else host.DISK[0]
+    return total / seconds if seconds else host.DISK.read
 
 
 def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:

@@ -33,9 +33,9 @@ Progress = Callable[[int, int], None]
 Finished = Callable[[OutputTile], None]
 
 PROBE = 512  # side of the product that is timed to measure the rate
-DISK = (1.5e9, 4e8)  # bytes a second, read and written, of a typical disk
-MEMORY = (8e9, 8e9)
 USUAL = 40e9  # steps a second of a core
+DISK = Level("files → memory", 1.5e9, 4e8, USUAL)  # bytes a second, read and written, of a typical disk
+MEMORY = Level("memory → tiles", 8e9, 8e9, USUAL)
 
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
@@ -81,8 +81,8 @@ def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
     return tuple((extent - 1) % side + 1 if at_end and extent else side for at_end, extent, side in sides)  # type: ignore
 
 
-def host_level(problem: Problem, files: bool) -> Level:
-    """This machine: the measured rate of one product of PROBE³, and a typical disk's bandwidth."""
+def host_level(problem: Problem) -> Level:
+    """A typical disk, and this machine's measured rate of one product of PROBE³: for the expected time."""
     rows, cols, depth = _probe(problem)
     rng = np.random.default_rng(0)
     M, N = (
@@ -96,8 +96,7 @@ def host_level(problem: Problem, files: bool) -> Level:
         start = time.perf_counter()
         multiply(problem, M, N, P, False)
         times.append(time.perf_counter() - start)
-    read, write = DISK if files else MEMORY
-    return Level("files → memory" if files else "memory → tiles", read, write, rows * depth * cols / min(times))
+    return replace(DISK, steps=rows * depth * cols / min(times))
 
 
 def stream(

@@ -121,7 +121,7 @@ def streamed(
     if device == "cpu":
         room = memory if memory is not None else usual_budget()
         spare = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
-        level = host.host_level(problem, files=spare > 0)
+        level = host.DISK if spare else host.MEMORY  # nothing is measured: no time is shown
         if room > SPARE and any(isinstance(x, ArraySource) and x.mapped for x in (M, N)):
             spare += min(SPARE, room // 3)  # pages of mapped files, and packed panels
         return Streamed(host.host_schedule(problem, level, room, spare=spare, grain=grain), device, M, N)
