@@ -25,7 +25,7 @@ ACTIVATIONS = {
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
 CHOOSERS = {
-    "wgmma_half": "tilewise.kernels.wgmma_gemm.wgmma_half.search.best_config",
+    "wgmma_half": "tilewise.kernels.wgmma_gemm.wgmma_half.model.best_config",
     "mma_sync": "tilewise.kernels.mma_gemm.mma_sync.model.best_config",
 }
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.wgmma_gemm.wgmma_half.search as search
+import tilewise.kernels.wgmma_gemm.wgmma_half.model as search
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs

@@ -11,7 +11,6 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.wgmma_gemm.wgmma_half.model as model
-import tilewise.kernels.wgmma_gemm.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from seeds import next_seed
 
@@ -42,7 +41,7 @@ def by_a_loop(x, w, ends, along):
 def test_random_groups_by_random_configs(monkeypatch, along, dtype, number):
     seed = next_seed() + number
     rng = random.Random(seed)
-    monkeypatch.setattr(search, "best_config", lambda p, machine: (rng.choice(model.configs(p, machine)), 1e-9))
+    monkeypatch.setattr(model, "best_config", lambda p, machine: (rng.choice(model.configs(p, machine)), 1e-9))
     for _ in range(6):
         planning._plan.cache_clear()
         groups = rng.randint(1, 40)

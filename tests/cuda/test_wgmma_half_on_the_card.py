@@ -8,7 +8,6 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.wgmma_gemm.wgmma_half.model as tensor_tiles
-import tilewise.kernels.wgmma_gemm.wgmma_half.search as search
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorConfig
@@ -54,7 +53,7 @@ def test_layouts_and_edges(shape, layouts):
 
 def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(search, "best_config", lambda problem, machine: (config, 1e-9))
+    monkeypatch.setattr(tensor_tiles, "best_config", lambda problem, machine: (config, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="wgmma_half", **options)

@@ -18,7 +18,6 @@ from tilewise.kernels.calibration import mended
 from tilewise.kernels.choosing import PASS_SECONDS, _ranked, competing, seen_by
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
-from tilewise.kernels.wgmma_gemm.wgmma_half import search
 from tilewise.planning.choose import make_plan
 from tilewise.system import machine_code
 from tilewise.system.machine_code import Formula
@@ -42,7 +41,7 @@ def test_tiles_that_are_left_out_are_slower(rng, card):
         every = wgmma_half.configs(problem, card)
         timed = [(wgmma_half.expected(config, problem, card), number, config) for number, config in enumerate(every)]
         seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
-        config, found = search.best_config(problem, card)
+        config, found = wgmma_half.best_config(problem, card)
         assert (config, config.tuned, found) == (best, tuned, seconds), problem
 
 
@@ -53,7 +52,7 @@ def test_groups_take_configs_for_groups(rng):
         problem = problem_of_shape(m, 8 * rng.randint(1, 100), n, "bfloat16")
         of_n = replace(problem.layout_n, stack=(problem.k * n,))
         grouped = replace(problem, layout_n=of_n, groups=Groups(count))
-        assert search.best_config(grouped, H200)[0] in wgmma_half.configs(grouped, H200)
+        assert wgmma_half.best_config(grouped, H200)[0] in wgmma_half.configs(grouped, H200)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -28,13 +28,13 @@ from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.transforms.realign import render_realign
 from tilewise.kernels.transforms.sums import render_add_parts
-from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorTile, configs, route
-from tilewise.kernels.wgmma_gemm.wgmma_half.search import best_config
+from tilewise.kernels.wgmma_gemm.wgmma_half.model import best_config, configs
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
     render_realign_with_edges,
     render_wgmma_half,
 )
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, INSIDE
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, INSIDE, TILES, TensorTile
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

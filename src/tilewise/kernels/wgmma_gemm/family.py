@@ -39,8 +39,8 @@ from tilewise.kernels.wgmma_gemm.shifted_half.text import render_shifted_half
 from tilewise.kernels.wgmma_gemm.wgmma_half import forms as half_forms
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as half
 from tilewise.kernels.wgmma_gemm.wgmma_half import recipe as half_recipe
-from tilewise.kernels.wgmma_gemm.wgmma_half import search as half_search
 from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import waves_of
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig
 
 
 class OnHopper(ByConfigs):
@@ -66,38 +66,38 @@ class WgmmaHalf(OnHopper):
     )  # fmt: skip
     beside_tile = True
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, half.TensorConfig]:
-        config, seconds = half_search.best_config(problem, machine)
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
+        config, seconds = half.best_config(problem, machine)
         return seconds, config
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return half_search.bounds(some, machine)
+        return half.bounds(some, machine)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.TensorConfig]:
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[TensorConfig]:
         return half.configs(problem, machine)
 
-    def seconds(self, config: half.TensorConfig, problem: Problem, machine: Machine) -> float:
+    def seconds(self, config: TensorConfig, problem: Problem, machine: Machine) -> float:
         return half.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return half.tuning_class(problem)
 
-    def pinned(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> Plan:
+    def pinned(self, problem: Problem, machine: Machine, config: TensorConfig) -> Plan:
         return self.planned(problem, machine, self.name, None, 0.0, config)
 
-    def geometry(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> Geometry:
+    def geometry(self, problem: Problem, machine: Machine, config: TensorConfig) -> Geometry:
         return config.tile.geometry
 
-    def notes(self, problem: Problem, config: half.TensorConfig) -> list[str]:
+    def notes(self, problem: Problem, config: TensorConfig) -> list[str]:
         return config.words() + fused_notes(problem)
 
-    def packs(self, problem: Problem, config: half.TensorConfig) -> tuple[str, ...]:
+    def packs(self, problem: Problem, config: TensorConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
 
-    def passes(self, problem: Problem, config: half.TensorConfig) -> int:
+    def passes(self, problem: Problem, config: TensorConfig) -> int:
         return passes(config.routes, config.passes)
 
-    def tiles(self, problem: Problem, machine: Machine, config: half.TensorConfig) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: TensorConfig) -> str:
         waves, chosen_by = waves_of(config, problem, machine.units), "tuned" if config.tuned else "by the model"
         return (
             f"{config.tile.rows}x{config.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"

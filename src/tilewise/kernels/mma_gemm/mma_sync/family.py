@@ -13,8 +13,8 @@ from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
-from tilewise.kernels.mma_gemm.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
+from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
 from tilewise.kernels.shared.beside import AnyStep
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands

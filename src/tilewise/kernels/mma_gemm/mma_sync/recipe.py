@@ -10,9 +10,8 @@ from tilewise.core.epilogue import PLAIN
 from tilewise.core.machine import arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Launch, Scratch
-from tilewise.kernels.mma_gemm.mma_sync.forms import form_of
 from tilewise.kernels.mma_gemm.mma_sync.model import KERNEL, MmaConfig
-from tilewise.kernels.mma_gemm.mma_sync.text import render_mma_sync
+from tilewise.kernels.mma_gemm.mma_sync.text import form_of, render_mma_sync
 from tilewise.kernels.shared.beside import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
