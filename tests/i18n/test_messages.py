@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import LANGUAGES, PLACEHOLDER, chosen_language, engine_messages, is_one, messages, say
 
@@ -56,15 +58,57 @@ def test_every_choice_of_forms_is_complete(language):
             assert not forms or (forms.count("|") == 2 and language not in ONE_FORM), (key, name, forms)
 
 
-NUMBERS = "count|loads|fills|stores|uses|barriers|threads|cells|missing|users|have|ratio"
+NUMBERS = "count|loads|fills|stores|uses|barriers|threads|cells|missing|users|have|ratio|without|put|size"
 
 
 @pytest.mark.parametrize("language", [code for code in LANGUAGES if code in ("en", "es", "pt")])
 def test_no_plural_follows_a_number_that_may_be_one(language):
     """ "{count} threads" would read "1 threads"; "{count} of {threads} threads" is right for any number."""
-    plural = re.compile(rf"(?<!of )(?<!de )(?<!All )(?<!Os )\{{(?:{NUMBERS})\}} (?!más\b)[^\W\d_]+s\b(?! \{{)")
+    plural = re.compile(
+        rf"(?<!of )(?<!de )(?<!All )(?<!Os )\{{(?:{NUMBERS})\}} (?!más\b|antes\b|dos\b)[^\W\d_]+s\b(?! \{{)"
+    )
     allowed = {"learn.all", "load.text", "table.reuse.part"}
-    assert not [key for key, text in messages(language).items() if plural.search(text) and key not in allowed]
+    texts = messages(language) | engine_messages(language)
+    assert not [key for key, text in texts.items() if plural.search(text) and key not in allowed]
+
+
+SOURCE = Path(tilewise.__file__).parent
+OPEN = ("finding.", "did.", "hint.", "thread.", "drop.", "why.")  # put together from a finding, an access, a cause
+
+
+def source_of(*patterns):
+    return "\n".join(path.read_text(encoding="utf-8") for pattern in patterns for path in SOURCE.glob(pattern))
+
+
+def test_every_message_is_used():
+    """Named whole, or by a template with one part for each placeholder: f"kind.{kind}"."""
+    code = source_of("teaching/**/*.py", "teaching/**/*.js", "cli/*.py")
+    whole = set(re.findall(r"[\"'`]([\w.\- ]+)[\"'`]", code))
+    templates = {
+        re.sub(r"\$?\{[^{}]*\}", "*", text)
+        for text in re.findall(r"[f(]?[\"'`]([\w.*{}$\[\]' +-]+)[\"'`]", code)
+        if "{" in text
+    }
+    families = [re.compile(re.escape(t).replace(r"\*", r"[^.]+")) for t in templates if re.search(r"[a-z]{3}", t)]
+    assert not [
+        key
+        for key in messages("en")
+        if key not in whole and not key.startswith(OPEN) and not any(f.fullmatch(key) for f in families)
+    ]
+
+
+def test_every_translated_sentence_is_one_of_the_emulator_s():
+    """Three words in a row of it are in a text of the code, for most places in the sentence."""
+    texts = plain(re.sub(r"\bf?\"", " ", source_of("emulator/**/*.py", "teaching/**/*.py")))
+    for sentence in engine_messages("vi"):
+        parts = [found for text in PLACEHOLDER.split(sentence)[::3] if (found := plain(text).split())]
+        runs = [" ".join(part[i : i + 3]) for part in parts for i in range(max(1, len(part) - 2))]
+        assert 2 * sum(run in texts for run in runs) >= len(runs), sentence
+
+
+def plain(text):
+    """Words alone."""
+    return re.sub(r"[^\w']+", " ", text)
 
 
 def test_a_kind_of_fault_is_named_once():

@@ -1,4 +1,4 @@
-"""The page has every message that its script uses, and uses every message it has."""
+"""The page has every message that its script uses; `tests/i18n` finds those that no code uses."""
 
 from __future__ import annotations
 
@@ -12,23 +12,12 @@ from tilewise.teaching.page.export import SCRIPTS, STYLES, resource
 from tilewise.teaching.trace.findings_text import KERNEL_KINDS
 
 
-def test_the_script_and_the_messages_match():
-    script = "\n".join(resource(f"script/{name}") for name in SCRIPTS)
+def test_every_message_that_the_script_names_is_there():
+    script = "\n".join(resource(f"script/{name}.js") for name in SCRIPTS)
     script += "\n".join(resource(name) for name in ("picture.py", "replay.py"))
     plain = set(re.findall(r"(?:say|card)\([^'\"`]*?['\"]([\w.-]+)['\"]", script))
-    plain |= set(re.findall(r"'([a-z]+(?:\.[\w-]+)+)'", script)) & set(messages("en"))
-    known = set(messages("en"))
-    assert {key for key in plain if "." in key and not key.endswith(".")} - known == {"card.matrices"} - known
-    built = [
-        *(f"finding.{kind}" for kind in KERNEL_KINDS), "word.thread.", "legend.",
-        "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
-        "drop.", "why.", "theme.", "gate.", "wrong.", "barrier.", "use.", "direct.",
-        "lens.", "memory.", "walk.", "time.", "traffic.",
-        "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "hover.", "hint.", "kind.", "table.",
-        "findings.shapes", "check.", "verdict.", "run.",
-    ]  # fmt: skip
-    unused = {k for k in known if k not in plain and not k.startswith(tuple(built)) and f"'{k}'" not in script}
-    assert unused - {"mine", "legend", "card.matrices"} == set()
+    assert len(plain) > 100
+    assert {key for key in plain if "." in key and not key.endswith(".")} <= set(messages("en"))
 
 
 def test_every_kind_of_finding_and_every_drop_has_its_messages():
@@ -55,7 +44,7 @@ def test_the_terms_are_those_of_the_lecture_notes(language, terms):
 
 def test_every_file_of_the_page_is_put_into_it():
     folder = files("tilewise.teaching.page")
-    assert {f.name for f in folder.joinpath("script").iterdir()} == set(SCRIPTS)
+    assert {f.name for f in folder.joinpath("script").iterdir()} == {f"{name}.js" for name in SCRIPTS}
     assert {f.name for f in folder.iterdir() if f.name.endswith(".css")} == set(STYLES)
     assert {f.name for f in files("tilewise").joinpath("i18n", "languages").iterdir()} == {
         f"{c}.json" for c in LANGUAGES
