@@ -6,8 +6,10 @@ import base64
 import csv
 import io
 import json
+import re
 import zipfile
 
+import nbformat
 import pytest
 
 from class_of_submissions import ASSIGNMENT, TILED
@@ -16,7 +18,7 @@ from tilewise.cli.main import run
 from tilewise.errors import UsageError
 from tilewise.teaching.course import grade_text, read_assignment
 from tilewise.teaching.course.class_report import common_faults, fingerprints, similar, suspicious
-from tilewise.teaching.course.exports import FORMATS, KITS
+from tilewise.teaching.course.exports import FORMATS, KITS, kit
 from tilewise.teaching.course.grading import Grade
 
 RACE = TILED.replace("__syncthreads();", "", 1)
@@ -119,7 +121,7 @@ def test_a_platform_s_kit_has_its_files_the_assignment_and_the_wheel(platform, t
         "gradescope": {"setup.sh", "run_autograder", "assignment.toml", "main.cu", "tilewise-1.whl"},
         "prairielearn": {"Dockerfile", "info.json", "tests/run.sh", "tests/assignment.toml", "tests/main.cu", "grader/tilewise-1.whl"},  # noqa: E501
         "classroom": {".github/workflows/classroom.yml", ".github/classroom/assignment.toml", ".github/classroom/main.cu", ".github/classroom/tilewise-1.whl"},  # noqa: E501
-        "nbgrader": {"assignment.ipynb", "assignment.toml", "main.cu", "tilewise-1.whl"},
+        "nbgrader": {"assignment.ipynb", "nbgrader_config.py", "assignment.toml", "main.cu", "tilewise-1.whl"},
     }[platform]  # fmt: skip
     assert set(files) == needed
     if platform == "gradescope":
@@ -133,11 +135,47 @@ def test_a_platform_s_kit_has_its_files_the_assignment_and_the_wheel(platform, t
             "entrypoint",
             "timeout",
         }
-    if platform == "nbgrader":  # nbgrader.readthedocs.io, cell metadata, schema 3
-        cells = [cell["metadata"]["nbgrader"] for cell in json.loads(files["assignment.ipynb"])["cells"]]
-        keys = {"grade", "grade_id", "locked", "schema_version", "solution", "task"}
-        assert all(keys <= cell.keys() <= keys | {"points"} for cell in cells)
-        assert [cell.get("points") for cell in cells if cell["grade"]] == [4]
+
+
+# github.com/jupyter/nbgrader, nbgrader/nbgraderformat/v3.json: the metadata of a cell, and no other keys
+NBGRADER = {"schema_version": int, "grade": bool, "locked": bool, "solution": bool, "task": bool, "grade_id": str, "points": float}  # noqa: E501  # fmt: skip
+
+
+def notebook_of(tmp_path):
+    (tmp_path / "assignment.toml").write_text(ASSIGNMENT)
+    with zipfile.ZipFile(io.BytesIO(kit("nbgrader", tmp_path / "assignment.toml", None, "en"))) as archive:
+        return nbformat.reads(archive.read("assignment.ipynb").decode(), as_version=4)
+
+
+def test_nbgrader_s_cells_have_its_metadata(tmp_path):
+    notebook = notebook_of(tmp_path)
+    nbformat.validate(notebook)
+    cells = [cell.metadata.nbgrader for cell in notebook.cells]
+    for cell in cells:
+        assert cell.keys() <= NBGRADER.keys()
+        assert all(isinstance(value, (NBGRADER[key], int)) for key, value in cell.items())
+        assert re.fullmatch(r"[a-zA-Z0-9_\-]+", cell.grade_id)
+        assert (cell.schema_version, "points" in cell) == (3, cell.grade)
+    assert len({cell.grade_id for cell in cells}) == len(cells)
+    assert [cell.points for cell in cells if cell.grade] == [11]
+
+
+@pytest.mark.parametrize(("text", "points"), [(TILED, 11), (RACE, 8), ("x", 0)])
+def test_nbgrader_reads_the_points_of_the_autograded_cell(tmp_path, monkeypatch, text, points):
+    """The notebook run as nbgrader runs it, with its own reader and its own count of partial credit."""
+    grader, reader = pytest.importorskip("nbgrader.utils"), pytest.importorskip("nbgrader.nbgraderformat")
+    shell = pytest.importorskip("IPython.testing.globalipapp").start_ipython()
+    notebook = notebook_of(tmp_path)
+    reader.reads(nbformat.writes(notebook), as_version=4)
+    stub = notebook.cells[1]
+    stub.source = stub.source.replace("// BEGIN SOLUTION", f"// BEGIN SOLUTION\n{text}")
+    monkeypatch.chdir(tmp_path)
+    for cell in notebook.cells:
+        done = shell.run_cell(cell.source)
+        assert done.success, done
+    data = {"text/plain": repr(done.result)}
+    cell.outputs = [nbformat.v4.new_output("execute_result", data, execution_count=1)]
+    assert grader.determine_grade(cell) == (points, 11)
 
 
 def test_the_csv_has_one_reason_a_column(grades, rules):

@@ -213,30 +213,24 @@ def classroom_kit(language: str) -> dict[str, str]:
 
 
 def nbgrader_kit(language: str) -> dict[str, str]:
-    """A notebook with an autograded cell: nbgrader.readthedocs.io, "Metadata" (schema 3), "partial credit"."""
+    """A notebook with an autograded cell: nbgrader.readthedocs.io, "Metadata" (schema 3), "partial credit". The stub
+    that replaces the solution is a comment of CUDA C."""
 
-    def code(source: str, **more: Any) -> dict[str, Any]:
-        about = {"schema_version": 3, "task": False, **more}
-        return {
-            "cell_type": "code",
-            "execution_count": None,
-            "outputs": [],
-            "metadata": {"nbgrader": about},
-            "source": source,
-        }
+    def code(source: str, grade_id: str, **more: Any) -> dict[str, Any]:
+        about = {"schema_version": 3, "task": False, "grade": False, "grade_id": grade_id, "solution": False, **more}
+        made: dict[str, Any] = {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
+        return {**made, "metadata": {"nbgrader": {"locked": not about["solution"], **about}}}
 
-    start = f"%%tilewise --grade assignment.toml --lang {language}\n### BEGIN SOLUTION\n### END SOLUTION\n"
+    start = f"%%tilewise --grade assignment.toml --lang {language}\n// BEGIN SOLUTION\n// END SOLUTION\n"
     cells = [
-        code("import tilewise.teaching.course.magic", grade=False, grade_id="load", locked=True, solution=False),
-        code(start, grade=False, grade_id="kernel", locked=False, solution=True),
-        code("marks.points", grade=True, grade_id="marks", locked=True, solution=False, points=0),
+        code("import tilewise.teaching.course.magic", "load"),
+        code(start, "kernel", solution=True),
+        code("marks.points", "marks", grade=True, points=0),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {
-        "assignment.ipynb": _json(
-            {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
-        )
-    }
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
+    config = 'c = get_config()\nc.ClearSolutions.code_stub = {"python": "// YOUR CODE HERE"}\n'
+    return {"assignment.ipynb": _json(notebook), "nbgrader_config.py": config}
 
 
 # a platform's files, and the folder for the assignment's own and the wheel's
