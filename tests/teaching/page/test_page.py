@@ -14,9 +14,9 @@ from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError, UsageError
 from tilewise.teaching.page import explore
 from tilewise.teaching.page.frames import frames_of
-from tilewise.teaching.page.recording import sample
 from tilewise.teaching.page.replay import Replay, geometry_of
 from tilewise.teaching.page.variants import combinations_of, drops_of, without
+from tilewise.teaching.trace import sample
 from tilewise.teaching.trace.rungs import rung_text
 
 EVERY = ["check-M", "check-N", "check-P", "barrier-1", "barrier-2"]

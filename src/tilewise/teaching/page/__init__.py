@@ -117,7 +117,7 @@ def _explored(
         *record_tiles(kernel, scene, settings, until),
         *record_walk(kernel),
     )
-    return Page((*scenes, *record_walk(kernel)), lang, drops=alone, left_out=left_out)
+    return Page(scenes, lang, drops=alone, left_out=left_out)
 
 
 __all__ = ["Page", "explore", "title_of"]

@@ -17,45 +17,13 @@ from tilewise.teaching.trace.trace_data import TraceData
 
 STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
-    "messages.js",
-    "trace.js",
-    "replay.js",
-    "svg.js",
-    "matrices.js",
-    "shared.js",
-    "threads.js",
-    "listing.js",
-    "counters.js",
-    "caption.js",
-    "findings.js",
-    "traffic.js",
-    "warps.js",
-    "memory.js",
-    "time.js",
-    "roofline.js",
-    "lens.js",
-    "story.js",
-    "pane.js",
-    "flights.js",
-    "align.js",
-    "controls.js",
-    "editor.js",
-    "live.js",
-    "main.js",
-)
+    "messages", "trace", "replay", "svg", "matrices", "shared", "threads", "listing", "counters", "caption",
+    "findings", "traffic", "warps", "memory", "time", "roofline", "lens", "story", "pane", "flights", "align",
+    "controls", "editor", "live", "main",
+)  # fmt: skip
 NOT_OF_PAGES = (
-    "check.",
-    "verdict.",
-    "run.",
-    "grade.",
-    "learn.",
-    "hover.",
-    "hint.",
-    "table.",
-    "kind.",
-    "finding.",
-    "wrong.",
-)
+    "check.", "verdict.", "run.", "grade.", "learn.", "hover.", "hint.", "table.", "kind.", "finding.", "wrong.",
+)  # fmt: skip
 
 
 def resource(name: str) -> str:
@@ -84,7 +52,7 @@ def page_html(
         "languages": LANGUAGES,
         "messages": {code: _of_page(messages(code)) for code in LANGUAGES},
     }
-    script = "\n".join(f"// {name}\n{resource('script/' + name)}" for name in SCRIPTS)
+    script = "\n".join(f"// {name}\n{resource(f'script/{name}.js')}" for name in SCRIPTS)
     title = " / ".join(dict.fromkeys(s.title for s in scenes if not s.drops))
     parts = {
         "LANGUAGE": language,

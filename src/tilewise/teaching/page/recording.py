@@ -15,9 +15,9 @@ from tilewise.errors import LimitError, TilewiseError, UsageError
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.variants import Drop, combinations_of, without
 from tilewise.teaching.page.views import Trace, trace
+from tilewise.teaching.trace import SOME
 from tilewise.teaching.trace.rungs import is_rung
 
-EVENTS = 120_000  # of all recorded blocks of a run together
 EVENTS_OF_A_BLOCK = 400_000
 EVENTS_FOR_COMBINATIONS = 1_000  # a run this small brings every combination of drops, a larger one each drop alone
 SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
@@ -29,16 +29,16 @@ COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture note
 
 def record(kernel: str | Path, blocks: Sequence[Sequence[int]] | str | None, settings: Mapping[str, Any]) -> Trace:
     """A traced run, races with a failing order; `blocks` None: all of them, or a sample where they are many."""
-    settings = with_defaults(kernel, settings)
-    if blocks:
-        return _small(trace(kernel, blocks=blocks, adversarial=True, **settings))
-    first = _small(trace(kernel, blocks=((0, 0),), adversarial=True, **settings))
-    gx, gy, gz = first.run.grid
-    here = max(1, len(first.events))
-    if gx * gy * gz == 1 or gz > 1:
-        return first
-    wanted: Any = "all" if gx * gy * here <= EVENTS else sample(gx, gy, max(1, EVENTS // here))
-    return first if wanted == ((0, 0),) else trace(kernel, blocks=wanted, adversarial=True, **settings)
+    made = trace(kernel, blocks=blocks or SOME, **{"adversarial": True, **with_defaults(kernel, settings)})
+    if not made.blocks:
+        why = "; ".join(f.message for f in made.run.faults) or "no block was recorded"
+        raise UsageError(f"there is nothing to show: {why}")
+    if len(made.events) > EVENTS_OF_A_BLOCK * len(made.blocks):
+        raise LimitError(
+            f"a block of this run has {len(made.events) // len(made.blocks):,} events and the page shows "
+            f"{EVENTS_OF_A_BLOCK:,}: choose a smaller shape or tile"
+        )
+    return made
 
 
 def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,25 +49,6 @@ def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, 
         own["tile"] = TILE if own.get("tile") is None else own["tile"]
         own["shape"] = SHAPE if own.get("shape") is None else own["shape"]
     return own
-
-
-def sample(across: int, down: int, most: int) -> tuple[tuple[int, int], ...]:
-    """The corners and the middle of the grid, as (bx, by), each once, `most` at most."""
-    right, bottom = across - 1, down - 1
-    wanted = [(0, 0), (right, bottom), (right, 0), (0, bottom), (right // 2, bottom // 2)]
-    return tuple(sorted(dict.fromkeys(wanted[:most])))
-
-
-def _small(made: Trace) -> Trace:
-    if not made.blocks:
-        why = "; ".join(f.message for f in made.run.faults) or "no block was recorded"
-        raise UsageError(f"there is nothing to show: {why}")
-    if len(made.events) > EVENTS_OF_A_BLOCK:
-        raise LimitError(
-            f"a block of this run has {len(made.events):,} events and the page shows {EVENTS_OF_A_BLOCK:,}: "
-            "choose a smaller shape or tile"
-        )
-    return made
 
 
 def record_variants(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_
 from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText, is_rung, rung_text
 from tilewise.teaching.trace.trace_data import Matrix, TraceData
+
+ALL, SOME, CORNER = "all", "some", ((0, 0),)
+EVENTS = 120_000  # of all blocks of a page together
+EVENTS_OF_A_PRODUCT = 4  # two reads, a sum, and its share of loads and barriers
 
 
 def trace(
@@ -49,8 +54,8 @@ def trace(
     TILE_WIDTH, BLOCK_SIZE and similar names. `grid` and `block` are (x, y, z) and default to the launch in the file,
     else to what covers P. `args` gives parameters that are not bound automatically: numbers, or NumPy arrays (copied;
     the copies after the launch are in `.run.arrays`).
-    `blocks` are the (bx, by) to record, or "all". M counts 1, 2, 3, … and N goes on at the next ten, so
-    that no value belongs to both; `seed` gives random values.
+    `blocks` are the (bx, by) to record, "all", or "some": all of a small run, else the grid's corners and middle.
+    M counts 1, 2, 3, … and N goes on at the next ten, so that no value belongs to both; `seed` gives random values.
     P is compared with the product over `semiring`; `dtype` is for rungs, whose text is written for it.
     `adversarial` also runs the threads one at a time, and notes on a race what P holds then; the trace of the order
     that gives a wrong P is in `.failing`.
@@ -66,11 +71,37 @@ def trace(
             shape = default_shape(chosen.literal_tile() or chosen.loaded.width)
         size = as_shape(shape)
         grid, block = launch_for(rung, size, grid, block)
-        done = simulate(
-            chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
-            record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
-        )  # fmt: skip
-        return _recorded(chosen, done, adversarial)
+
+        def run(record: Any) -> Simulation:
+            return simulate(
+                chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits, record=record,
+                semiring=ring,
+            )  # fmt: skip
+
+        if blocks != SOME:
+            return _recorded(chosen, run(blocks if blocks == ALL else tuple(blocks)), adversarial)
+        first: Any = ALL if size is not None and EVENTS_OF_A_PRODUCT * prod(size) <= EVENTS else CORNER
+        wanted = some_blocks(done := run(first), first)
+        return _recorded(chosen, done if wanted == first else run(wanted), adversarial)
+
+
+def some_blocks(done: Simulation, recorded: Any) -> Any:
+    """The blocks that a page shows, by the events of those recorded: all of them, or some (bx, by)."""
+    across, down, deep = done.geometry.grid
+    if done.recorder is None or done.geometry.blocks == 1:
+        return recorded
+    if deep > 1:
+        return CORNER
+    events = sum(len(row["lanes"]) for row in done.recorder.rows)
+    each = max(1, events // (across * down if recorded == ALL else 1))
+    return ALL if each * across * down <= EVENTS else sample(across, down, EVENTS // each)
+
+
+def sample(across: int, down: int, most: int) -> tuple[tuple[int, int], ...]:
+    """The corners and the middle of the grid, as (bx, by), each once, `most` at most and one at least."""
+    right, bottom = across - 1, down - 1
+    wanted = [(0, 0), (right, bottom), (right, 0), (0, bottom), (right // 2, bottom // 2)]
+    return tuple(sorted(dict.fromkeys(wanted[: max(1, most)])))
 
 
 def _recorded(chosen: Prepared, done: Simulation, adversarial: bool) -> TraceData:
