@@ -82,6 +82,7 @@ class Browser:
         return self.text(".caption .state")
 
     def hash(self):
+        time.sleep(0.1)  # the address follows once stepping pauses
         return self.js("return location.hash")
 
     def complaints(self):

@@ -258,7 +258,7 @@ def test_a_kernel_that_is_no_product_and_one_without_shared_memory(browser, page
     assert "not a product" in browser.text(".matrices")
     browser.press("end")
     _, address = pages("naive")
-    browser.open(address)
+    browser.open(f"{address}#lecture=0")
     assert "no shared memory" in browser.text(".shared")
     assert "no barrier" in browser.text(".gate")
     browser.press("right")

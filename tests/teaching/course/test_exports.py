@@ -20,6 +20,7 @@ from tilewise.teaching.course import grade_text, read_assignment
 from tilewise.teaching.course.class_report import common_faults, fingerprints, similar, suspicious
 from tilewise.teaching.course.exports import FORMATS, KITS, kit
 from tilewise.teaching.course.grading import Grade
+from tilewise.teaching.course.magic import register
 
 RACE = TILED.replace("__syncthreads();", "", 1)
 # gradescope-autograders.readthedocs.io/en/latest/specs/#output-format
@@ -164,7 +165,8 @@ def test_nbgrader_s_cells_have_its_metadata(tmp_path):
 def test_nbgrader_reads_the_points_of_the_autograded_cell(tmp_path, monkeypatch, text, points):
     """The notebook run as nbgrader runs it, with its own reader and its own count of partial credit."""
     grader, reader = pytest.importorskip("nbgrader.utils"), pytest.importorskip("nbgrader.nbgraderformat")
-    shell = pytest.importorskip("IPython.testing.globalipapp").start_ipython()
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+    register()
     notebook = notebook_of(tmp_path)
     reader.reads(nbformat.writes(notebook), as_version=4)
     stub = notebook.cells[1]
@@ -176,6 +178,7 @@ def test_nbgrader_reads_the_points_of_the_autograded_cell(tmp_path, monkeypatch,
     data = {"text/plain": repr(done.result)}
     cell.outputs = [nbformat.v4.new_output("execute_result", data, execution_count=1)]
     assert grader.determine_grade(cell) == (points, 11)
+    shell.clear_instance()
 
 
 def test_the_csv_has_one_reason_a_column(grades, rules):

@@ -62,11 +62,14 @@ def test_the_page_and_a_change(server):
     assert (status, "connect-src 'self'" in page) == (200, True)
     text = file.read_text(encoding="utf-8")
     started = time.monotonic()
-    status, answer = request(server, f"{path}run", text.replace("__syncthreads();\n    }", "}"))
+    racing = text.replace("__syncthreads();\n    }", "}")
+    status, answer = request(server, f"{path}run", racing)
     took = time.monotonic() - started
     made = json.loads(answer)
     assert "scenes" in made, made
     assert [f["kind"] for f in made["scenes"][0]["trace"]["findings"] if f["severity"] == "fault"].count("race") >= 1
+    assert [s["schedule"] for s in made["settings"]] == [False]
+    made = json.loads(request(server, f"{path}order", racing)[1])
     assert [s["schedule"] for s in made["settings"]] == [False, True]
     assert took < 10, "well under a second where nothing else runs; the browser's tests time it"
     broken = text.replace("float pValue = 0;", "float pValue = ;")
@@ -157,7 +160,7 @@ def test_a_page_that_comes_late_is_of_the_file_as_it_is(command):
     assert "total" in made["scenes"][0]["trace"]["source"]
 
 
-def unstoppable(settings, text):
+def unstoppable(settings, text, order):
     """As a step in C that holds the interpreter's lock: nothing in the process can end it."""
     if "endless" in text:
         with edits.budget.within(settings["limits"]):

@@ -9,6 +9,7 @@ starting thread lives as long as the child does (`system.parent`).
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -16,23 +17,28 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from tilewise.emulator import budget
+from tilewise.emulator.limits import DEFAULT
 from tilewise.errors import KernelError, TilewiseError
 from tilewise.system.guarded import in_child
 from tilewise.system.parent import forked
 from tilewise.teaching.page import explore
 from tilewise.teaching.page.payload import scene_json
+from tilewise.teaching.page.recording import COURSE
 
+Answer = Callable[[str, bool], dict[str, Any]]
+BARRIER = "__syncthreads();"
 GONE = "the process that runs edits has ended: end this command and start it again"
 
 
 class Edits:
     """Runs texts one after the other, each by `answer` in a child. Made before the process has other threads."""
 
-    def __init__(self, answer: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._lock = threading.Lock()  # two at once would only slow each other down
         self._line: Connection | None = None
@@ -47,13 +53,13 @@ class Edits:
                     os._exit(0)
             theirs.close()
 
-    def run(self, text: str) -> dict[str, Any]:
-        """Its scenes, or what is wrong with it and where."""
+    def run(self, text: str, order: bool = False) -> dict[str, Any]:
+        """Its scenes, or what is wrong with it and where; `order`: also the order of threads in which a race shows."""
         with self._lock:
             if self._line is None:  # a system that cannot fork: only the limits inside the process apply
-                return self._answer(text)
+                return self._answer(text, order)
             try:
-                self._line.send_bytes(text.encode("utf-8", "replace"))
+                self._line.send_bytes(bytes([order]) + text.encode("utf-8", "replace"))
                 answer: dict[str, Any] = json.loads(self._line.recv_bytes())
             except (EOFError, OSError):
                 return _error(GONE)
@@ -67,12 +73,13 @@ class Edits:
                 os.waitpid(self._child, 0)
 
 
-def answered(settings: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """The text run within its limits: one scene, and the order that fails where there is one; or what is wrong."""
+def answered(settings: Mapping[str, Any], text: str, order: bool = False) -> dict[str, Any]:
+    """The text run within its limits: one scene, and with `order` the order that fails where there is one (it takes
+    several times as long); or what is wrong."""
     started = time.perf_counter()
     try:
         with budget.within(settings["limits"]):
-            page = explore(as_kernel(text), what_if=False, **settings)
+            page = explore(as_kernel(text), what_if=False, adversarial=order, **settings)
             scenes = [scene_json(scene) for scene in page.scenes]
     except KernelError as error:
         return {**_error(str(error)), "line": error.line, "column": error.column}
@@ -94,24 +101,26 @@ def _error(message: str) -> dict[str, Any]:
     return {"error": message, "line": None}
 
 
-def _serve(line: Connection, answer: Callable[[str], dict[str, Any]]) -> None:
+def _serve(line: Connection, answer: Answer) -> None:
     """The process that forks the children: until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
-    explore(what_if=False)  # imports everything that an edit needs
+    # A run with findings imports, compiles and caches what edits need; frozen, its pages stay shared with the children.
+    answered({"limits": DEFAULT}, COURSE.read_text(encoding="utf-8").replace(BARRIER, ""))
+    gc.freeze()
     while True:
         try:
-            text = line.recv_bytes().decode()
+            request = line.recv_bytes()
         except EOFError:
             return
-        line.send_bytes(_in_child(text, answer))
+        line.send_bytes(_in_child(partial(answer, request[1:].decode(), bool(request[0]))))
 
 
-def _in_child(text: str, answer: Callable[[str], dict[str, Any]]) -> bytes:
+def _in_child(answer: Callable[[], dict[str, Any]]) -> bytes:
     with tempfile.TemporaryFile() as file:
 
         def work() -> int:
             try:
-                made = answer(text)
+                made = answer()
             except Exception as error:
                 made = _error(f"{type(error).__name__}: {error} (please report it)")
             file.write(json.dumps(made, ensure_ascii=False).encode("utf-8", "replace"))

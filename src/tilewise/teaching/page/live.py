@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -159,9 +159,10 @@ class RequestHandler(BaseHTTPRequestHandler):
             return
         length = self.headers.get("Content-Length", "")
         workbench = self.server.workbench
-        answer = {"run": workbench.edits.run, "save": workbench.save}.get(
-            self.path.removeprefix(f"/{self.server.token}/")
-        )
+        run = workbench.edits.run
+        answers: dict[str, Callable[[str], dict[str, Any]]]
+        answers = {"run": run, "order": partial(run, order=True), "save": workbench.save}
+        answer = answers.get(self.path.removeprefix(f"/{self.server.token}/"))
         if answer is None:
             self._answer(404, b"not found")
         elif not length.isdigit() or int(length) > MOST_BYTES:

@@ -165,6 +165,6 @@ function describeShared(run, state, names) {
   return names.map((name) => {
     const cells = state.shared[name];
     if (!cells) return say('aria.empty', { name });
-    return `${name}: ${list([...cells].sort().map(([key, held]) => `[${key}] ${number(held.value)}`), 16)}`;
+    return `${name}: ${list([...cells].map(([key, held]) => `[${key}] ${number(held.value)}`), 16)}`;
   }).join('. ');
 }

@@ -20,7 +20,7 @@ function drawLens(host, run, blockNumber, state, view, choose) {
     'data-lens': name, onclick: () => choose({ lens: name }),
   }, say(`lens.${name}`));
   const tabs = part('div', { class: 'lens-tabs', role: 'tablist', 'aria-label': say('card.lens'), onkeydown: turn }, names.map(tab));
-  const body = part('div', { class: 'lens-body', role: 'tabpanel', 'aria-label': say(`lens.${at}`), tabindex: 0 },
+  const body = part('div', { class: `lens-body lens-${at}`, role: 'tabpanel', 'aria-label': say(`lens.${at}`), tabindex: 0 },
     LENSES[at](run, blockNumber, state));
   clear(host, tabs, body);
   if (focus) host.querySelector('[aria-selected="true"]').focus();

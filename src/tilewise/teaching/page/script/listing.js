@@ -23,7 +23,8 @@ function buildListing(host, run) {
 }
 
 function markLines(host, rows, run, state) {
-  const now = new Set(state.frame ? state.frame.rows.map((i) => run.columns.line[i]) : []);
+  const now = new Set();
+  for (const i of state.frame?.rows ?? []) now.add(run.columns.line[i]);
   if (host.marked === [...now].join()) return; // most steps of a loop stay on their line
   host.marked = [...now].join();
   live.editor?.at(now);

@@ -1,7 +1,7 @@
 // The live page: an editor beside the pictures, or the file on disk; every change is run again by the server.
 
 const live = {
-  number: 0, wanted: 0, timer: null, editor: null, arrived: location.hash,
+  number: 0, wanted: 0, timer: null, busy: false, editor: null, arrived: location.hash,
 
   begin() {
     const host = document.getElementById('editor');
@@ -22,27 +22,34 @@ const live = {
 
   soon() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.run(), 120);
+    this.timer = setTimeout(() => this.run(), 40);
   },
 
   // Write the text to the file that was opened.
   async save() {
     if (settings.live.watch) return;
     try {
-      const answer = await (await fetch('save', { method: 'POST', body: this.editor.value })).json();
+      const answer = await this.post('save');
       this.say(answer.error ?? say('live.saved', { file: settings.live.file }), Boolean(answer.error));
     } catch { this.say(say('live.gone'), true); }
   },
 
+  // One request at a time: what is typed while it is under way is run after it, once.
   async run() {
     this.wanted += 1;
-    const mine = this.wanted;
-    const text = this.editor.value;
-    try {
-      const answer = await (await fetch('run', { method: 'POST', body: text })).json();
-      if (mine === this.wanted) await this.show(answer);
-    } catch { this.say(say('live.gone'), true); }
+    if (this.busy) return;
+    this.busy = true;
+    for (let mine = 0; mine !== this.wanted;) {
+      mine = this.wanted;
+      try {
+        await this.show(await this.post('run'), mine);
+      } catch { this.say(say('live.gone'), true); }
+      if (settings.live.watch) break; // the file's next text comes by itself
+    }
+    this.busy = false;
   },
+
+  async post(what) { return (await fetch(what, { method: 'POST', body: this.editor.value })).json(); },
 
   async listen() {
     for (;;) {
@@ -52,7 +59,7 @@ const live = {
           this.number = answer.number;
           this.wanted += 1; // a pending answer about an older text is not shown
           this.editor.value = answer.text;
-          await this.show(answer);
+          await this.show(answer, this.wanted);
         }
       } catch {
         this.say(say('live.gone'), true);
@@ -67,7 +74,18 @@ const live = {
     status.classList.toggle('bad', bad);
   },
 
-  async show(answer) {
+  // An answer about the newest text; where it has a race and typing pauses, the order of threads that fails follows.
+  async show(answer, mine) {
+    if (mine !== this.wanted) return;
+    await this.draw(answer);
+    if (answer.error || answer.scenes.length > 1 || !answer.scenes[0].trace.findings.some((f) => f.kind === 'race')) return;
+    await new Promise((done) => { setTimeout(done, 300); });
+    if (mine !== this.wanted) return;
+    const order = await this.post('order');
+    if (mine === this.wanted && !order.error) await this.draw(order);
+  },
+
+  async draw(answer) {
     document.body.classList.toggle('stale', Boolean(answer.error)); // the pictures are of an earlier text then
     const faults = answer.error ? [] : answer.scenes[0].trace.findings.filter((f) => f.line);
     this.editor.mark(answer.error ? (answer.line ? [{ line: answer.line, text: answer.error, severity: 'fault' }] : [])

@@ -34,6 +34,7 @@ const app = {
     this.arrange();
     const main = document.getElementById('panes');
     main.classList.toggle('two', runs.length > 1);
+    document.body.classList.toggle('large', runs.some(({ matrices: { M, N } }) => M && N && M.cols + N.cols > 10));
     clear(main, this.panes.map((pane) => pane.element));
     this.retime();
     buildControls(this);
@@ -129,7 +130,7 @@ const app = {
     if (on) { this.drops = new Set(); this.tile = null; this.schedule = false; this.view.block = 0; }
     this.position = 0;
     this.panes = [];
-    try { history.replaceState(null, '', '#'); } catch { /* a frame without an address */ }
+    this.address = '#';
     await this.open();
     document.getElementById('walk').focus();
   },
@@ -152,12 +153,23 @@ const app = {
     this.panes.forEach((pane, i) => pane.show(this.timeline[this.position][i]));
     showControls(this);
     document.getElementById('live').textContent = this.panes.map((pane) => pane.spoken).join(' ');
-    try { history.replaceState(null, '', this.hash()); } catch { /* a frame without an address */ }
+    this.keep(this.hash());
+  },
+
+  // The address follows once stepping pauses: to write it takes the browser milliseconds.
+  keep(address) {
+    this.address = address;
+    clearTimeout(this.keeping);
+    const before = location.hash;
+    this.keeping = setTimeout(() => {
+      if (location.hash !== before) return; // a link was followed meanwhile
+      try { history.replaceState(null, '', address); } catch { /* a frame without an address */ }
+    }, 60);
   },
 
   // Links to a state, x before y: #block=0,0&phase=1&step=2&thread=1,0
   link() {
-    if (!this.panes.length) return this.parse(location.hash);
+    if (!this.panes.length) return this.parse(this.address ?? location.hash);
     if (!this.timeline[this.position]) return { phase: null, step: 0 };
     const phase = this.phaseAt(this.position);
     const first = this.timeline.findIndex((_, position) => this.phaseAt(position) === phase);
@@ -204,6 +216,8 @@ const app = {
     else { this.position = 0; this.goPhase(Math.max(0, Math.min(this.phases - 1, place.phase || 0)), place.step || 0); }
   },
   async follow() {
+    clearTimeout(this.keeping);
+    this.address = null;
     const place = this.parse(location.hash);
     if (place.lang && place.lang in settings.languages) language = place.lang;
     document.documentElement.lang = language;

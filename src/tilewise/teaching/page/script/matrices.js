@@ -46,7 +46,9 @@ function drawMatrices(host, run, blockNumber, state, view) {
   const width = label + (left + cols) * cell + gap + 4;
   const height = label + (above + rows) * cell + gap + 4;
   const geometry = run.block(blockNumber).geometry;
-  const scene = { run, state, geometry, cell, thread: view.thread, pointed: host.pointed, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
+  const now = new Set(state.touched);
+  const accesses = state.inPhase.map((a) => inMatrix(run, geometry, state, a));
+  const scene = { run, state, geometry, cell, now, accesses, blockNumber, thread: view.thread, pointed: host.pointed, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
   host.layout = { at, cell };
   const parts = ['N', 'M', 'P'].map((role) => drawMatrix(role, at[role], scene));
   clear(host, picture(Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry), ...parts));
@@ -65,18 +67,16 @@ function bringIntoView(host, { run, state, geometry, cell }, at) {
 }
 
 function drawMatrix(role, [x, y], scene) {
-  const { run, state, cell, geometry } = scene;
+  const { run, cell, now } = scene;
   const matrix = run.matrices[role];
   const put = ([row, col]) => [x + col * cell, y + row * cell];
-  const touched = state.inPhase.map((a) => inMatrix(run, geometry, state, a)).filter((t) => t.array === matrix.name);
-  const now = new Set(state.touched);
+  const touched = scene.accesses.filter((t) => t.array === matrix.name);
   const marks = touched.map((t) => {
     const [cx, cy] = put(t.requested);
     const when = now.has(t.access) ? 'now' : 'before';
-    const place = `${cx},${cy},${cell},${when},${language}`;
+    const place = `${cx},${cy},${cell},${when}`;
     if (t.access.mark?.place === place) return t.access.mark.part;
     const mark = marked(cx, cy, cell, t.access.how, when, { 'data-asked': cellName(matrix.name, t.requested) });
-    mark.append(shape('title', {}, describeAccess(run, t.access)));
     if (!inside(matrix, t.requested)) mark.append(box(cx + 1.5, cy + 1.5, cell - 3, cell - 3, 'ghost'));
     t.access.mark = { place, part: mark };
     return mark;
@@ -91,7 +91,7 @@ function drawMatrix(role, [x, y], scene) {
     shape('g', {}, strips(role, matrix, put, scene)),
     onceDrawn(run, `grid|${role}`, [x, y, cell], () => gridLines(x, y, matrix, cell)),
     shape('g', {}, marks),
-    role === 'P' ? shape('g', {}, sums(matrix, put, scene))
+    role === 'P' ? shape('g', {}, earlierSums(matrix, put, scene), sums(scene.state.stored, true, matrix, put, scene))
       : onceDrawn(run, `values|${role}`, [x, y, cell], () => shape('g', {}, operandValues(matrix, put, cell))),
     shape('g', {}, rings(matrix, put, scene), outlines(role, matrix, put, scene), arrows),
     shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`),
@@ -156,13 +156,19 @@ function operandValues(matrix, put, cell) {
   });
 }
 
-// What P holds: this block's cells, and in a lecture those of the blocks before it.
-function sums(matrix, put, { run, state, cell, done }) {
+// What P holds of the blocks before this one; a cell that this block overwrites is left out.
+function earlierSums(matrix, put, scene) {
+  const { run, state, cell, done, blockNumber } = scene;
+  const left = [...done].filter(([key]) => !state.stored.has(key));
+  if (left.length < done.size) return shape('g', {}, sums(left, false, matrix, put, scene));
+  return onceDrawn(run, `done|${blockNumber}`, [put([0, 0]), cell, done.size], () => shape('g', {}, sums(left, false, matrix, put, scene)));
+}
+
+function sums(stored, own, matrix, put, { run, cell }) {
   const wrong = wrongCells(run);
-  return [...new Map([...done, ...state.stored])].map(([key, store]) => {
+  return [...stored].map(([key, store]) => {
     const [row, col] = key.split(',').map(Number);
     const [x, y] = put([row, col]);
-    const own = state.stored.has(key);
     const bad = wrong.has(key);
     const text = fitted(number(store.value), x + cell / 2, y + cell / 2, cell, `value${bad ? ' bad' : ''}${own ? '' : ' earlier'}`);
     if (!text) return box(x + cell / 4, y + cell / 4, cell / 2, cell / 2, bad ? 'known bad' : 'known', { rx: cell / 4 });

@@ -29,12 +29,20 @@ class Pane {
         html('div', { class: 'column wide' },
           card('listing', 'card.listing', { ...scroll, 'aria-label': say('card.listing') }))));
     this.parts.threads.addEventListener('keydown', (event) => threadKey(event, run, view, (thread) => choose({ thread })));
-    if (run.matrices.M && run.matrices.N && run.matrices.M.cols + run.matrices.N.cols > 10) this.element.classList.add('large');
     this.lines = buildListing(this.parts.listing, run);
     drawFindings(this.parts.findings, run);
     drawBroken(this.broke, run);
     if (['M', 'N', 'P'].every((role) => run.matrices[role])) attachStories(this.parts.matrices, this.story, this);
     else this.story.remove();
+    attachTips(this.parts.matrices, ({ asked }) => {
+      const access = this.state.inPhase.find((a) => a.how !== 'filled' && cellName(a.array, a.requested) === asked);
+      return access && describeAccess(run, access);
+    });
+    attachTips(this.parts.shared, ({ cell }) => {
+      const [, name, row, col] = cell.match(/(.*)\[(\d+)\]\[(\d+)\]/);
+      const { origin, thread, value } = this.state.shared[name].get(`${row},${col}`);
+      return origin ? describeAccess(run, origin) : say('access.filled', { thread: run.threadName(thread), value: number(value) });
+    });
   }
 
   // The block shown here; a run that did not record the chosen one shows its first.
@@ -61,7 +69,8 @@ class Pane {
     drawMatrices(parts.matrices, run, this.block, state, view);
     drawShared(parts.shared, run, this.block, state, view);
     drawThreads(parts.threads, run, state, view, (thread) => this.choose({ thread }));
-    drawGate(parts.gate, run, this.block, state);
+    if (!view.lecture) drawGate(parts.gate, run, this.block, state); // a lecture does not show it
+    this.element.classList.toggle('many', state.touched.length > MOST_FLIGHTS);
     drawLens(parts.lens, run, this.block, state, view, this.choose);
     markLines(parts.listing, this.lines, run, state);
   }

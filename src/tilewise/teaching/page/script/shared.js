@@ -34,26 +34,27 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
     shape('text', { x, y: y - 8, class: 'name' }, `${name}  ${rows}×${cols}`),
     box(x, y, cols * cell, rows * cell, 'ground'));
   const readers = new Map();
-  for (const use of state.used) {
-    if (use.name === name) readers.set(String(use.cell), [...(readers.get(String(use.cell)) ?? []), use.thread]);
+  for (const { name: array, cell: at, thread: reader } of state.used) {
+    if (array !== name) continue;
+    const index = at[0] * cols + at[1];
+    if (readers.has(index)) readers.get(index).push(reader); else readers.set(index, [reader]);
   }
-  const now = new Set(state.touched.filter((a) => a.target === name).map((a) => String(a.put)));
-  for (let row = 0; row < rows; row++) {
-    for (let col = 0; col < cols; col++) {
-      const key = `${row},${col}`;
-      const held = state.shared[name]?.get(key);
-      const at = [x + col * cell, y + row * cell];
-      const who = readers.get(key);
-      const fresh = now.has(key);
-      const place = `${at},${cell},${language}`;
-      if (held && !fresh && !who && held.drawn?.place === place) { group.append(held.drawn.part); continue; }
-      const drawn = shape('g', {}, held ? drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, fresh) : null,
-        who ? drawReaders(who, ...at, cell, thread) : null);
-      if (held && !fresh && !who) held.drawn = { place, part: drawn };
-      group.append(drawn);
+  const now = new Set(state.touched.filter((a) => a.target === name).map((a) => a.put[0] * cols + a.put[1]));
+  const known = onceDrawn(run, `tile|${name}`, [x, y, cell, language], () => ({ cells: [], grid: gridLines(x, y, { rows, cols }, cell) }));
+  for (let index = 0; index < rows * cols; index++) {
+    const [row, col] = [Math.floor(index / cols), index % cols];
+    const held = state.shared[name]?.get(`${row},${col}`);
+    const at = [x + col * cell, y + row * cell];
+    const who = readers.get(index);
+    const fresh = now.has(index);
+    let drawn = known.cells[index];
+    if (!drawn || drawn.held !== held || drawn.fresh !== fresh || drawn.who || who) {
+      const inside = [held ? drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, fresh) : null, who ? drawReaders(who, ...at, cell, thread) : null];
+      drawn = known.cells[index] = { held, fresh, who, part: shape('g', {}, inside) };
     }
+    group.append(drawn.part);
   }
-  group.append(gridLines(x, y, { rows, cols }, cell));
+  group.append(known.grid);
   group.append(box(x, y, cols * cell, rows * cell, 'tile', { rx: 5 }));
   return group;
 }
@@ -71,9 +72,6 @@ function drawHeld(held, name, x, y, cell, run, now) {
       shape('text', { x: middle, y: y + small + 3, class: 'origin', 'font-size': small }, origin),
       shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadLabel(held.thread)}`));
   }
-  group.append(shape('title', {}, held.origin ? describeAccess(run, held.origin) : say('access.filled', {
-    thread: run.threadName(held.thread), value: number(held.value),
-  })));
   return group;
 }
 

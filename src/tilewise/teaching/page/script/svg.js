@@ -1,14 +1,19 @@
 // Functions that create elements, and the marks that every picture shares.
 
 const SVG = 'http://www.w3.org/2000/svg';
-const flat = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false)
-  .map((child) => (typeof child === 'number' ? String(child) : child));
+function flat(children, out = []) {
+  for (const child of children) {
+    if (Array.isArray(child)) flat(child, out);
+    else if (child !== null && child !== undefined && child !== false) out.push(typeof child === 'number' ? String(child) : child);
+  }
+  return out;
+}
 
 // An element as a description. A step describes all of its pictures; `clear` changes the page only where the new
 // description differs from the one before: a few cells of hundreds. The same description again is not looked into.
 class Part {
   constructor(tag, space, attributes, children) {
-    Object.assign(this, { tag, space, attributes, children });
+    this.tag = tag; this.space = space; this.attributes = attributes; this.children = children;
   }
   append(...children) { this.children.push(...flat(children)); }
 }
@@ -86,6 +91,15 @@ function marked(x, y, size, how, name = '', more = {}) {
   const corner = { rx: Math.min(4, size / 8) };
   return shape('g', { class: `kind ${how} ${name}`, ...more },
     box(...at, 'tint', corner), how === 'loaded' ? null : box(...at, 'hatch', { ...corner, fill: `url(#hatch-${how})` }));
+}
+
+// Tooltips, made when the mouse gets there: hundreds of cells have one.
+function attachTips(host, textOf) {
+  host.addEventListener('mouseover', ({ target }) => {
+    const mark = target.closest('.kind');
+    const text = mark && !mark.querySelector('title') && textOf(mark.dataset);
+    if (text) mark.append(made(shape('title', {}, text)));
+  });
 }
 
 // From the requested cell to the cell reached, bent so that it does not hide the row.

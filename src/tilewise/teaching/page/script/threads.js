@@ -15,6 +15,7 @@ function drawThreads(host, run, state, view, choose) {
   for (const thread of state.arrived) busy.set(thread, 'waiting');
   const focus = host.contains(document.activeElement);
   const buttons = [];
+  const known = (host.known ??= []);
   const sumsOf = registers(state);
   const noun = say('word.thread');
   const choices = (host.choices ??= Array.from({ length: run.threads }, (_, thread) => () => choose(thread)));
@@ -24,12 +25,17 @@ function drawThreads(host, run, state, view, choose) {
     const chosen = thread === view.thread;
     const now = busy.get(thread) ?? 'idle';
     const shown = sums.length ? number(sums[0].value) : '–';
-    buttons.push(part('button', {
-      type: 'button', class: `thread ${now}`, tabindex: chosen ? 0 : -1, 'aria-pressed': String(chosen),
-      'aria-label': roomy || chosen ? describeThread(roomy ? `${run.threadLabel(thread)} ${shown}` : name, now, sums) : `${noun} ${name}`, 'data-thread': thread, onclick: choices[thread],
-    },
-    part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''), roomy ? ' ' : '',
-    part('span', { class: 'register' }, roomy ? shown : '')));
+    const label = roomy || chosen ? describeThread(roomy ? `${run.threadLabel(thread)} ${shown}` : name, now, sums) : `${noun} ${name}`;
+    const key = `${now}|${chosen}|${roomy}|${label}`;
+    if (known[thread]?.key !== key) {
+      known[thread] = { key, part: part('button', {
+        type: 'button', class: `thread ${now}`, tabindex: chosen ? 0 : -1, 'aria-pressed': String(chosen),
+        'aria-label': label, 'data-thread': thread, onclick: choices[thread],
+      },
+      part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''), roomy ? ' ' : '',
+      part('span', { class: 'register' }, roomy ? shown : '')) };
+    }
+    buttons.push(known[thread].part);
   }
   host.style.setProperty('--columns', columns);
   host.classList.toggle('tight', !roomy);
