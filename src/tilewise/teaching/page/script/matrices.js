@@ -207,8 +207,9 @@ function rings(matrix, put, { state, thread, cell }) {
     const held = state.shared[u.name]?.get(String(u.cell));
     if (!held?.origin || held.origin.array !== matrix.name || !held.origin.reached) return [];
     const [x, y] = put(held.origin.reached);
-    const inset = Math.min(3, cell / 6);
-    return [box(x + inset, y + inset, cell - 2 * inset, cell - 2 * inset, 'ring', { rx: cell / 3 })];
+    const small = cell < 24; // the number needs all of it
+    const inset = small ? 0 : 3;
+    return [box(x + inset, y + inset, cell - 2 * inset, cell - 2 * inset, 'ring', { rx: cell / (small ? 6 : 3), style: small ? 'stroke-width:1.5' : null })];
   });
 }
 
