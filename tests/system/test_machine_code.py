@@ -54,7 +54,7 @@ def in_machine_code(function):
     pytest.importorskip("llvmlite")
     made = Formula(function)
     machine_code._formulas.remove(made)
-    made.use(*compiled_functions(DECLARED + translated(function), ["least.0", "each.0"]))
+    made.use(*compiled_functions(DECLARED + translated(function), ["least.0"]))
     return made
 
 

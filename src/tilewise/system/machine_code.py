@@ -33,6 +33,7 @@ class Rows:
         self.width = len(self.rows[0]) if self.rows else 0
         self._flat = array("d", (number for row in self.rows for number in row))
         self.address = self._flat.buffer_info()[0]
+        self.room = 8 * (1 + len(self.rows))  # bytes of an answer: the least value, then that of every row
 
 
 class Least(NamedTuple):
@@ -49,7 +50,6 @@ class Formula:
         self.function = function
         self._calls = 0
         self._native: Callable[..., int] | None = None
-        self._native_each: Callable[..., int] | None = None
         _formulas.append(self)
 
     def __call__(self, row: Row, given: Row) -> float:
@@ -59,21 +59,18 @@ class Formula:
         """`largest`: the largest intermediate integer, but for a small factor; beyond 2⁵² Python evaluates all rows."""
         if self._native is None or largest > LARGEST:
             return self._in_python(table, given)
-        held = array("d", given)
-        held.append(0.0)
-        at = held.buffer_info()[0]
-        number = self._native(table.address, len(table.rows), table.width, at, at + 8 * len(given))
-        return Least(number, held[-1])
+        held, values = array("d", given), array("d", bytes(table.room))
+        at, answer = held.buffer_info()[0], values.buffer_info()[0]
+        return Least(self._native(table.address, len(table.rows), table.width, at, answer), values[0])
 
     def each(self, table: Rows, given: Row, largest: int) -> Sequence[float]:
         """The value of every row."""
-        if self._native_each is None or largest > LARGEST:
+        if self._native is None or largest > LARGEST:
             return [self.function(row, given) for row in table.rows]
-        held = array("d", given)
-        values = array("d", bytes(8 * len(table.rows)))
+        held, values = array("d", given), array("d", bytes(table.room))
         at, answer = held.buffer_info()[0], values.buffer_info()[0]
-        self._native_each(table.address, len(table.rows), table.width, at, answer)
-        return values
+        self._native(table.address, len(table.rows), table.width, at, answer)
+        return values[1:]
 
     def _in_python(self, table: Rows, given: Row) -> Least:
         self._calls += 1
@@ -84,9 +81,9 @@ class Formula:
         least = min(values)
         return Least(values.index(least), least)
 
-    def use(self, least: int, each: int) -> None:
-        """Call the compiled functions of `translated` at these addresses."""
-        self._native, self._native_each = (builtin(at, "wwwww", keeps_gil=True) for at in (least, each))
+    def use(self, least: int) -> None:
+        """Call the compiled function of `translated` at this address."""
+        self._native = builtin(least, "wwwww", keeps_gil=True)
 
 
 def now() -> None:
@@ -96,15 +93,15 @@ def now() -> None:
         _formulas.clear()
         if not waiting:
             return
-        names = [f"{name}.{number}" for number in range(len(waiting)) for name in ("least", "each")]
+        names = [f"least.{number}" for number in range(len(waiting))]
         texts = (translated(formula.function, number) for number, formula in enumerate(waiting))
         try:
             # not optimised, which would take LLVM five times as long (92 ms) and save one to four microseconds a call
             addresses = compiled_functions(DECLARED + "\n".join(texts), names, optimised=0)
         except (ImportError, RuntimeError, OSError, AttributeError):
             return  # Python gives the same values
-        for formula, least, each in zip(waiting, addresses[::2], addresses[1::2], strict=True):
-            formula.use(least, each)
+        for formula, least in zip(waiting, addresses, strict=True):
+            formula.use(least)
 
 
 def behind() -> None:
@@ -119,8 +116,8 @@ _threads: list[Thread] = []
 
 
 def translated(function: Callable[..., float], number: int = 0) -> str:
-    """The LLVM text of `least.number(rows, count, width, given, answer)` for a formula, and of `each.number`."""
-    return Translation(function, f"formula.{number}").text() + (LEAST + EACH).replace("NUMBER", str(number))
+    """The LLVM text of `least.number(rows, count, width, given, answer)` for a formula."""
+    return Translation(function, f"formula.{number}").text() + LEAST.replace("NUMBER", str(number))
 
 
 LEAST = """
@@ -128,9 +125,9 @@ define i64 @least.NUMBER(ptr %rows, i64 %count, i64 %width, ptr %given, ptr %ans
 entry:
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %j, %on ]
-  %best = phi i64 [ 0, %entry ], [ %better, %on ]
-  %least = phi double [ 0x7FF0000000000000, %entry ], [ %lower, %on ]
+  %i = phi i64 [ 0, %entry ], [ %j, %evaluate ]
+  %best = phi i64 [ 0, %entry ], [ %better, %evaluate ]
+  %least = phi double [ 0x7FF0000000000000, %entry ], [ %lower, %evaluate ]
   %more = icmp slt i64 %i, %count
   br i1 %more, label %evaluate, label %done
 evaluate:
@@ -140,33 +137,12 @@ evaluate:
   %below = fcmp olt double %value, %least
   %better = select i1 %below, i64 %i, i64 %best
   %lower = select i1 %below, double %value, double %least
-  br label %on
-on:
   %j = add i64 %i, 1
+  %at = getelementptr double, ptr %answer, i64 %j
+  store double %value, ptr %at
   br label %next
 done:
   store double %least, ptr %answer
   ret i64 %best
-}
-"""
-
-EACH = """
-define i64 @each.NUMBER(ptr %rows, i64 %count, i64 %width, ptr %given, ptr %answer) {
-entry:
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %j, %evaluate ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %evaluate, label %done
-evaluate:
-  %skip = mul i64 %i, %width
-  %row = getelementptr double, ptr %rows, i64 %skip
-  %value = call double @formula.NUMBER(ptr %row, ptr %given)
-  %at = getelementptr double, ptr %answer, i64 %i
-  store double %value, ptr %at
-  %j = add i64 %i, 1
-  br label %next
-done:
-  ret i64 0
 }
 """
