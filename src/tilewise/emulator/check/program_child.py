@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tilewise.emulator.host.program_report import ANNOUNCED
+from tilewise.emulator.host.program_report import ANNOUNCED, not_run
 from tilewise.system.parent import end_with
 
 ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # Python imports each on its first use
@@ -58,7 +58,7 @@ def main() -> None:
     options = Options(**settings["options"])
 
     def stop(status: int, reason: str) -> None:
-        report({"status": status, "ended": "limit", "message": reason, "findings": [], "notes": [], "launches": []})
+        report(not_run(status, "limit", reason))
         os._exit(status)
 
     watch = Watch(options, settings["began"], stop)
@@ -76,30 +76,12 @@ def main() -> None:
         gc.enable()
         execute(session, text, settings["arguments"], settings["name"], lambda: _confine(session, watch, settings))
     except TilewiseError as error:
-        report(
-            {
-                "status": error.exit_code,
-                "ended": "refused",
-                "message": str(error),
-                "findings": [],
-                "notes": [],
-                "launches": [],
-            }
-        )
+        report(not_run(error.exit_code, "refused", str(error)))
         os._exit(error.exit_code)
     except Exception as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
-        report(
-            {
-                "status": 4,
-                "ended": "failed",
-                "message": f"{type(error).__name__}: {error}",
-                "findings": [],
-                "notes": [],
-                "launches": [],
-            }
-        )
+        report(not_run(4, "failed", f"{type(error).__name__}: {error}"))
         os._exit(4)
 
 

@@ -20,6 +20,11 @@ UNCONFINED = "unconfined"  # not run: the system has no sandbox for it
 ENDINGS = frozenset({"exit", "abort", "crash", "limit", "refused", "failed", UNCONFINED})
 
 
+def not_run(status: int, ended: str, message: str) -> dict[str, Any]:
+    """The document of a process that ended before anything could be found."""
+    return {"status": status, "ended": ended, "message": message, "findings": [], "notes": [], "launches": []}
+
+
 @dataclass
 class ProgramReport:
     """What a run gave: its status, how it ended, and everything found."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.program_report import not_run
 from tilewise.emulator.host.runtime.console import Console
 from tilewise.emulator.host.runtime.faults import Faults
 from tilewise.emulator.host.runtime.memory import Memory
@@ -113,8 +114,7 @@ class Session:
                 self.report(self._document(status, ended, message))
             except Exception as error:
                 why = f"what was found cannot be told: {type(error).__name__}: {error}"
-                nothing: dict[str, Any] = {"findings": [], "notes": [], "launches": []}
-                self.report({"status": 4, "ended": "failed", "message": why, **nothing})
+                self.report(not_run(4, "failed", why))
             finally:
                 os._exit(status & 255)
 

@@ -48,6 +48,7 @@ class Divergence:
         self.changed = True
         while self.changed:
             self.changed = False
+            self.varied: set[int] = set()  # expressions that lanes may differ in, by their node
             self.regions = 1
             self.region = 0
             self.loops: list[Around] = []
@@ -145,6 +146,12 @@ class Divergence:
 
     def varies(self, node: Any) -> bool:
         """Whether lanes may differ in it. What it assigns to is noted."""
+        out = self._varies(node)
+        if out:
+            self.varied.add(id(node))
+        return out
+
+    def _varies(self, node: Any) -> bool:
         if isinstance(node, (list, tuple)):
             return self._any(node)
         if not isinstance(node, tree.Node):

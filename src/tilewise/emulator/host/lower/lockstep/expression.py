@@ -10,7 +10,7 @@ from tilewise.emulator.host.lower.conversion import object_place
 from tilewise.emulator.host.lower.conversion import rvalue as rvalue_one
 from tilewise.emulator.host.lower.handed_on import handed_on
 from tilewise.emulator.host.lower.lockstep import calls, memory
-from tilewise.emulator.host.lower.lockstep.divergence import BARRIER, PURE, NotInLockstep
+from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.emulator.host.lower.lockstep.region import region
 from tilewise.emulator.host.lower.lockstep.wide import (
     OwnPlace,
@@ -35,23 +35,7 @@ LOGICAL = {"&&": "and", "||": "or"}
 
 
 def varies(b: Builder, node: Any) -> bool:
-    """Whether lanes may differ in it, now that its variables are declared."""
-    if isinstance(node, (list, tuple)):
-        return any(varies(b, n) for n in node)
-    if not isinstance(node, tree.Node):
-        return False
-    if isinstance(node, tree.Name):
-        return isinstance(b.find(node.name), (WideLocal, OwnPlace))
-    if isinstance(node, tree.Call):
-        name = node.function.name
-        if name == BARRIER:
-            return False
-        return name.rpartition("::")[2] not in PURE or b.find(name) is not None or varies(b, node.arguments)
-    if isinstance(node, tree.Member) and isinstance(node.base, tree.Name) and node.base.name == "threadIdx":
-        return isinstance(lanes_of(b).index[node.name], Wide)
-    if isinstance(node, (tree.SizeOf, tree.TypeName, tree.TypeFixed, tree.TypePointer, tree.TypeConst)):
-        return False
-    return any(varies(b, getattr(node, name)) for name in node.__slots__)
+    return id(node) in lanes_of(b).divergence.varied
 
 
 def lower(b: Builder, node: Any) -> Any:
