@@ -25,7 +25,7 @@ SECONDS = 0.2  # of one core, per piece
 FEWEST = 2**20  # steps of a piece at least, whatever they are
 DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least, if it takes no longer for that
 LEAST = 256  # columns and rows of a piece at least, whatever it takes
-SLOW = ("exp", "log", "log1p", "logaddexp", "sqrt")
+SLOW = {40: ("exp", "log", "log1p", "logaddexp", "sqrt"), 8: ("div", "floordiv", "mod")}  # times a multiply
 
 
 def piece_steps(problem: Problem, machine: Machine) -> int:
@@ -40,9 +40,9 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
         rate /= 2  # halves are widened while they are packed
     if problem.semiring.name not in ("plus_times", "lor_land"):
         rate /= 2  # two instructions a step, and compares
-    if uses(problem.semiring.add, SLOW) or uses(problem.semiring.mul, SLOW):
-        rate /= 40
-    return int(rate * SECONDS)
+    trees = problem.semiring.add, problem.semiring.mul
+    slower = (times for times, names in SLOW.items() if any(uses(tree, names) for tree in trees))
+    return int(rate / max(slower, default=1) * SECONDS)
 
 
 def is_long(problem: Problem, machine: Machine) -> bool:
