@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import tilewise as tw
+from tilewise.emulator.limits import Limits
 
 HERE = Path(__file__).parent
 SHOTS = {  # file: (link, width, height, dark)
@@ -33,7 +34,7 @@ def main() -> None:
         options.add_argument(argument)
     folder = Path(tempfile.mkdtemp())
     options.add_argument(f"--user-data-dir={folder / 'profile'}")
-    address = tw.explore().save(folder / "page.html").as_uri()
+    address = tw.explore(limits=Limits(seconds=60)).save(folder / "page.html").as_uri()
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
         for name, (link, width, height, dark) in SHOTS.items():
