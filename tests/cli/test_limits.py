@@ -238,4 +238,5 @@ def test_what_a_program_is_doing_is_shown_until_it_prints(monkeypatch):
     console.write(b"Width? ")
     console.flush()
     console.status("4 s · p.cu:8")  # not over what a person is to answer
-    assert sent == [(2, "\r\x1b[K3 s · p.cu:7 · multiply 40 %".encode()), (2, b"\r\x1b[K"), (1, b"Width? ")]
+    text = "3 s · p.cu:7 · multiply 40 %"
+    assert sent == [(2, text.encode()), (2, b"\r" + b" " * len(text) + b"\r"), (1, b"Width? ")]

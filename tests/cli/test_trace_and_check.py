@@ -196,7 +196,7 @@ def test_trace_writes_the_page_and_pictures(tmp_path, capsys):
     assert "<!doctype html>" in page.read_text()
     assert "pha 1" in picture.read_text()
     assert len(list(folder.glob("*.svg"))) == 8
-    assert "36 lần đọc" in capsys.readouterr().out, "the table is still printed"
+    assert "36 lần tải" in capsys.readouterr().out, "the table is still printed"
 
 
 def test_json_is_strict_where_a_fill_is_infinite(capsys):

@@ -13,7 +13,6 @@ from tilewise.errors import LimitError
 from tilewise.system.terminal import Shown, is_terminal
 
 BUFFER = 1 << 16
-CLEARED = b"\r\x1b[K"
 PATIENCE = 0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
 
 
@@ -27,7 +26,7 @@ class Console:
         self._watched = os.isatty(1)
         self._sent = 0.0
         self._width = shutil.get_terminal_size().columns
-        self._status = False  # a line is shown that the next output replaces
+        self._status = 0  # characters of a line that the next output replaces
         self._sending = threading.Lock()
 
     def write(self, data: bytes) -> None:
@@ -70,16 +69,21 @@ class Console:
         """A line on stderr, a terminal, for as long as the program prints nothing; none beside a line left open."""
         with self._sending:
             if self.ended_line or not self._watched:
-                _write(2, CLEARED + text[: self._width - 1].encode("utf-8", "replace"))
-                self._status = True
+                text = text[: self._width - 1]
+                _write(2, self._cleared() + text.encode("utf-8", "replace"))
+                self._status = len(text)
 
     def _send(self, descriptor: int, data: bytes) -> None:
         shown = self._shown.get(descriptor)
         with self._sending:
             if self._status:
-                self._status = False
-                _write(2, CLEARED)
+                _write(2, self._cleared())
             _write(descriptor, shown(data) if shown is not None else data)
+
+    def _cleared(self) -> bytes:
+        """What removes the line, on a terminal without control sequences (TERM=dumb) too."""
+        width, self._status = self._status, 0
+        return b"\r" + b" " * width + b"\r" if width else b""
 
 
 def _write(descriptor: int, data: bytes) -> None:
