@@ -79,23 +79,14 @@ def prairielearn(grades: Sequence[Grade], assignment: Assignment, language: str,
 
 def moodle(grades: Sequence[Grade], assignment: Assignment, language: str, seed: int) -> str:
     """The offline grading worksheet: docs.moodle.org/en/Assignment_settings, "Offline grading worksheet"."""
-    rows = []
-    for grade in grades:
-        who = f"Participant {grade.id}" if grade.id else grade.name
-        rows.append(
-            [
-                who,
-                grade.name,
-                "",
-                "Submitted for grading",
-                number(grade.points),
-                number(assignment.most),
-                "Yes",
-                "",
-                "",
-                text_of(grade, assignment, language).replace("\n", "<br>"),
-            ]
-        )
+    rows = [
+        [
+            f"Participant {grade.id}" if grade.id else grade.name, grade.name, "", "Submitted for grading",
+            number(grade.points), number(assignment.most), "Yes", "", "",
+            text_of(grade, assignment, language).replace("\n", "<br>"),
+        ]
+        for grade in grades
+    ]  # fmt: skip
     return _csv([WORKSHEET, *rows])
 
 
