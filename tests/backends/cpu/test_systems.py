@@ -78,7 +78,7 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
     llvm = compile._llvm()
     for name, place in compile.load(KERNEL32, host_target(), NAMES).items():
         llvm.add_symbol(name, place)
-    found = compile.load(pool_module(host_target(), 16, Windows()), host_target(), ("run", "start", "stop"))
+    found = compile.load(pool_module(host_target(), Windows()), host_target(), ("run", "start", "stop"))
     task = compile.load(TASK, host_target(), ("task",))["task"]
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     start = ctypes.CFUNCTYPE(number, pointer, number)(found["start"])
@@ -113,7 +113,7 @@ def test_pool_and_kernels_compile_for_other_systems(
     name: str, triple: str, platform: str, magic: bytes, calls: bytes
 ) -> None:
     target, number = replace(known_target(name), triple=triple), DTYPES["float32"]
-    pool = compile.object_code(pool_module(target, 16, system_of(platform)), target)
+    pool = compile.object_code(pool_module(target, system_of(platform)), target)
     assert pool.startswith(magic)
     assert calls in pool
     a = arithmetic(find_semiring("min_plus").over(number), number, number, target)
