@@ -72,7 +72,7 @@ class Family(ABC):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         """Every kernel text that plans of the problem's dtype, precision and semiring may name, whatever their shape,
         layout, stride and offset: what `tilewise warm` builds. Epilogues, and stacks that are added onto, are left out
-        and compiled when they are asked for."""
+        and compiled when they are requested."""
         return ()
 
     # What `tilewise tune` measures; a family with nothing to tune leaves these alone.

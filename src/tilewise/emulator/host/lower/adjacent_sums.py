@@ -87,10 +87,10 @@ def _take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     b.begin(plain)
 
 
-def _end(asked: Subscripts, counter: Any) -> str:
+def _end(subscripts: Subscripts, counter: Any) -> str:
     """The first value that the counter does not have in the loop."""
-    text, _ = asked.value(counter.bound, {})
-    return asked.b.make(f"add i64 {text}, 1") if counter.closed else text
+    text, _ = subscripts.value(counter.bound, {})
+    return subscripts.b.make(f"add i64 {text}, 1") if counter.closed else text
 
 
 def _make(sums: Sums, term: Term, holder: Holder, box: dict[str, tuple[str, Any]], made: str, plain: str) -> None:

@@ -63,7 +63,7 @@ def first_element(b: Builder, node: Any) -> str:
 
 
 class Subscripts:
-    """`holds` is an i1: everything that was asked so far had a value and stayed within its type. What is not as simple
+    """`holds` is an i1: every access so far had a value and stayed within its type. What is not as simple
     raises Unknown."""
 
     def __init__(self, b: Builder, counters: tuple[str, ...], changed: set[str]) -> None:
@@ -145,7 +145,7 @@ class Subscripts:
         return b.make(f"mul i64 {one if two == '0' else two}, {factor}")
 
     def used(self, node: Any) -> set[str]:
-        """The counters in a subscript; every leaf of it is asked for its value here."""
+        """The counters in a subscript; every leaf of it is evaluated here."""
         if isinstance(node, tree.Number) and isinstance(node.value, int):
             return set()
         if isinstance(node, tree.Name) and node.name in self.counters and node.owner is None:

@@ -1,9 +1,9 @@
-"""Inner loops over arrays: what their checks would find is asked once, before the loop, and it then runs without them.
+"""Inner loops over arrays: what their checks would find is decided once, before the loop, which then runs without them.
 
 A loop `for (…; k < n; k++)` whose subscripts are sums and products of k and of what it does not change has its least
 and greatest addresses at its first and last iteration. Where the arrays between them have values everywhere and no
 subscript overflows at either end, none does between: the loop is written a second time without checks, and this is
-decided as it runs. What a call may change is asked anew behind each call into the runtime (the epoch)."""
+decided as it runs. What a call may change is checked again behind each call into the runtime (the epoch)."""
 
 from __future__ import annotations
 
@@ -84,30 +84,30 @@ def _pure_calls(inside: list[Any]) -> bool:
 def choose(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
     """Go to `quick` where no check could find anything, else to `careful`; the first elements of the arrays, none where
     nothing can be known."""
-    asked, name = Subscripts(b, (loop.counter.name,), loop.changed), loop.counter.name
+    subscripts, name = Subscripts(b, (loop.counter.name,), loop.changed), loop.counter.name
     try:
-        if asked.used(loop.counter.bound):
+        if subscripts.used(loop.counter.bound):
             return {}
     except Unknown:
         return {}
-    first, (bound, _) = asked.variable(name)[0], asked.value(loop.counter.bound, {})
+    first, (bound, _) = subscripts.variable(name)[0], subscripts.value(loop.counter.bound, {})
     last = bound if loop.counter.closed else b.make(f"sub i64 {bound}, 1")
-    asked.require(b.make(f"icmp sge i64 {first}, 0"))
-    asked.require(b.make(f"icmp slt i64 {bound}, {(1 << 31) - 1}"))
-    asked.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {LEAST}"))
+    subscripts.require(b.make(f"icmp sge i64 {first}, 0"))
+    subscripts.require(b.make(f"icmp slt i64 {bound}, {(1 << 31) - 1}"))
+    subscripts.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {LEAST}"))
     bases: dict[int, str] = {}
     ranges: list[tuple[str, str]] = []
     for node in loop.accesses:
-        before, holds = len(b.lines), asked.holds
+        before, holds = len(b.lines), subscripts.holds
         try:
-            made = asked.access(node)
-            ranges.append(asked.byte_range(made, {name: (first, last)}))
+            made = subscripts.access(node)
+            ranges.append(subscripts.byte_range(made, {name: (first, last)}))
             bases[id(node)] = made.first
         except Unknown:
             del b.lines[before:]
-            asked.holds = holds
+            subscripts.holds = holds
     known = b.label()
-    b.branch(asked.holds, known, careful)
+    b.branch(subscripts.holds, known, careful)
     b.begin(known)
     for start, end in ranges:
         ask_whole(b, start, end, careful)

@@ -92,7 +92,7 @@ START_SECONDS, TILE_SECONDS = 6.5e-8, 4.23e-6  # a launch; a block's, the first 
 STEP_SECONDS, STEP_LINE_SECONDS = (
     1.26e-7,
     8e-9,
-)  # a warp's step if nobody hinders it, and for each line of a tile
+)  # a warp's step without contention, and for each line of a tile
 UNIT_BANDWIDTH = 6.35e10  # bytes a second of the long operand that a multiprocessor takes
 ALONG_SECONDS, BESIDE_SECONDS = 1.13e-10, 1.86e-10  # an element of the few lines, along k or side by side
 CELL_SECONDS, SLICE_SECONDS = 5.65e-10, 2.9e-11  # a cell that a block stores, and each slice's of it

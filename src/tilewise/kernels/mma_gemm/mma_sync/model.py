@@ -258,19 +258,19 @@ def _given(p: Problem, machine: Machine, asked: bool = True) -> tuple[list[Pair]
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
     widest = in_the_set(size, machine, asked)[1][0]
     pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
-    lies, vectors, told = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
+    lies, vectors, numbers = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
     for routes, vector in pairs:
         cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
         moved = f.copy + p.members * 2 * cells * size / (bandwidth * f.copying) if cells else 0.0
         along = lies and routes[1] != PACKED
-        told += (CORES_FROM + 3 * along + vectors.index(vector), moved, PACKED in routes, f.phase[vector])
+        numbers += (CORES_FROM + 3 * along + vectors.index(vector), moved, PACKED in routes, f.phase[vector])
     slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (f.n_along if lies else 1.0)
     edges = [f.edge + p.k * extent * size / (bandwidth * f.edges) for extent in (p.n, p.m)]
     return pairs, (
         p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
         (p.least_bytes / (bandwidth * f.memory)) ** 4,
         2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p, machine),
-        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.tile, f.start, f.part, *told,
+        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.tile, f.start, f.part, *numbers,
     )  # fmt: skip
 
 

@@ -229,7 +229,7 @@ def _given(p: Problem, machine: Machine) -> Row:
 
 
 def tables(problem: Problem, machine: Machine) -> list[Table]:
-    """What holds all of k, as operands lie and with those turned that are slow to read."""
+    """What holds all of k, as operands lie and with those transposed that are slow to read."""
     every, rows = _table(problem.dtype.itemsize)
 
     def config(number: int) -> ShortConfig:

@@ -168,15 +168,15 @@ def table() -> Rows:
 def tables(p: Problem, machine: Machine, cuts: int = ALL_CUTS) -> list[Table]:
     """With so many cuts of k of each tile."""
     given = given_of(p)
-    told = row_of_given(given, figures_of(p), machine.units, cuts)
-    return [Table(soonest, table(), told, lambda number: _config(table().rows[number], given, told))]
+    numbers = row_of_given(given, figures_of(p), machine.units, cuts)
+    return [Table(soonest, table(), numbers, lambda number: _config(table().rows[number], given, numbers))]
 
 
-def _config(row: Row, g: Given, told: Row) -> BulkConfig:
+def _config(row: Row, g: Given, numbers: Row) -> BulkConfig:
     """What a row that can be had stands for."""
     tile, parts = TILES[int(row[NUMBER])], int(row[PARTS])
     items = g.members * -(-g.m // tile.rows) * -(-g.n // tile.cols)
-    resident, part = resident_of(row, told, items, g.k), cut_over(g, parts)
+    resident, part = resident_of(row, numbers, items, g.k), cut_over(g, parts)
     whole = -(-part.k // g.cores.step) * g.cores.step
     depths = [whole] * (whole <= MOST_WHOLE) + [depth for depth in _halves() if depth < whole]
     made = (BulkConfig(tile, depth, resident, parts) for depth in depths)

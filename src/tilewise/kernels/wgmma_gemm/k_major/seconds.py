@@ -12,7 +12,7 @@ AS_IT_IS, TRANSPOSED = "as it is", "turned"
 ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 EVEN_SHARE = (
-    1.15  # a stage where rows of M that nobody shares lie an even number of memory lines apart: why is not known
+    1.15  # a stage where rows of M that no block shares lie an even number of memory lines apart: why is not known
 )
 BOXED_SHARE = 0.3  # of what a tile takes longer whose N came from registers, where the copy engine stores it
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more

@@ -116,7 +116,7 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
 
 
 def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
-    """Without scales, which are compiled when they are asked for."""
+    """Without scales, which are compiled when they are requested."""
     yield render_turn.named(KINDS[kinds[0]].size)
     kind = KINDS[kinds[0]]
     halves = result in ("bfloat16", "float16")

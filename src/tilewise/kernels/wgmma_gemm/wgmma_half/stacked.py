@@ -139,20 +139,21 @@ def expected(row: Row, given: Row) -> float:
 def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     """The pairs of routes, and what all rows share; lines of memory are 0 where there is no such pair."""
     m, k, n, memory = p.m, p.k, p.n, machine.bandwidth * MEMORY_SHARE
-    pairs, told = list(product(*options(p))), list[float]()
+    pairs, numbers = list(product(*options(p))), list[float]()
     for how_m, how_n in pairs:
         (lines_m, moved_m), (lines_n, moved_n) = coming(how_m, p.layout_m, m, k, p), coming(how_n, p.layout_n, k, n, p)
-        told += (lines_m, lines_n, moving_seconds(moved_m + moved_n, memory))
-    told += [0.0] * (EACH_PAIR * (PAIRS - len(pairs)))
+        numbers += (lines_m, lines_n, moving_seconds(moved_m + moved_n, memory))
+    numbers += [0.0] * (EACH_PAIR * (PAIRS - len(pairs)))
     lagged = bool(lags.configs(p))
-    told += (1, 2, moving_seconds(lags.moved_bytes(p), memory)) if lagged else (0, 0, 0)
+    numbers += (1, 2, moving_seconds(lags.moved_bytes(p), memory)) if lagged else (0, 0, 0)
     strides = [layout.stack for layout in (p.layout_m, p.layout_n, p.layout_p)]
     launches = max(1, p.members // Levels(p.stack, strides).members)
     classes, deep = (lags.classes_of(p.layout_n.row), lags.depth_of(p)) if lagged else (1, 0)
     return pairs, (
         m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
         p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
-        p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * MOVE_SECONDS, (launches - 1) * LAUNCH_SECONDS, *told,
+        p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * MOVE_SECONDS, (launches - 1) * LAUNCH_SECONDS,
+        *numbers,
     )  # fmt: skip
 
 

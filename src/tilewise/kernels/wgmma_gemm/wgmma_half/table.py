@@ -82,7 +82,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     edged, demand = n % 64 == THIN, NO_EDGES
     if (edged or m % 64 == THIN) and plain and not p.stack:
         demand = 1
-    told: list[float] = []
+    numbers: list[float] = []
     of_m = {how: coming(how, p.layout_m, m, k, p) for how in for_m}
     of_n = {how: coming(how, p.layout_n, k, n, p) for how in for_n}
     for how_m, how_n in pairs:
@@ -90,14 +90,14 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
         touched, moved = (lines_m, lines_n), moved_m + moved_n
         packed = how_m == PACKED or how_n == PACKED
         edges = edge_seconds(p, (how_m, how_n), machine) if demand < NO_EDGES and not packed else (0.0, 0.0)
-        told += (
+        numbers += (
             *touched, alone.passing_seconds(p, touched, machine), alone.moving_seconds(moved, machine),
             how_m == BY_CLASSES, packed, *edges,
         )  # fmt: skip
     return pairs, (
         m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
-        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *told,
+        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *numbers,
     )  # fmt: skip
 
 
