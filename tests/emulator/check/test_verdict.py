@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from seeds import next_seed
@@ -447,3 +448,33 @@ __global__ void k(float* A, float* B, float* C, int n) {{
     )
     assert any(run.shape is not None for run in report.runs) == multiplies
     assert multiplies or report.ok
+
+
+ARRAYS = {"x": np.ones(128, np.float32), "sums": np.zeros(1, np.float32)}
+REDUCED = """
+__global__ void total(const float* x, float* sums) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = x[blockIdx.x * 128 + t];
+    FIRST
+    if (t < 64) s[t] += s[t + 64];
+    __syncthreads();
+    if (t < 32) {
+        s[t] += s[t + 32];
+        if (t < 16) s[t] += s[t + 16];
+    }
+    if (t == 0) sums[blockIdx.x] = s[0];
+}
+"""
+
+
+@pytest.mark.parametrize(("first", "line", "advice", "never"), [
+    ("__syncthreads();", 11, "__syncwarp()", "__syncthreads()"),
+    ("", 7, "__syncthreads()", "__syncwarp()"),
+])  # fmt: skip
+def test_a_warp_that_races_with_itself_is_advised_its_own_barrier(first, line, advice, never):
+    """Where one warp alone takes a branch, __syncthreads() would wait for threads that never come."""
+    report = check(REDUCED.replace("FIRST", first), grid=(1,), block=(128,), args=ARRAYS)
+    race = next(f for f in report.faults if str(f.kind) == "race")
+    assert (race.line, race.array) == (line, "s")
+    assert advice in race.hint and never not in race.hint

@@ -138,6 +138,8 @@ def _race_hint(finding: Finding) -> str:
     if finding.access in ("load", "store"):
         return "let only one thread of the block touch each cell, or put __syncthreads() between them"
     other = finding.other_place.line if finding.other_place is not None else 0
+    if finding.in_warp:
+        return _warp_hint(finding, other)
     if finding.hazard == "RAW":
         where = f", between line {other} and line {finding.line}" if other and other < finding.line else ""
         return f"put __syncthreads() after the tile is loaded and before it is used{where}"
@@ -147,6 +149,13 @@ def _race_hint(finding: Finding) -> str:
         after = f": after the loop of line {other}" if other > finding.line else ""
         return f"put __syncthreads() after the tile is used and before the next one is loaded over it{after}"
     return "let only one thread write each cell between two barriers"
+
+
+def _warp_hint(finding: Finding, other: int) -> str:
+    why = "one warp alone comes here, and its threads do not run in step"
+    if finding.hazard == "WAR" and other == finding.line:
+        return f"{why}: read into a variable, __syncwarp(), and store after it"
+    return f"{why}: put __syncwarp() between line {min(other, finding.line)} and line {max(other, finding.line)}"
 
 
 def _uninitialised_hint(finding: Finding, bound: Bound) -> str:

@@ -115,6 +115,7 @@ class Finding:
     evidence: str = ""
     wrong: Wrong | None = None
     basis: Basis = Basis.SEEN
+    in_warp: bool = False  # a race among threads of one warp, where the rest of the block does not come
 
     @property
     def severity(self) -> Severity:

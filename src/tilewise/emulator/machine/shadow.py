@@ -158,10 +158,22 @@ class SharedShadow:
     ) -> None:
         local = cells % self.buffer.size if self.buffer.size else cells
         asked = [np.asarray(part) for part in np.unravel_index(local, self.buffer.dims or (self.buffer.size,))]
-        c.collector.add(
+        finding = c.collector.add(
             c, Kind.RACE, span, lanes, array=self.buffer.name, access=access, hazard=hazard,
             scope="within a block", asked=asked, reached=asked, others=others, other_span=other,
         )  # fmt: skip
+        first = finding.count == len(lanes)
+        finding.in_warp = (first or finding.in_warp) and self._in_warp(c, lanes, others)
+
+    def _in_warp(self, c: Context, lanes: Any, others: Any) -> bool:
+        """Whether one warp of a larger block races with itself: a __syncthreads() here would wait for the others."""
+        threads = c.geometry.threads
+        if threads <= 32 or not c.whole:
+            return False
+        known = others >= 0
+        together = others[known] % threads // 32 == c.thread[lanes[known]] // 32
+        active = c.thread if c.mask is None else c.thread[c.mask]
+        return bool(together.any() and together.all() and active.max() // 32 == active.min() // 32)
 
     def barrier(self, c: Context, passed: Any) -> None:
         """`passed`: None when all blocks are through, else the lanes whose blocks are."""
