@@ -19,6 +19,7 @@ LINES = {
     "any |= flag[i];": ("any", "atomicOr(&any, …)"),
     "if (t >= i) sdata[t] += sdata[t - i];": ("sdata[t]", ""),  # a barrier
     "if (t < k) s[t] += s[t + k];": ("s[t]", ""),
+    "s[t] = max(s[t], s[t + 16]);": ("s[t]", ""),
     "x[i] = (x[i - 1] + x[i] + x[i + 1]) / 3;": ("x[i]", ""),
     "out[0] = s[0];": ("out[0]", ""),
     "a[0] = a[0] * 2;": ("a[0]", ""),  # there is no atomic product
@@ -33,3 +34,9 @@ def test_the_function_of_an_update(line):
     assert atomic_update(Finding(Kind.RACE, "", place, array, other_place=place)) == expected
     elsewhere = Place("k.cu", 9, 1, 1, "")
     assert atomic_update(Finding(Kind.RACE, "", place, array, other_place=elsewhere)) == ""
+
+
+def test_a_pointer_to_the_array_is_the_array():
+    line = "v[t] += v[t + 8];"
+    place = Place("k.cu", 3, 1, len("v[t]"), line)
+    assert atomic_update(Finding(Kind.RACE, "", place, "shared_sums", other_place=place)) == ""

@@ -26,7 +26,8 @@ def atomic_update(finding: Finding) -> str:
         operator, value = _of_store(cell, found[1], line[: found.start()])
     else:
         return ""
-    if operator not in FUNCTIONS or re.search(rf"\b{re.escape(finding.array)}\b", value):
+    names = "|".join(map(re.escape, {finding.array, re.sub(r"\W.*", "", cell.lstrip("*( "))}))
+    if operator not in FUNCTIONS or re.search(rf"\b({names})\b", value):
         return ""
     return f"atomic{FUNCTIONS[operator]}({cell[1:] if cell.startswith('*') else '&' + cell}, …)"
 
@@ -35,7 +36,7 @@ def _of_store(cell: str, value: str, before: str) -> tuple[str, str]:
     """`cell = value` as an operator and its other operand; `before` may hold the condition of the store."""
     rest = value.replace(cell, "", 1).strip()
     if rest != value.strip() and (chosen := re.search(r"(max|min)", rest)):
-        return {"max": ">", "min": "<"}[chosen[1]], ""
+        return {"max": ">", "min": "<"}[chosen[1]], rest
     if rest != value.strip():
         return rest[:1], rest[1:]
     compared = re.search(rf"if\s*\(.*([<>])=?\s*{re.escape(cell)}", before)
