@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
 pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.3 to 1 s
@@ -363,3 +364,46 @@ int main() {
         report.output,
     )
     assert not report.faults
+
+
+LOCAL = """\
+#include <cstdio>
+__global__ void k(const int* x, int* s) {
+  int t = threadIdx.x;
+  LINE
+}
+int main() {
+  int h[32], *x, *s;
+  for (int i = 0; i < 32; i++) h[i] = i;
+  cudaMalloc(&x, sizeof h);
+  cudaMalloc(&s, sizeof h);
+  cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+  k<<<1, 32>>>(x, s);
+  cudaMemcpy(h, s, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d\\n", h[3]);
+  cudaFree(x); cudaFree(s);
+}
+"""
+
+
+@pytest.mark.parametrize("seconds", [4, 0], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize(("line", "variable"), [
+    ("int a[4]; a[0] = x[t]; s[t] = a[0] + a[1 + t % 3];", "a"),
+    ("int sum; sum += x[t]; s[t] = sum;", "sum"),
+    ("int a[2][2]; for (int i = 0; i < 2; i++) a[i][i] += x[t]; s[t] = a[0][0];", "a"),
+    ("int v, w[3]; bool late = t > 99; if (late) v = w[0] = w[1] = w[2] = 1; s[t] = late && v > 1 ? w[t % 3] : 1;", ""),
+])  # fmt: skip
+def test_a_kernels_local_variable_without_a_value_is_named(tmp_path, line, variable, seconds):
+    """A thread that a condition leaves out reads nothing."""
+    (tmp_path / "p.cu").write_text(LOCAL.replace("LINE", line))
+    report = run_program(tmp_path / "p.cu", [], Options(interpret=seconds), capture=True)
+    named = {(str(f.kind), f.line, f.array) for f in report.findings}
+    assert named == ({("uninitialised-read", 4, variable)} if variable else set())
+
+
+def test_a_local_array_over_a_threads_memory_is_named_at_its_line(tmp_path):
+    (tmp_path / "p.cu").write_text(LOCAL.replace("LINE", "int a[1 << 18]; a[t] = x[t]; s[t] = a[t];"))
+    report = run_program(tmp_path / "p.cu", capture=True)
+    first = report.findings[0]
+    assert (str(first.kind), first.line, first.array) == ("stack", 4, "a")
+    assert "524288 bytes of local memory" in first.message

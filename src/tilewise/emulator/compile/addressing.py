@@ -205,11 +205,11 @@ class PlaceCompiler(TypeResolver):
         if place.kind == "cells":
 
             def from_cells(c: Context) -> Any:
-                return lvalue.cells_load(c, locate(c), type_)
+                return lvalue.cells_load(c, site, locate(c), type_)
 
-            e = Operand(type_, from_cells)
             variable = place.variable
             assert variable is not None
+            e = Operand(type_, from_cells, pure=not variable.blank)
             if not place.subscripts:
                 self.known_members(place, variable, e)
             if variable.key in self.flow.fed:
@@ -253,7 +253,7 @@ class PlaceCompiler(TypeResolver):
             value = c.f[slot]
             return value if value is not UNSET else unset(c, slot, type_, name, span)
 
-        e = Operand(type_, fn, bare=variable.bare, fed=key in self.flow.fed)
+        e = Operand(type_, fn, pure=not variable.blank, bare=variable.bare, fed=key in self.flow.fed)
         symbol = self.flow.carry.get(key)
         if symbol is not None and variable.row_slot >= 0:
             row_slot = variable.row_slot
@@ -317,7 +317,7 @@ class PlaceCompiler(TypeResolver):
     def load_at(self, place: Lvalue) -> Any:
         type_, site, dtypes = place.type, place.site, ctype.dtypes_of(place.type)
         if place.kind == "cells":
-            return lambda c, located: lvalue.cells_load(c, located, type_)
+            return lambda c, located: lvalue.cells_load(c, site, located, type_)
         if place.kind == "shared":
 
             def from_shared(c: Context, located: Any) -> Any:

@@ -14,6 +14,8 @@ from tilewise.emulator.machine.memory import UNSET, Cells
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree
 
+MOST_LEAVES = 1 << 16  # of a local array or struct: each is an array over all lanes
+
 
 class DeclarationCompiler(CallCompiler):
     def declaration(self, node: tree.Declaration) -> Run:
@@ -69,6 +71,9 @@ class DeclarationCompiler(CallCompiler):
             made = self.named_constant(item, type_, value)
             if made:
                 return None
+        if ctype.leaf_count(type_) > MOST_LEAVES:
+            message = f"{item.name}: a local array of {ctype.leaf_count(type_)} elements is too large"
+            raise self.refuse(f"{message}; a thread has 512 KiB of local memory", item)
         variable = self.new_variable(item.name, type_, id(item))
         self.scopes[-1][item.name] = variable
         if value is not None:
@@ -96,6 +101,7 @@ class DeclarationCompiler(CallCompiler):
 
     def blank(self, variable: Variable) -> Any:
         """A variable without a first value."""
+        variable.blank = True
         slot, row_slot = variable.slot, variable.row_slot
         if variable.storage == "cells":
             dtypes, name, dims = ctype.dtypes_of(variable.type), variable.name, variable.dims
@@ -165,8 +171,6 @@ class DeclarationCompiler(CallCompiler):
         while isinstance(inner, Array):
             dims.append(inner.length)
             inner = inner.of
-        if ctype.leaf_count(type_) > 1 << 16:
-            raise self.source.error(f"{name}: a local array of {ctype.leaf_count(type_)} elements is too large", 1, 1)
         return Variable(name, type_, key, self.new_slot(), storage, row_slot, dims=tuple(dims))
 
     def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:

@@ -257,14 +257,32 @@ def _one(c: Context) -> Any:
 # -- loading and storing what was located
 
 
-def cells_load(c: Context, located: Any, type_: Type) -> Any:
+def cells_load(c: Context, site: Site, located: Any, type_: Type) -> Any:
     cells, index = located
     dtypes = dtypes_of(type_)
+    if c.checks and isinstance(type_, Scalar):
+        report_unset(c, site, cells, index)
     if isinstance(index, np.ndarray):
         values = [cells.gather(index + i, c.lane_numbers) for i in range(len(dtypes))]
     else:
         values = [cells.get(int(index) + i) for i in range(len(dtypes))]
     return pack(type_, values)
+
+
+def report_unset(c: Context, site: Site, cells: Cells, index: Any) -> None:
+    """Lanes that read a leaf which no thread has written; a whole struct may be copied with some left out."""
+    if isinstance(index, np.ndarray):
+        where = np.array([v is UNSET for v in cells.values])[index]
+    else:
+        where = np.full(c.n, cells.values[int(index)] is UNSET)
+    lanes = np.flatnonzero(where if c.mask is None else where & c.mask)
+    if not len(lanes):
+        return
+    asked = None
+    if np.prod(cells.dims, dtype=int) == len(cells.values) and cells.dims:
+        leaf = np.broadcast_to(np.asarray(index), (c.n,))[lanes]
+        asked = [np.asarray(part) for part in np.unravel_index(leaf, cells.dims)]
+    c.collector.add(c, Kind.UNINITIALISED_READ, site.span, lanes, array=cells.name, access="register", asked=asked)
 
 
 def cells_store(c: Context, located: Any, type_: Type, value: Any) -> None:
@@ -287,7 +305,7 @@ def check_cells(c: Context, site: Site, cells: Cells, index: Any, count: int) ->
 def pointer_load(c: Context, site: Site, located: Any, type_: Type, dtypes: list[Any]) -> Any:
     memory, index, row, symbol, soft = located
     if isinstance(memory, Cells):
-        return cells_load(c, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
+        return cells_load(c, site, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
     if dtypes[0] is None:
         raise EngineError(f"line {site.span.line}: arrays of pointers are not supported")
     return pack(type_, load_store.read(c, site, memory, index, row, symbol, soft, dtypes))

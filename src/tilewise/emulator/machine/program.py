@@ -23,6 +23,7 @@ class Variable:
     bare: int | None = None
     buffer: int = -1  # shared: its number
     dims: tuple[int, ...] = ()
+    blank: bool = False  # declared without a first value: lanes that a condition leaves out must not read it
     members: dict[str, int] = field(default_factory=dict)  # leading dimensions among a struct's members
 
 

@@ -15,7 +15,7 @@ from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Sca
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
 
-STACK_LIMIT = 8 << 20
+STACK_LIMIT, LOCAL_LIMIT = 8 << 20, 512 << 10  # bytes: of the host's stack, of a card's thread
 
 
 def lower_declaration(b: Builder, node: tree.Declaration) -> None:
@@ -93,9 +93,10 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
     if not isinstance(type_, (Record, Array)) and name not in b.escaping:
         _register(b, name, type_, init, const, constant)
         return
-    if size > STACK_LIMIT:
+    limit = LOCAL_LIMIT if program.device else STACK_LIMIT
+    if size > limit:
         program.external("rt_stack")
-        b.emit(f"call void @rt_stack(i64 {size}, i32 {program.text(name)}, i32 {b.line_text()})")
+        b.emit(f"call void @rt_stack(i64 {size}, i64 {limit}, i32 {program.text(name)}, i32 {b.line_text()})")
         address = late.static_memory(b, size, type_.align)
     else:
         address = b.frame_slot(size, type_.align)
@@ -110,6 +111,7 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
             b.declare(name, local)  # a lambda may name itself
         initialise(b, place, init)
     else:
+        program.blank_locals.setdefault(name, b.line)
         late.default_initialise(b, type_, address)
     b.declare(name, local)
     inner: Type = type_

@@ -68,7 +68,7 @@ RUNTIME = {
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
     "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32, i32)",
     "rt_wild_call": "void (i64, i32)", "rt_beyond": "void (i64, i64)", "rt_static": "void (ptr, ptr)",
-    "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
+    "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
     "rt_exception_memory": "ptr (i64)", "rt_raise": "void (ptr, i64, i32, ptr, i32)", "rt_rethrow": "void (i32)",

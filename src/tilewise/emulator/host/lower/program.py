@@ -70,6 +70,7 @@ class Program(SymbolTable):
         self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
         self.texts: dict[bytes, int] = {}
         self.words: list[str] = []  # names that the runtime is told by number
+        self.blank_locals: dict[str, int] = {}  # local arrays and objects without a first value: the line of the first
         self.word_numbers: dict[str, int] = {}
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address

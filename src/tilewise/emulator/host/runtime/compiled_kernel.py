@@ -19,7 +19,7 @@ from tilewise.emulator.host.lower.lockstep.kernel import width_of
 from tilewise.emulator.host.runtime.counted_work import begin_count, counted_work
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
-from tilewise.emulator.host.runtime.missing_values import uncopied
+from tilewise.emulator.host.runtime.missing_values import local_name, no_value, uncopied
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.execute import Outcome
 from tilewise.emulator.machine.findings import Kind
@@ -189,10 +189,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
     block = memory.find(address)
     if block is None or memory.on_stack(address):
         memory.state(address, size)[:] |= 2
-        s.faults.add(
-            Kind.UNINITIALISED_READ, line, f"a variable is read that was given no value: {_thread(s)}",
-            "give it a value where it is declared", access="kernel",
-        )  # fmt: skip
+        no_value(s, line, local_name(s, line), "kernel", f": {_thread(s)}")
         return
     what = describe(block) if block.kind != "static" else block.name
     hint = "store to it, and synchronise, before it is read"

@@ -255,14 +255,15 @@ def no_return(s: Session, word: int, line: int) -> None:
 
 
 @runtime("rt_stack")
-def stack(s: Session, size: int, word: int, line: int) -> None:
-    s.faults.add(
-        Kind.STACK,
-        line,
-        f"{s.word(word)} takes {size} bytes of a stack of 8 MiB: a real program crashes here",
-        "allocate it with malloc, new or std::vector, or make it static",
-        array=s.word(word),
-    )
+def stack(s: Session, size: int, limit: int, word: int, line: int) -> None:
+    """A local array over what the host's stack or a card's thread has."""
+    name = s.word(word)
+    message = f"{name} takes {size} bytes of a stack of 8 MiB: a real program crashes here"
+    hint = "allocate it with malloc, new or std::vector, or make it static"
+    if limit < 8 << 20:
+        message = f"{name} takes {size} bytes and a thread has {limit} bytes of local memory: nvcc does not compile it"
+        hint = f"allocate {name} with cudaMalloc, a part of it for each thread"
+    s.faults.add(Kind.STACK, line, message, hint, array=name)
 
 
 @runtime("rt_stack_overflow")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE, LACKS, Allocation, describe
@@ -55,6 +56,19 @@ def _rest_without_value(s: Session, address: int) -> int:
     return length
 
 
+def local_name(s: Session, line: int) -> str:
+    """The local array or object that this line reads without a value; '' where the line names none, or several."""
+    written = dict.fromkeys(re.findall(r"\w+", s.source.line(line)))
+    found = [name for name in written if s.program.blank_locals.get(name, line + 1) <= line]
+    return found[0] if len(found) == 1 else ""
+
+
+def no_value(s: Session, line: int, name: str, access: str, who: str = "") -> None:
+    message = f"{name} is read before it was given a value" if name else "a variable is read that was given no value"
+    hint = f"give {name or 'it'} a value where it is declared"
+    s.faults.add(Kind.UNINITIALISED_READ, line, message + who, hint, array=name, access=access)
+
+
 def without_value(s: Session, address: int, size: int, line: int) -> None:
     memory = s.memory
     block = memory.find(address)
@@ -65,13 +79,7 @@ def without_value(s: Session, address: int, size: int, line: int) -> None:
         memory.change(copy.to, copy.size, give=HAS)
         return
     if block is None or memory.on_stack(address):
-        s.faults.add(
-            Kind.UNINITIALISED_READ,
-            line,
-            "a variable is read that was given no value",
-            "give it a value where it is declared",
-            access="read",
-        )
+        no_value(s, line, local_name(s, line), "read")
         memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
         return
     hint = "give it values first (calloc and memset give zeros)"
@@ -137,12 +145,4 @@ def _coverage_hint(grid: list[int], block: list[int], elements: int) -> str:
 
 @runtime("rt_unset")
 def unset(s: Session, line: int, word: int) -> None:
-    name = s.word(word)
-    s.faults.add(
-        Kind.UNINITIALISED_READ,
-        line,
-        f"{name} is read before it was given a value",
-        f"give {name} a value where it is declared",
-        array=name,
-        access="read",
-    )
+    no_value(s, line, s.word(word), "read")

@@ -140,6 +140,8 @@ def _own_array(b: Builder, item: tree.Variable, type_: Array, init: Any) -> None
             raise NotInLockstep(f"how {item.name} is given values at line {item.line}")
         clear(b, address, size * width)
         _fill(b, place, init, 0)
+    else:
+        b.program.blank_locals.setdefault(item.name, b.line)
     b.declare(item.name, place)
 
 
