@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))  # not tests/ itself:
 from warm_starts import Nursery
 
 settings.register_profile(
-    "ci", max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    "ci", max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 settings.register_profile("all", max_examples=2500, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("TILEWISE_TEST_PROFILE", "ci"))

@@ -63,7 +63,7 @@ def test_random_products_of_many(library):
 BATCH = 50  # 40 of them are the 2,000 draws of a function: pytest -m '' --seed clock tests/test_audited_calls.py
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("batch", range(40))
 @pytest.mark.parametrize("function", range(len(FUNCTIONS)), ids=lambda i: FUNCTIONS[i].__name__)
 def test_every_function_gives_what_it_means(function, batch):

@@ -113,7 +113,8 @@ def clean_environment(folder: Path) -> tuple[Path, Path]:
     return python, site
 
 
-@pytest.mark.parametrize("form", ["wheel", "sdist"])
+# `built` makes the wheel from the sdist, so that the wheel shows both
+@pytest.mark.parametrize("form", ["wheel", pytest.param("sdist", marks=pytest.mark.slow)])
 def test_a_clean_environment_installs_it_and_runs_the_demo(built, tmp_path, form):
     """The environment sees this one's NumPy, llvmlite, … (and hatchling, for the sdist), but not its tilewise."""
     pytest.importorskip("uv")

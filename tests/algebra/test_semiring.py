@@ -168,7 +168,7 @@ class TestFingerprint:
 
     def test_common_subexpressions_are_written_once(self):
         def mul(x, y):
-            for _ in range(12):
+            for _ in range(8):
                 x = x * x
             return x * y
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_directly
 from tilewise.system.builtin_call import native_calls
 
@@ -31,7 +31,7 @@ def test_keys_are_equal_where_they_should_be_and_only_there():
         pytest.skip("no machine code here")
     rng = np.random.default_rng(seed)
     by_key, by_python, held = {}, {}, []
-    for _ in range(4000):
+    for _ in range(sample_size(4000)):
         M, N = drawn(rng), drawn(rng)
         held.append((M, N))  # keys contain addresses of dtypes
         quick_key, python_key = quick(M, N, {}), numpy_signature(M, N, {})

@@ -18,7 +18,7 @@ import hostile
 import hostile_programs
 import hostile_runs
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.cli.main import guarded, run
 from tilewise.emulator import budget
 from tilewise.emulator.limits import Limits
@@ -180,7 +180,7 @@ def test_no_stop_comes_late(monkeypatch):
         with budget.within(Limits(seconds=random.random() * 0.02)):
             busy(0.01)
 
-    for _ in range(200):  # a budget that ends while it is used up
+    for _ in range(sample_size(200)):  # a budget that ends while it is used up
         with contextlib.suppress(LimitError):
             call()
         sum(range(1000))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise import api
 from tilewise.dispatch.prepared import PREPARED
 
@@ -216,7 +216,7 @@ def test_small_products_modulo_p_of_any_dtypes_and_strides():
     print("seed", seed)
     rng = np.random.default_rng(seed)
     kinds = [np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)]
-    for _ in range(60):
+    for _ in range(sample_size(60)):
         p, (m, k, n) = int(rng.choice((2, 97, 127, 65_537, 2**31 - 1, 2**31))), rng.integers(1, 12, 3)
         M, N = (
             rng.integers(np.iinfo(d).min, np.iinfo(d).max, shape, d, endpoint=True)

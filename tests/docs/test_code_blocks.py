@@ -57,14 +57,14 @@ def test_every_block_of_the_readme_runs(samples):
     run_page(ROOT / "README.md", samples, frameworks=False)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(TRANSLATED) - {"README.md"}))
 def test_every_block_runs(name, samples):
     run_page(ROOT / name, samples, frameworks=False)
 
 
-@pytest.mark.drawn(1)  # they have the commands of the English pages
+@pytest.mark.slow  # they have the commands of the English pages
 @pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
 @pytest.mark.parametrize("name", TRANSLATED)
 def test_every_block_of_a_translation_runs(name, samples):

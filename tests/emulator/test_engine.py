@@ -46,7 +46,7 @@ def test_every_rung_in_every_dtype_and_semiring(kernel, semiring, dtype):
         multiply(kernel, semiring, dtype, shape, tile, number)
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(cases(dtypes=CARD_DTYPES, size=20, tiles=(None, 1, 2, 3, 8)))
 def test_strides_and_mixed_dtypes(case):
     M, N = case.view_m.of(case.memory_m), case.view_n.of(case.memory_n)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 
 
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "max_min", "lor_land"])
@@ -14,7 +14,7 @@ def test_only_the_tiles_of_the_mask_count(semiring):
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
-    for _ in range(20):
+    for _ in range(sample_size(20)):
         tiles_m, tiles_k, height, depth, n = rng.integers(1, 6, 5)
         mask = rng.random((tiles_m, tiles_k)) < rng.choice([0.0, 0.3, 1.0])
         M = rng.integers(1, 9, (tiles_m * height, tiles_k * depth)).astype(float)

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from seeds import next_seed
+from seeds import next_seed, sample_size
 
 nx = pytest.importorskip("networkx")
 
@@ -57,7 +57,7 @@ def test_where_every_edge_counts_one_results_are_networkxs_own():
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = random.Random(seed)
-    for _ in range(20):
+    for _ in range(sample_size(20)):
         G = drawn(rng)
         for name in ONES:
             how = {"cutoff": rng.choice([None, 0, 1, 2, 1.5, -1, 40])} if name.startswith("all_pairs") else {}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from drawn_problems import KINDS, drawn_problem
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.plan import after_epilogue
 from tilewise.core.problem import Groups, problem_of_shape, row_major
@@ -36,7 +36,7 @@ def rng():
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("card", [H200, KNOWN_CARDS["h200"]], ids=("tuned", "not tuned"))
 def test_tiles_that_are_left_out_are_slower(rng, card):
-    for _ in range(60):
+    for _ in range(sample_size(60)):
         problem = drawn_problem(rng, rng.choice(("bfloat16", "float16")))
         every = wgmma_half.configs(problem, card)
         timed = [(wgmma_half.expected(config, problem, card), number, config) for number, config in enumerate(every)]
@@ -87,7 +87,7 @@ def test_few_families_make_an_offer(rng, monkeypatch):
         for family in FAMILIES:
             offer = type(family).offer.__get__(family)
             monkeypatch.setattr(family, "offer", lambda *a, offer=offer, made=made: made.append(1) or offer(*a))
-        for _ in range(60):
+        for _ in range(sample_size(60)):
             extents = [round(2 ** rng.uniform(4, 13 if members == 1 else 10)) for _ in range(3)]
             problem = problem_of_shape(*extents, kind)
             if members > 1:

@@ -164,6 +164,7 @@ print("over", resident("VmHWM") - before)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_pages_of_mapped_files_count_within_the_budget(tmp_path, order):
     """Operands and product of 32 MB each; before, each page that was touched stayed."""

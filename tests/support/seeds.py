@@ -15,3 +15,8 @@ def next_seed() -> int:
     _drawn[test] += 1
     text = f"{os.environ.get('TILEWISE_TEST_SEED', '1')} {test} {_drawn[test]}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def sample_size(count: int) -> int:
+    """How many random cases a test draws: `count` with `--seed`, as in campaigns, a quarter in `make test`."""
+    return count if os.environ.get("TILEWISE_TEST_SEED", "1") != "1" else max(1, count // 4)

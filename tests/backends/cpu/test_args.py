@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
@@ -12,7 +12,6 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import DtypeError, UsageError
 
 
-@settings(max_examples=12, deadline=None)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 300), st.integers(1, 110)),
     st.sampled_from(["int8", "uint16", "int32", "int64", "float16", "float32", "float64"]),

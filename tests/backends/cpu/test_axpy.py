@@ -10,7 +10,7 @@ import pytest
 from inner_loops import innermost
 from poisoned import Case, check, fits, here, pairs, sets_here
 
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
@@ -33,7 +33,7 @@ def test_blocks_chunks_and_what_is_left_of_them_are_written_whole(name: str) -> 
     draw, before = random.Random(SEED), num_threads()
     chosen = [*draw.sample(TAKEN, 2), draw.choice(COMPLEX)]
     try:
-        for i in range(60):
+        for i in range(sample_size(60)):
             ring, dtype = draw.choice(chosen)
             m = draw.choice((1, 2, 3, 4, 5, draw.randint(1, CHUNK), draw.randint(CHUNK, 2 * CHUNK)))
             k = draw.choice((1, 2, DEPTH, draw.randint(1, 20), draw.randint(20, 90)))

@@ -11,7 +11,7 @@ import pytest
 from fenced import able
 from poisoned import sets_here
 
-from seeds import next_seed
+from seeds import next_seed, sample_size
 
 HERE = sets_here()
 AND_HOST = HERE if "host" in HERE else ("host", *HERE)
@@ -37,7 +37,7 @@ def products(name: str, count: int, *options: str) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", AND_HOST)
 def test_random_products_touch_nothing_beside_their_operands(name: str) -> None:
-    products(name, 12, "--kinds", "1")
+    products(name, sample_size(12), "--kinds", "1")
 
 
 @pytest.mark.slow

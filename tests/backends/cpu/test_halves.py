@@ -11,7 +11,7 @@ import pytest
 from poisoned import LAYOUTS, Case, check, check_sweep, here
 
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module
@@ -33,7 +33,7 @@ def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> Non
     ring = draw.choice(("plus_times", "min_plus", "max_min"))
     for kernel in ("dots", "few_rows"):
         assert check_sweep(here(name), ring, dtype, kernel, SEED, share=0.05)
-    for i in range(15):
+    for i in range(sample_size(15)):
         m, n = draw.choice((1, 2, 3, 4)), draw.randint(1, 200)
         shape = (m, draw.randint(1, 900), n) if draw.random() < 0.5 else (n, draw.randint(1, 900), m)
         configs = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))

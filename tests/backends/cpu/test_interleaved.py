@@ -11,7 +11,7 @@ import pytest
 from inner_loops import innermost
 from poisoned import laid, strides_of, targets_on
 
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu import run as cpu
@@ -76,7 +76,7 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
     kinds = [((m, n), w) for m in SIGNS for n in SIGNS for w in (None, "int16", "int32", "uint32")]
     kinds = [kind for kind in kinds if any_takes(kind, target)]
     for types, wanted in draw.sample(kinds, min(3, len(kinds))):
-        for _ in range(12):
+        for _ in range(sample_size(12)):
             m, n = (draw.choice((1, 2, 7, 8, 16, 17, 47, 48, 49, 97, draw.randint(1, 130))) for _ in range(2))
             k = draw.choice((1, 2, 3, 4, 5, 31, 32, 33, 63, draw.randint(1, 200), draw.randint(1000, 2200)))
             configs = draw.choices(("rows", "columns", "apart", "backwards"), (4, 3, 1, 1), k=3)

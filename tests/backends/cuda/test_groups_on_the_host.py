@@ -12,7 +12,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER, built
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Layout, Problem, row_major
@@ -50,7 +50,7 @@ def walk(tmp_path_factory):
 def test_tiles_cover_every_row_once(walk):
     seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
-    for _ in range(60):
+    for _ in range(sample_size(60)):
         groups, rows, tall = int(rng.integers(1, 400)), int(rng.integers(0, 3000)), int(rng.choice([64, 128]))
         ends = np.sort(rng.integers(0, rows + 1, groups)).astype(np.int64)
         if rng.random() < 0.5:
@@ -66,7 +66,7 @@ def test_tiles_cover_every_row_once(walk):
 def test_bad_ends_stay_inside(walk):
     seed = next_seed() % 2**32
     rng = np.random.default_rng(seed)
-    for _ in range(60):
+    for _ in range(sample_size(60)):
         rows = int(rng.integers(0, 1000))
         ends = rng.integers(-(2**62), 2**62, 50)
         ends[::2] = rng.integers(-5, rows + 5, 25)

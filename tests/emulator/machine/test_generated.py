@@ -7,6 +7,7 @@ import os
 import pytest
 
 from compiled_kernels import COMPILER, compiled, inputs, interpreted, same
+from seeds import sample_size
 from small_kernels import kernel
 from tilewise.emulator.machine.findings import Severity
 
@@ -30,7 +31,7 @@ def compare(first, count, folder, seed=0, checks=False):
 @needs_compiler
 def test_a_sample_agrees_and_has_no_fault(tmp_path):
     first = int(os.environ["TILEWISE_TEST_SEED"]) % 10**6
-    compare(first, 4, tmp_path, checks=True)
+    compare(first, sample_size(4), tmp_path, checks=True)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from seeds import next_seed
+from seeds import next_seed, sample_size
 
 LABELS = "abcdefg"
 
@@ -57,7 +57,7 @@ def test_random_expressions_are_numpys():
     seed = next_seed() % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
-    for _ in range(200):
+    for _ in range(sample_size(200)):
         subscripts, shapes = random_expression(rng)
         operands = [rng.standard_normal(s) for s in shapes]
         operands = [x.T.copy().T if rng.random() < 0.5 else x for x in operands]

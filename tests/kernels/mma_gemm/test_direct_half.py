@@ -9,7 +9,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
@@ -49,7 +49,7 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype):
     rng = np.random.default_rng(seed)
     tile = TILES[int(rng.integers(len(TILES)))]
     transposed = [bool(rng.integers(2)) for _ in range(2)]
-    for _ in range(3):
+    for _ in range(sample_size(3)):
         stack, m, k, n = int(rng.integers(1, 4)), *(round(100**x) for x in rng.random(3))
         M, _ = among_poison(rng, stack, m, k, dtype, transposed[0])
         N, _ = among_poison(rng, stack, k, n, dtype, transposed[1])

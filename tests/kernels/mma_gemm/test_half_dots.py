@@ -9,7 +9,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
@@ -59,7 +59,7 @@ def test_random_products_among_poison(tmp_path_factory, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     accumulate, tile = bool(rng.integers(2)), TILES[int(rng.integers(len(TILES)))]
-    for _ in range(8):
+    for _ in range(sample_size(8)):
         problem, M, N, P, around = drawn(rng, dtype, tile.width, accumulate)
         choice = [
             config for config in HalfDots().configurations(problem, H200) if config.cluster == 1 and config.tile == tile

@@ -8,7 +8,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
@@ -55,7 +55,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     family, config = MmaSmall(), SmallConfig(TILES[rng.integers(len(TILES))], 1)
-    for _ in range(5):
+    for _ in range(sample_size(5)):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
         before, onto = P.copy(), bool(rng.random() < 0.3)

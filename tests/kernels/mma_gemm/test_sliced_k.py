@@ -10,7 +10,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
@@ -55,7 +55,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
     rng = np.random.default_rng(seed)
     tiles = TILES[np.dtype(dtype).itemsize]
     tile = tiles[rng.integers(len(tiles))]
-    for _ in range(6):
+    for _ in range(sample_size(6)):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
         P[...] = before = rng.integers(-4, 5, P.shape).astype(dtype)

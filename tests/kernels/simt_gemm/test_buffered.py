@@ -10,7 +10,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
@@ -41,7 +41,7 @@ def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
     rng = np.random.default_rng(seed)
     tile, onto = TILES[int(rng.integers(len(TILES)))], bool(rng.random() < 0.3)
     transposed = [*map(bool, rng.random(2) < 0.5), False]  # one text for all of them
-    for _ in range(4):
+    for _ in range(sample_size(4)):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, 2, *x) for x in zip(((m, k), (k, n), (m, n)), [dtype] * 3, transposed, strict=True))
         before = P.copy()

@@ -8,7 +8,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
@@ -40,7 +40,7 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
     rng = np.random.default_rng(seed)
     every = every_config(np.dtype(dtype).itemsize, (1,))
     for number in rng.choice(len(every), 1):
-        for _ in range(6):
+        for _ in range(sample_size(6)):
             m, k, n = (int(x) for x in rng.integers(1, 150, 3))
             M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
             before, onto = P.copy(), bool(rng.random() < 0.3)

@@ -256,7 +256,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, config_n, c
     assert_product(P, M, N, name)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("odd", [None, -0.0, -1e6, np.nan, np.inf])
 def test_operands_are_searched_for_what_the_faster_config_excludes(host, monkeypatch, name, odd):

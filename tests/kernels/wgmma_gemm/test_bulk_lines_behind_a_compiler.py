@@ -11,7 +11,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
@@ -70,7 +70,7 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     transposed = [bool(rng.integers(2)) for _ in range(2)]
-    for case in range(3):
+    for case in range(sample_size(3)):
         stack, m, k, n = int(rng.integers(1, 5)), *(round(120**x) for x in rng.random(3))
         check(rng, folder, dtype, precision, transposed, stack, m, k, n, case % 2, f"seed {seed}")
 
@@ -82,7 +82,7 @@ def test_k_cut_over_the_blocks_of_a_cluster(tmp_path_factory, dtype, precision):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     transposed = [bool(rng.integers(2)) for _ in range(2)]
-    for case in range(2):
+    for case in range(sample_size(2)):
         stack, m, n, k = int(rng.integers(1, 4)), *map(int, rng.integers(1, 70, 2)), int(rng.integers(128, 800))
         cut = lambda config: config.cluster > 1 and config.tile in TILES[-2:]  # noqa: E731 - two texts to build
         check(rng, folder, dtype, precision, transposed, stack, m, k, n, case % 2, f"seed {seed}", kept=cut)

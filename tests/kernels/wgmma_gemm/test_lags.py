@@ -78,7 +78,7 @@ def test_random_groups_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     dtype, groups = (BF16, F16)[int(rng.integers(2))], Groups(int(rng.integers(1, 6)), "rows", bool(rng.integers(2)))
-    rows, k, n = int(rng.integers(1, 300)), int(rng.integers(64, 700)), int(rng.integers(1, 500))
+    rows, k, n = int(rng.integers(1, 200)), int(rng.integers(64, 300)), int(rng.integers(1, 300))
     x, w, P, around, problem = drawn(rng, dtype, rows, k, n, groups.count, groups)
     ends = np.sort(rng.integers(0, rows + 1, groups.count)).astype(np.int64 if groups.wide else np.int32)
     if rng.random() < 0.5:
@@ -95,7 +95,7 @@ def test_random_stacks_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     dtype, stack = (BF16, F16)[int(rng.integers(2))], int(rng.integers(2, 5))
-    m, k, n = int(rng.integers(1, 300)), int(rng.integers(64, 300)), int(rng.integers(1, 400))
+    m, k, n = int(rng.integers(1, 200)), int(rng.integers(64, 200)), int(rng.integers(1, 200))
     x, w, P, around, problem = drawn(rng, dtype, m, k, n, stack)
     config = lags.configs(problem)[number]
     wanted = (x.astype(np.float64) @ w.astype(np.float64)).astype(dtype)

@@ -9,7 +9,7 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, multiplied
-from seeds import next_seed
+from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
@@ -123,7 +123,7 @@ def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
     """Every tile of few columns, in each layout, P's rows anywhere, k over the blocks of a cluster or not."""
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng, seen = np.random.default_rng(seed), []
-    while len(seen) < 3:
+    while len(seen) < sample_size(3):
         few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
         shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
         M, N, P = drawn(rng, dtype, shape, ())
@@ -141,7 +141,7 @@ def test_tiles_of_64_columns_whose_k_is_cut_over_a_cluster(tmp_path_factory, dty
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng, seen = np.random.default_rng(seed), 0
     while seen < 1:
-        m, k, n = *map(int, rng.integers(33, 200, 2)), int(rng.integers(33, 200))
+        m, k, n = *map(int, rng.integers(33, 100, 2)), int(rng.integers(33, 200))
         M, N, P = drawn(rng, dtype, (m, 3 * k, n), ())
         choice = [
             config for config in configs(problem_of(M, N, P), H200) if config.inside and config.tile == SQUARE_INSIDE
