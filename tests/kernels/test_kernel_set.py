@@ -96,13 +96,13 @@ def drawn_groups(rng, kind):
     p, along = drawn_problem(rng, kind, most=3000), rng.choice(("rows", "k"))
     p = replace(p, epilogue=PLAIN, accumulate=False, stack=())
     groups = Groups(rng.randint(1, 300), along, rng.random() < 0.5)
-    lies_m, lies_n = (replace(layout, stack=(0,) if along == "k" else ()) for layout in (p.layout_m, p.layout_n))
+    lies_m, lies_n = (layout._replace(stack=(0,) if along == "k" else ()) for layout in (p.layout_m, p.layout_n))
     if along == "k":
         fresh = row_major(p.m, p.n, (groups.count,))
         return replace(p, stack=(groups.count,), layout_m=lies_m, layout_n=lies_n, layout_p=fresh, groups=groups)
     each = rng.choice((p.k * p.n, 8 * p.k * p.n))
     fresh = row_major(p.m, p.n)
-    return replace(p, layout_m=lies_m, layout_n=replace(lies_n, stack=(each,)), layout_p=fresh, groups=groups)
+    return replace(p, layout_m=lies_m, layout_n=lies_n._replace(stack=(each,)), layout_p=fresh, groups=groups)
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float32", "float64"])
@@ -120,7 +120,7 @@ def test_no_thin_edge_names_a_kernel_outside_its_table(rng):
         m, n = (256 * rng.randint(8, 60) + rng.choice((0, 1, 1)) for _ in range(2))
         k = rng.choice((64 * rng.randint(8, 200), rng.randint(500, 12000)))
         p = problem_of_shape(m, k, n, "bfloat16")
-        transposed_m, transposed_n = replace(p.layout_m, row=1, col=m), replace(p.layout_n, row=1, col=k)
+        transposed_m, transposed_n = p.layout_m._replace(row=1, col=m), p.layout_n._replace(row=1, col=k)
         p = replace(p, layout_m=rng.choice((p.layout_m, transposed_m)), layout_n=rng.choice((p.layout_n, transposed_n)))
         steps = recipe_of(make_plan(p, H200)).steps
         assert [step.source for step in steps if step.source not in table] == [], p
@@ -151,7 +151,7 @@ def test_no_stack_of_float32_by_planes_names_a_kernel_outside_its_table(rng):
         p = replace(problem_of_shape(m, k, n), stack=stack)
         transposed = [rng.random() < 0.5, rng.random() < 0.5, False]
         lies = [
-            replace(row_major(c, r, stack), row=1, col=r) if t else row_major(r, c, stack)
+            row_major(c, r, stack)._replace(row=1, col=r) if t else row_major(r, c, stack)
             for t, (r, c) in zip(transposed, ((m, k), (k, n), (m, n)), strict=True)
         ]
         plan = make_plan(replace(p, layout_m=lies[0], layout_n=lies[1], layout_p=lies[2]), H200, "bf16x6")

@@ -50,7 +50,7 @@ def test_groups_take_configs_for_groups(rng):
     for _ in range(40):
         m, n, count = rng.randint(65, 512), 8 * rng.randint(8, 300), rng.randint(1, 300)
         problem = problem_of_shape(m, 8 * rng.randint(1, 100), n, "bfloat16")
-        of_n = replace(problem.layout_n, stack=(problem.k * n,))
+        of_n = problem.layout_n._replace(stack=(problem.k * n,))
         grouped = replace(problem, layout_n=of_n, groups=Groups(count))
         assert wgmma_half.best_config(grouped, H200)[0] in wgmma_half.configs(grouped, H200)
 

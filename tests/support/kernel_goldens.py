@@ -70,15 +70,16 @@ def drawn(rng: random.Random) -> Any:
 
 def _grouped(rng: random.Random, p: Any) -> Any:
     """As `tw.grouped_matmul` binds them: groups of rows, or of k."""
+    from drawn_problems import stacked
     from tilewise.core.epilogue import PLAIN
     from tilewise.core.problem import Groups, row_major
 
     count, wide = rng.choice((1, 4, 16, 64)), rng.random() < 0.3
     p = replace(p, accumulate=False, epilogue=PLAIN)
     if rng.random() < 0.7:
-        apart = replace(p.layout_n, stack=(max(p.k * abs(p.layout_n.row), p.n * abs(p.layout_n.col)),))
+        apart = stacked(p.layout_n, max(p.k * abs(p.layout_n.row), p.n * abs(p.layout_n.col)))
         return replace(p, layout_n=apart, groups=Groups(count, "rows", wide))
-    of_m, of_n = (replace(x, stack=(0,)) for x in (p.layout_m, p.layout_n))
+    of_m, of_n = (stacked(x, 0) for x in (p.layout_m, p.layout_n))
     fresh = row_major(p.m, p.n, (count,))
     return replace(p, stack=(count,), layout_m=of_m, layout_n=of_n, layout_p=fresh, groups=Groups(count, "k", wide))
 

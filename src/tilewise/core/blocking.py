@@ -13,6 +13,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import HEAVY, Expression, is_plain, uses
 from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
+from tilewise.system.once import once
 
 FEW = 16  # rows or columns of a skinny product at most
 TALL_K = 8192  # from this k on, threads split k where P is small
@@ -61,7 +62,7 @@ class RegisterTile:
     registers: int
     byte_dots: bool = False
 
-    @property
+    @once
     def neon(self) -> bool:
         """No instruction takes an operand from memory, and only a multiply takes one lane as its operand."""
         return self.vector_bytes == 16 and self.registers >= 32

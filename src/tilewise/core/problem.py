@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType, dtype_named, promote
@@ -18,8 +18,7 @@ PRECISIONS = ("ieee", "high", "tf32")
 MIRRORED = 32  # rows of a symmetric P from which looking for one pays
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A matrix in memory: strides in elements, and the misalignment of its first byte."""
 
     row: int
@@ -44,11 +43,11 @@ class Layout:
 
 def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
     """The layout of a fresh array."""
-    strides, step = [], rows * cols
+    strides: tuple[int, ...] = ()
+    step = rows * cols
     for extent in reversed(stack):
-        strides.append(step)
-        step *= extent
-    return Layout(cols, 1, tuple(reversed(strides)))
+        strides, step = (step, *strides), step * extent
+    return Layout(cols, 1, strides)
 
 
 @dataclass(frozen=True)
@@ -202,7 +201,7 @@ class Problem:
             m, p_rows = (_taller(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
             if m is None or p_rows is None or p.stack[-1] < 1:
                 break
-            shorter = replace(p.layout_n, stack=p.layout_n.stack[:-1])
+            shorter = p.layout_n._replace(stack=p.layout_n.stack[:-1])
             tall = p.m * p.stack[-1]
             p = replace(p, m=tall, stack=p.stack[:-1], layout_m=m, layout_n=shorter, layout_p=p_rows)
         return p
@@ -291,7 +290,7 @@ def _taller(layout: Layout, rows: int, members: int) -> Layout | None:
     row = step if rows == 1 < members else layout.row
     if members > 1 and rows > 1 and step != rows * layout.row:
         return None
-    return replace(layout, row=row, stack=layout.stack[:-1])
+    return layout._replace(row=row, stack=layout.stack[:-1])
 
 
 def problem_of_shape(

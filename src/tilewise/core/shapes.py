@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from tilewise.errors import ShapeError
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class ProductShape:
+class ProductShape(NamedTuple):
     """The product of two shapes: m×k times k×n for each member of the stack; `product` is the shape of P."""
 
     m: int
@@ -29,9 +28,8 @@ class ProductShape:
 
 def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
     """The shape of M·N; an `out` with a larger stack makes the stack larger, as in NumPy."""
-    for name, shape in (("M", M), ("N", N)):
-        if not shape:
-            raise ShapeError(f"{name} is a single number: matmul takes vectors, matrices and stacks of them")
+    if not (M and N):
+        raise ShapeError(f"{'N' if M else 'M'} is a single number: matmul takes vectors, matrices and stacks of them")
     vector_m, vector_n = len(M) == 1, len(N) == 1
     m, k = (1, M[0]) if vector_m else M[-2:]
     rows, n = (N[0], 1) if vector_n else N[-2:]
@@ -41,7 +39,9 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
             f"the {k} columns of M do not meet the {rows} rows of N; they must be equal"
         )
     try:
-        stack = np.broadcast_shapes(M[:-2], N[:-2]) if len(M) > 2 or len(N) > 2 else ()
+        stack = M[:-2]
+        if stack != N[:-2]:
+            stack = np.broadcast_shapes(stack, N[:-2])
     except ValueError:
         raise ShapeError(
             f"M is {written(M)} and N is {written(N)}: "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,7 @@ class Kind:
         members, on_numpy = math.prod(stack) if stack else 1, M.__class__ is np.ndarray
         few = 0 < members * m * k * n <= self.most and members * m * n * self.problem.result.itemsize <= SMALL
         of_m, of_n = (_strides(M), _strides(N)) if on_numpy else (M.stride(), N.stride())
-        layout_p = (
-            (_plain(n, 1) if not stack else row_major(m, n, stack)) if out is None else self._layout_of(out, shape)
-        )
+        layout_p = row_major(m, n, stack) if out is None else self._layout_of(out, shape)
         if not few or of_m is None or of_n is None or layout_p is None:
             return None, None
         layout_m = _layout((1, k), (0, of_m[0]), stack) if shape.vector_m else _layout(M.shape, of_m, stack)
@@ -85,9 +83,6 @@ class Kind:
         return None if strides is None else _layout(out.shape, strides, shape.stack)
 
 
-_plain = lru_cache(maxsize=4096)(Layout)  # of no stack; most are met again
-
-
 def _strides(x: np.ndarray[Any, np.dtype[Any]]) -> Sequence[int] | None:
     """In elements; None where elements lie between the places of whole ones, as in a field of records."""
     size, strides = x.itemsize, x.strides
@@ -100,6 +95,8 @@ def _strides(x: np.ndarray[Any, np.dtype[Any]]) -> Sequence[int] | None:
 def _layout(shape: Sequence[int], strides: Sequence[int], stack: tuple[int, ...]) -> Layout:
     row, col = strides[-2:]
     if not stack:
-        return _plain(row, col)
-    own = [0 if extent == 1 else step for extent, step in zip(shape[:-2], strides, strict=False)]
+        return Layout(row, col)
+    own = strides[:-2]
+    if 1 in shape:
+        own = [0 if extent == 1 else step for extent, step in zip(shape, own, strict=False)]
     return Layout(row, col, (*[0] * (len(stack) - len(own)), *own))

@@ -107,7 +107,7 @@ def _merged(source: Placed, target: Placed, stack: tuple[int, ...]) -> tuple[Pla
     while stack and all(x.layout.stack[-1] == x.rows * x.layout.row for x in (source, target)):
         rows = source.rows * stack[-1]
         source, target = (
-            replace(x, rows=rows, layout=replace(x.layout, stack=x.layout.stack[:-1])) for x in (source, target)
+            replace(x, rows=rows, layout=x.layout._replace(stack=x.layout.stack[:-1])) for x in (source, target)
         )
         stack = stack[:-1]
     return source, target, stack

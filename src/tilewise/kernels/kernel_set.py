@@ -39,8 +39,8 @@ def one_by_one(problem: Problem, machine: Machine) -> Iterator[str]:
 def _as_groups(p: Problem) -> Problem:
     """Operands that lie as every family takes them: along k, the rows of M and N side by side."""
     by_k = p.groups is not None and p.groups.along == "k"
-    fresh, transposed = p.layout_m, replace(p.layout_m, row=1, col=p.layout_m.row)
-    apart = replace(fresh, stack=(SIDE * SIDE,))
+    fresh, transposed = p.layout_m, p.layout_m._replace(row=1, col=p.layout_m.row)
+    apart = fresh._replace(stack=(SIDE * SIDE,))
     if by_k:
         return replace(p, stack=(1,), layout_m=transposed, layout_p=apart)
     return replace(p, layout_n=apart)

@@ -146,7 +146,7 @@ def test_two_threads_share_the_rows_of_what_is_written_more_than_read() -> None:
     )  # fmt: skip
     cut = registry.choose(problem, target.vector_bytes, target.registers)
     a = arithmetic(problem.algebra, number, number, target)
-    made = FAMILIES["packed_n"].tasks(a, cut, Extents(155, 10, 1243, 1, True, False, 2, a.lanes))
+    made = FAMILIES["packed_n"].tasks(a, cut, Extents(155, 10, 1243, 1, True, False, 2))
     assert (made.tasks_n, made.task_n) == (1, 1243)
     assert made.tasks_m > 1
     assert made.each >= min(cut.group, 1248) * 10 * 4
@@ -162,7 +162,7 @@ def test_many_threads_have_two_pieces_each() -> None:
     cut = registry.choose(problem, target.vector_bytes, target.registers)
     a = arithmetic(problem.algebra, number, number, target)
     counts = {
-        threads: FAMILIES["packed_n"].tasks(a, cut, Extents(248, 483, 882, 1, True, False, threads, a.lanes)).count
+        threads: FAMILIES["packed_n"].tasks(a, cut, Extents(248, 483, 882, 1, True, False, threads)).count
         for threads in (1, 2, 4, 16)
     }
     assert counts == {1: 1, 2: 2, 4: 4, 16: 32}

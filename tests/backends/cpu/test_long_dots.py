@@ -150,7 +150,7 @@ def test_stretches_are_cut_by_shape_alone() -> None:
     """A power of two, as many as a stretch of 64 KB allows, 64 at the most; what the first caches hold is not cut."""
 
     def cut(k: int, threads: int) -> tuple[int, int]:
-        return tasks.short_stretches(tasks.Extents(1, k, 1, 1, True, True, threads, 4), 8)
+        return tasks.short_stretches(tasks.Extents(1, k, 1, 1, True, True, threads), 8)
 
     for k, count in ((1000, 1), (16_000, 1), (100_000, 8), (10**6, 64), (10**7, 64)):
         assert {cut(k, threads) for threads in (1, 2, 16)} == {cut(k, 1)}

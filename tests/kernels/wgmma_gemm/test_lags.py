@@ -106,5 +106,5 @@ def test_aligned_rows_are_not_taken():
     *_, problem = drawn(np.random.default_rng(0), BF16, 100, 130, 77, 3, Groups(3))
     assert lags.takes(problem)
     for row, stack, misalignment in ((80, 80 * 130, 0), (78, 78 * 130, 2), (77, 77 * 130 + 8, 0)):
-        of_n = replace(problem.layout_n, row=row, stack=(stack,), misalignment=misalignment)
+        of_n = problem.layout_n._replace(row=row, stack=(stack,), misalignment=misalignment)
         assert not lags.takes(replace(problem, layout_n=of_n)), (row, stack, misalignment)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -14,9 +13,9 @@ from tilewise.algebra.no_edge import NoEdge, around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, writes_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, job_memory
+from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS, PACK, template_address
 from tilewise.backends.cpu.kernels.shared.strips import job_size
-from tilewise.backends.cpu.kernels.shared.tasks import Extents
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, workers_for
 from tilewise.backends.cpu.kernels.weights.run import look_at
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime import compile, workspace
@@ -99,11 +98,15 @@ def _strides(problem: Problem, cut: Blocking) -> tuple[int, int, int, int, int, 
     return *of_m, *of_n, *of_p
 
 
-def _offsets(steps: tuple[int, ...], stack: tuple[int, ...], each: int) -> Array:
-    """Where each member of a stack begins, in elements of which a number has `each`."""
-    offsets = ALONE
-    for extent, step in zip(stack, steps, strict=True):
-        offsets = (offsets[:, None] + np.arange(extent) * (each * step)).ravel()
+def _offsets(lying: list[tuple[int, ...]], stack: tuple[int, ...], each: int) -> Array:
+    """Where each member of a stack begins in several operands, a row each, in elements of which a number has `each`."""
+    steps = np.array(lying, np.int64)
+    if each > 1:
+        steps *= each
+    offsets = steps[:, :1] * np.arange(stack[0])
+    for axis in range(1, len(stack)):
+        inner = steps[:, axis, None, None] * np.arange(stack[axis])
+        offsets = (offsets[:, :, None] + inner).reshape(len(lying), -1)
     return offsets
 
 
@@ -140,15 +143,19 @@ class Ready:
         at_m = at_n = at_p = at_a = AT_ALONE
         members = 1
         if stack:
-            lying = [problem.layout_m, problem.layout_n, problem.layout_p, arg or problem.layout_p]
+            lying = [problem.layout_m.stack, problem.layout_n.stack, problem.layout_p.stack]
             if cut.swapped:
                 lying[:2] = lying[1::-1]
-            self.offsets = [_offsets(x.stack, stack, 2 if cut.pairs else 1) for x in lying]
-            at_m, at_n, at_p, at_a = map(address, self.offsets)
-            members = len(self.offsets[2])
-        x = Extents(m, k, n, members, col_p == 1, row_n == 1, num_threads(), kernel.lanes, problem.accumulate)
+            if arg is not None:
+                lying.append(arg.stack)
+            self.offsets = _offsets(lying, stack, 2 if cut.pairs else 1)
+            members, first = self.offsets.shape[1], address(self.offsets)
+            at_m, at_n, at_p = first, first + 8 * members, first + 16 * members
+            at_a = at_p if arg is None else first + 24 * members
+        workers = workers_for(m, k, n, members, num_threads(), kernel.lanes)
+        x = Extents(m, k, n, members, col_p == 1, row_n == 1, workers, problem.accumulate)
         t = kernel.tasks(kernel.a, cut, x)
-        workers = self.workers = min(x.workers, t.count)
+        workers = self.workers = min(workers, t.count)
         few = 0 < t.sums <= FEW_SUMS
         sums_at = -1 if few else workers * t.each
         self.space = workers * t.each + (0 if few else t.sums)
@@ -157,8 +164,7 @@ class Ready:
         direct = cut.symmetric and col_p == 1 and not (apart or problem.accumulate or writes_apart(kernel.a))
         mirrors = members * -(-m // MIRRORED) if direct else 0
         size = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
-        self.template = job_memory(
-            size,
+        template = PACK.pack(
             0, row_m, col_m, 0, row_n, col_n, 0, row_p, col_p, 0, row_a, col_a,
             m, k, n, at_m, at_n, at_p, at_a,
             t.tasks_m, t.tasks_n, t.tasks_k, t.task_m, t.task_n, t.task_k, problem.accumulate,
@@ -167,7 +173,8 @@ class Ready:
             cut.symmetric, functions["mirror"] if mirrors else 0, mirrors,
             functions["reduce"] if apart else 0, members * m if apart else 0,
         )  # fmt: skip
-        self.template_address = ctypes.addressof(self.template)
+        self.template = template + bytes(8 * (size - len(JOB_FIELDS))) if t.strip else template
+        self.template_address = template_address(self.template)
         alone = not stack and t.count == 1 and not (self.space or t.sums)
         self.enter = kernel.enter if alone else None
         self.look = None if kernel.no_edge is None else look_at(kernel.no_edge, problem)

@@ -34,6 +34,7 @@ from tilewise.core.problem import Problem
 from tilewise.errors import UsageError
 
 INT32 = DTYPES["int32"]
+ROWS_OF_M = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}  # of a packed block, by the bytes of an element
 NEAR = 2**18  # bytes of packed N that lie in the second cache
 # of floats on NEON, whose first caches have 64 KB and second ones a megabyte: deeper strips visit P less often, and M's
 # block should leave room for a group of N (1000^3 of float32: 0.905 of the ports by 384, 512 and 8; 0.947)
@@ -110,8 +111,8 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
 def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
     """Whether Pᵀ = Nᵀ ⊗ Mᵀ is to be looked at first: its few rows read M by whole vectors, along its columns (2923x43x2
     of float32 took 2.9 times as long otherwise, 2000x300x4 4.7 times)."""
-    columns = not (first.swapped or first.m_along_k) and second.n_along_n
-    return columns and first.n <= FEWEST < first.m and (first.k >= P_APART or not first.n_along_n)
+    columns = first.n <= FEWEST < first.m and not (first.swapped or first.m_along_k) and second.n_along_n
+    return columns and (first.k >= P_APART or not first.n_along_n)
 
 
 def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:
@@ -147,7 +148,7 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, real, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
-    MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
+    MC = family.MC or ROWS_OF_M[itemsize]
     if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
         MC //= 4  # packed M is repeated, and should lie in the second cache
     group = family.group * NR

@@ -74,7 +74,7 @@ def _problem(
     *stack, m, n = shape
     fresh = row_major(m, n, tuple(stack))
     if groups.along == "k":
-        of_m, of_n = (replace(x.layout(()), stack=(0,)) for x in (transposed(left), right))
+        of_m, of_n = (x.layout(())._replace(stack=(0,)) for x in (transposed(left), right))
         k = left.shape[0]
     else:
         of_m, of_n = left.layout(()), right.layout((groups.count,))

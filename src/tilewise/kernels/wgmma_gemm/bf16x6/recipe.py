@@ -55,7 +55,7 @@ def _part(plan: Plan, count: int, steps: list[int]) -> Plan:
     """The plan of so many members of a stack, steps apart."""
     p = plan.problem
     lie = (p.layout_m, p.layout_n, p.layout_p)
-    m, n, out = (replace(x, stack=(step,) if count > 1 else ()) for x, step in zip(lie, steps, strict=True))
+    m, n, out = (x._replace(stack=(step,) if count > 1 else ()) for x, step in zip(lie, steps, strict=True))
     stack = (count,) if count > 1 else ()
     return replace(plan, problem=replace(p, stack=stack, layout_m=m, layout_n=n, layout_p=out))
 

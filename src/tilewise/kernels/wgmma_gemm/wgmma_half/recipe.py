@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import replace
 
 from tilewise.core.epilogue import PLAIN
 from tilewise.core.plan import Plan
@@ -207,7 +206,7 @@ class _Product:
 
 
 def _transposed(matrix: Placed) -> Placed:
-    layout = replace(matrix.layout, row=matrix.layout.col, col=matrix.layout.row)
+    layout = matrix.layout._replace(row=matrix.layout.col, col=matrix.layout.row)
     return Placed(matrix.pointer, matrix.dtype, matrix.cols, matrix.rows, layout)
 
 

@@ -71,13 +71,13 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Of halves each task has room for a few rows of sums, or of N, where tiles round their sums."""
     count, each = far_stretches(x, a.bytes, DEPTH) if a.same_storage and x.m <= FEW else (1, x.k)
+    apart = a.same_storage and (count > 1 or not x.rows_of_P)
+    sums = x.members * count * x.m * x.n * a.bytes if apart else 0
     if (x.m <= FEW and not a.same_storage) or (x.m < x.n and x.m < x.workers * a.MR):
-        made = columns_apart(a, x, 0, 2, count)._replace(task_m=x.m)
+        made = columns_apart(a, x, 0, 2, count, each, sums)
     else:
-        made = rows_apart(a, x, 0)._replace(task_n=x.n)
-    made = made._replace(count=count * made.count, tasks_k=count, task_k=each)
+        made = rows_apart(a, x, 0, 0, count, each, sums)
     if a.same_storage:
-        apart = count > 1 or not x.rows_of_P
-        return made._replace(sums=x.members * count * x.m * x.n * a.bytes) if apart else made
+        return made
     rows = max(x.m if x.m <= FEW else 0, x.k if x.k <= HALF_DEPTH else 0)
     return made._replace(each=pages(rows * made.task_n * a.bytes))

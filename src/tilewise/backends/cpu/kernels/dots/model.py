@@ -6,7 +6,7 @@ from __future__ import annotations
 from tilewise.backends.cpu.family import PERIOD, View, is_dot, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart, short_stretches
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart, short_stretches
 from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, takes_a_port
 from tilewise.core.problem import Problem
 
@@ -163,19 +163,16 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    count, depth = 1, x.k
-    if x.m <= FEW and (not widens(a) or x.m * x.n == 1):  # tiles of halves leave no sums unrounded
+    count, depth, one = 1, x.k, x.m * x.n == 1
+    if x.m <= FEW and (one or not widens(a)):  # tiles of halves leave no sums unrounded
         count, depth = short_stretches(x, x.m * a.source_m.itemsize + x.n * a.source_n.itemsize)
-    alone = x.m * x.n == 1 if tiled(a) else x.m == 1
-    copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
-    together = (
-        a.lanes if by_vectors(a) and x.k <= shortest(a) else 0
-    )  # rows that are added up in another order than one
-    made = rows_apart(a, x, copied * (a.bytes if widens(a) else a.source_n.itemsize), unit=together)
-    if count == 1 and x.m * x.n == 1:
+    if one and count == 1:
         each = -(-x.members // (4 * x.workers))
-        return made._replace(count=-(-x.members // each), task_m=each)
-    if count == 1:
-        return made
+        return Tasks(-(-x.members // each), task_m=each)
+    alone = one if tiled(a) else x.m == 1
+    copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
+    packed = copied * (a.bytes if widens(a) else a.source_n.itemsize)
+    if count == 1:  # rows that are added up by vectors take another order than one
+        return rows_apart(a, x, packed, a.lanes if by_vectors(a) and x.k <= shortest(a) else 0)
     sums = x.members * count * x.m * x.n * a.parts * a.bytes
-    return made._replace(count=x.members * count, tasks_m=1, task_m=x.m, tasks_k=count, task_k=depth, sums=sums)
+    return Tasks(x.members * count, 1, 1, count, x.m, x.n, depth, pages(packed), sums)

@@ -43,6 +43,4 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
         made = columns_apart(a, x, packed, 1)
         return made._replace(each=pages(packed + x.m * made.task_n * a.bytes))
     count, each = far_stretches(x, a.bytes, cut.KC)
-    made = columns_apart(a, x, packed, 1, count)
-    sums = pages(count * x.m * x.n * a.bytes) if count > 1 else 0
-    return made._replace(count=count * made.count, tasks_k=count, task_k=each, sums=sums)
+    return columns_apart(a, x, packed, 1, count, each, pages(count * x.m * x.n * a.bytes) if count > 1 else 0)

@@ -62,7 +62,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
         return shared_strips(a, cut, x)._replace(each=0)
     if a.target.by_lane and x.k <= SHALLOW and x.m >= x.workers * a.MR:
         packed = min(cut.group, -(-x.n // a.NR) * a.NR) * x.k * a.bytes
-        return rows_apart(a, x, packed)._replace(task_n=x.n)
+        return rows_apart(a, x, packed)
     each_member = max(1, x.workers // x.members)
     task_m, task_n = pieces(x.m, x.n, each_member * (2 if each_member >= MANY else 1), cut, False)
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)

@@ -31,6 +31,7 @@ JOB_FIELDS = (
     "reduce", "reductions",  # what adds up sums that were left apart, after all tasks; and how often it runs
 )  # fmt: skip
 
+BYTES_HEADER = bytes.__basicsize__ - 1  # before the bytes of such an object, which end with a 0
 PACK = struct.Struct(f"{len(JOB_FIELDS)}q")
 POSITIONS = {name: at for at, name in enumerate(JOB_FIELDS)}
 COUNTERS = -(-len(JOB_FIELDS) // 8) * 8 + 8  # behind the fields, on other cache lines: how far tasks are
@@ -43,17 +44,15 @@ ENTER = "ptr job, ptr M, ptr N, ptr P"  # of a product that is one task, whose o
 
 def job_of(count: int = len(JOB_FIELDS), **values: int) -> Any:
     """A job in memory, filled by name; `count`: its size where counters follow."""
-    fields = [0] * len(JOB_FIELDS)
-    for name, value in values.items():
-        fields[POSITIONS[name]] = value
-    return job_memory(count, *fields)
-
-
-def job_memory(count: int, *fields: int) -> Any:
-    """The same by position. A ctypes array would take ten times as long for initial values of its own."""
     job = (ctypes.c_int64 * count)()
-    PACK.pack_into(job, 0, *fields)
+    for name, value in values.items():
+        job[POSITIONS[name]] = value
     return job
+
+
+def template_address(template: bytes) -> int:
+    """Where the fields of a job are that is only read, as bytes: a ctypes array takes several times as long to make."""
+    return id(template) + BYTES_HEADER
 
 
 class JobReader:

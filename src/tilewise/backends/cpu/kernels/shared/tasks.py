@@ -26,7 +26,7 @@ LESS = 40  # times as many rows of N as sums of each column: one thread loses no
 
 
 class Extents(NamedTuple):
-    """The product as its kernel computes it, and how many threads may work on it."""
+    """The product as its kernel computes it, and how many threads work on it."""
 
     m: int
     k: int
@@ -34,23 +34,21 @@ class Extents(NamedTuple):
     members: int  # of the stack
     rows_of_P: bool  # P's columns lie side by side
     column_of_N: bool  # its first column's elements do
-    threads: int
-    lanes: int = 1  # steps that one instruction makes
+    workers: int
     onto: bool = False  # P is added onto
-
-    @property
-    def workers(self) -> int:
-        """As many threads as have enough to do each."""
-        if self.threads == 1:
-            return 1
-        m, k, n = self.m, self.k, self.n
-        work = self.members * (m * k * n + TOUCH * (m * k + k * n + m * n)) // self.lanes
-        return max(1, min(self.threads, work // EACH))
 
     @property
     def workers_a_member(self) -> int:
         """Threads that share one member's product; where there are members enough, each has its own."""
         return self.workers if self.members < self.workers else 1
+
+
+def workers_for(m: int, k: int, n: int, members: int, threads: int, lanes: int) -> int:
+    """As many threads as have enough to do each; `lanes`: steps that one instruction makes."""
+    if threads == 1:
+        return 1
+    work = members * (m * k * n + TOUCH * (m * k + k * n + m * n)) // lanes
+    return max(1, min(threads, work // EACH))
 
 
 class Tasks(NamedTuple):
@@ -84,21 +82,25 @@ def pages(size: int) -> int:
     return -(-size // 4096) * 4096 + 4096 if size else 0
 
 
-def columns_apart(a: Arithmetic, x: Extents, packed: int, each: int, stretches: int = 1) -> Tasks:
+def columns_apart(
+    a: Arithmetic, x: Extents, packed: int, each: int, stretches: int = 1, task_k: int = 1, sums: int = 0
+) -> Tasks:
     """Every task a range of P's columns, whole cache lines wide, `each` to a worker: one where memory counts most, for
-    long rows of N; `packed` bytes for each worker. `stretches` of k have their own workers."""
+    long rows of N; `packed` bytes for each worker. `stretches` of k, `task_k` long, have their own workers."""
     task_n = share(x.n, -(-x.workers_a_member // stretches), 64 // a.bytes, each)
     tasks_n = -(-x.n // task_n)
-    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))
+    return Tasks(stretches * x.members * tasks_n, 1, tasks_n, stretches, x.m, task_n, task_k, pages(packed), sums)
 
 
-def rows_apart(a: Arithmetic, x: Extents, packed: int, each: int = 2, unit: int = 0) -> Tasks:
-    """Every task a range of P's rows, `each` to a worker, in units of a tile's rows or of `unit`; `packed` bytes for
-    each worker."""
+def rows_apart(
+    a: Arithmetic, x: Extents, packed: int, unit: int = 0, stretches: int = 1, task_k: int = 1, sums: int = 0
+) -> Tasks:
+    """Every task a range of P's rows, two to a worker, in units of a tile's rows or of `unit`; `packed` bytes for each
+    worker. Each of them for every one of `stretches` of k, `task_k` long."""
     unit = unit or a.MR
-    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, unit, each), unit)
+    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, unit), unit)
     tasks_m = -(-x.m // task_m)
-    return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
+    return Tasks(stretches * x.members * tasks_m, tasks_m, 1, stretches, task_m, x.n, task_k, pages(packed), sums)
 
 
 def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -20,12 +20,13 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if view.m * view.k * view.n > STEPS:
+        return ""
     columns = view.n
     if view.n_along_n and view.p_along_n:
         columns = -(-view.n * problem.algebra.partial.itemsize // tile.vector_bytes)
     waiting = DOTS if problem.stack and is_dot(view) else WAITING
-    few = view.m * view.k * view.n <= STEPS and view.m * view.k * columns <= waiting
-    return "so small that the call is the cost" if few else ""
+    return "so small that the call is the cost" if view.m * view.k * columns <= waiting else ""
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -50,7 +50,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.m} rows of a P that lies apart: N is read once where it lies"
     if _better_packed(problem, view, tile) or not (view.p_along_n or view.k >= P_APART):
         return ""
-    m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
+    size = problem.dtype.itemsize
+    m, k, n = view.m * size, view.k * size, view.n * size
     if _thin(problem, view, tile):
         return f"{view.m} rows and {view.n} columns of a long k: M and N are read once where they lie"
     neon = tile.neon and problem.dtype.kind == "f" and problem.semiring.multiplies
@@ -131,8 +132,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
         if count > 1:
             sums = x.members * count * x.m * x.n * a.bytes
             return Tasks(x.members * count, tasks_k=count, task_m=x.m, task_n=x.n, task_k=each, sums=sums)
+    sums = 0 if x.rows_of_P else x.members * x.m * x.n * a.bytes
     if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
-        made = columns_apart(a, x, 0, 2)._replace(task_m=x.m)
-    else:
-        made = rows_apart(a, x, 0)._replace(task_n=x.n)
-    return made._replace(task_k=x.k, sums=0 if x.rows_of_P else x.members * x.m * x.n * a.bytes)
+        return columns_apart(a, x, 0, 2, 1, x.k, sums)
+    return rows_apart(a, x, 0, 0, 1, x.k, sums)
