@@ -168,6 +168,22 @@ def test_threads_that_left_do_not_hold_up_the_others(run):
     assert report.output.split()[1:2] == ["100"]
 
 
+DOWN = "__device__ void down(float* s, int k) { if (k == 0) return; __syncthreads(); s[threadIdx.x] += 1; down(s, k - 1); }"
+STEP = "__device__ void step(float* s) { __syncthreads(); s[threadIdx.x] += 1; }\ntypedef void (*act)(float*); __device__ act chosen = step;"
+
+
+def test_a_function_with_a_barrier_may_be_called_by_a_pointer_but_not_by_itself(run):
+    body = (
+        f"{INDEX} __shared__ float s[256]; s[threadIdx.x] = i; chosen(s); chosen(s); if (i < n) y[i] = s[threadIdx.x];"
+    )
+    report = run(program(body, before=STEP), interpret=0.0)
+    assert report.ended == "exit", report.message
+    assert report.output.split()[1:] == ["2", "1001"]
+    report = run(program(body.replace("chosen(s); chosen(s);", "down(s, 2);"), before=DOWN), interpret=0.0)
+    assert report.ended != "exit"
+    assert "a function with a barrier calls itself" in report.message
+
+
 THERE = """
 import json, pathlib, sys
 from tilewise.emulator.host.options import Options
@@ -181,8 +197,8 @@ print(json.dumps([report.ended, report.output, report.message, [x["compiled_bloc
 @pytest.mark.emulated
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["reduce", "shuffle"])
-def test_barriers_exchange_stacks_on_the_other_architecture_too(name, run, tmp_path):
-    """By machine code of its own; the whole run is emulated, minutes long (TILEWISE_EMULATED_PYTHON)."""
+def test_barriers_on_the_other_architecture_too(name, run, tmp_path):
+    """Coroutines by another code generator; the whole run is emulated, minutes long (TILEWISE_EMULATED_PYTHON)."""
     emulated = os.environ["TILEWISE_EMULATED_PYTHON"]
     here = run(program(KERNELS[name], 300, 3, 128), interpret=100.0)
     environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}

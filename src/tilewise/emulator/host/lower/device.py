@@ -1,11 +1,10 @@
 """Kernels as compiled code: variables of the card and of a block, and one LLVM module that runs the threads of blocks.
 
-Where threads wait for each other each has a stack of its own inside the caller's, and is left and taken up again by
-exchanging stack pointers: a barrier is passed when everyone of the block waits at one."""
+Where threads wait for each other each is a coroutine, which LLVM splits at its barriers: what it needs behind one lies
+in a frame, and a barrier is passed when everyone of the block waits at one. Functions that wait are inlined."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from tilewise.emulator.host.lower.device_function import by_handle_text, callabl
 from tilewise.emulator.host.lower.function import write
 from tilewise.emulator.host.lower.lockstep.kernel import group_functions, write_lockstep
 from tilewise.emulator.host.lower.lost_values import COPY_STATES
-from tilewise.emulator.host.lower.module import declarations, framed, head, native_stack, recursive
+from tilewise.emulator.host.lower.module import declarations, framed, head, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
 from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, watching
 from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
@@ -26,47 +25,23 @@ from tilewise.emulator.parse.types import Array, Record, Type
 
 DYNAMIC_SHARED = 228 << 10
 DYNAMIC_NAME = "shared memory"
-STACK_OF_A_THREAD = (256 << 10) + 832  # no power of two: all threads would meet in one set of the cache
-BYTES_A_LINE = 16  # of LLVM's text, that its value may take of the processor's stack
+FRAMES = 256 << 20  # bytes for the frames of a block's threads
 THREADS = 1024
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
-
-X86 = (
-    "pushq %rbp\\0Apushq %rbx\\0Apushq %r12\\0Apushq %r13\\0Apushq %r14\\0Apushq %r15\\0Amovq %rsp, (%rdi)\\0A"
-    "movq %rsi, %rsp\\0Apopq %r15\\0Apopq %r14\\0Apopq %r13\\0Apopq %r12\\0Apopq %rbx\\0Apopq %rbp\\0Aretq"
-)
-ARM = (
-    "sub sp, sp, #160\\0Astp x19, x20, [sp]\\0Astp x21, x22, [sp, #16]\\0Astp x23, x24, [sp, #32]\\0A"
-    "stp x25, x26, [sp, #48]\\0Astp x27, x28, [sp, #64]\\0Astp x29, x30, [sp, #80]\\0Astp d8, d9, [sp, #96]\\0A"
-    "stp d10, d11, [sp, #112]\\0Astp d12, d13, [sp, #128]\\0Astp d14, d15, [sp, #144]\\0Amov x9, sp\\0A"
-    "str x9, [x0]\\0Amov sp, x1\\0Aldp x19, x20, [sp]\\0Aldp x21, x22, [sp, #16]\\0Aldp x23, x24, [sp, #32]\\0A"
-    "ldp x25, x26, [sp, #48]\\0Aldp x27, x28, [sp, #64]\\0Aldp x29, x30, [sp, #80]\\0Aldp d8, d9, [sp, #96]\\0A"
-    "ldp d10, d11, [sp, #112]\\0Aldp d12, d13, [sp, #128]\\0Aldp d14, d15, [sp, #144]\\0Aadd sp, sp, #160\\0Aret"
-)
-# (the exchange, bytes it keeps on the stack, where among them the address to go on at stands)
-# Windows (AMD64 by its name there) passes arguments in other registers: kernels with barriers are interpreted there.
-EXCHANGES = {"x86_64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 160, 88)}
 
 RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
 entry:
-{room}
-  br i1 %too_deep, label %overflow, label %begin, !prof !0
-overflow:
-  call void @rt_stack_overflow(i32 {name})
-  unreachable
-begin:
-  %stacks = alloca i8, i64 %room, align 16
 {beyond}
   br label %block
 block:
-  %b = phi i64 [ %first, %begin ], [ %next, %threads ]
+  %b = phi i64 [ %first, %entry ], [ %next, %threads ]
 {tick}
 {shared}
   call void {enter_block}(i64 %b)
   br label %threads
 threads:
-  call void @run_threads(ptr %args, i64 %n, ptr %stacks)
+  call void @run_threads(ptr %args, i64 %n)
   %next = add i64 %b, 1
   %more = icmp ult i64 %next, %last
   br i1 %more, label %block, label %done
@@ -75,7 +50,7 @@ done:
 }}
 """
 ONE_BY_ONE = """
-define internal void @run_threads(ptr %args, i64 %n, ptr %stacks) #0 {{
+define internal void @run_threads(ptr %args, i64 %n) #0 {{
 entry:
   br label %thread
 thread:
@@ -90,60 +65,83 @@ done:
 }}
 """
 IN_TURNS = """
-@pointers = internal global [1024 x i64] zeroinitializer
+@next = internal global [1024 x ptr] zeroinitializer
+@frames = internal global [1024 x ptr] zeroinitializer
 @states = internal global [1024 x i8] zeroinitializer
+@waiting = internal global i8 0
 @current = internal global i64 0
-@home = internal global i64 0
+@taken = internal global i64 0
 @arguments = internal global ptr null
-define internal void @exchange(ptr %keep, i64 %take) naked noinline nounwind {{
-  call void asm sideeffect "{exchange}", ""()
+declare token @llvm.coro.id.retcon(i32, i32, ptr, ptr, ptr, ptr)
+declare ptr @llvm.coro.begin(token, ptr)
+declare i1 @llvm.coro.suspend.retcon.i1(...)
+declare {end} @llvm.coro.end(ptr, i1, token)
+declare ptr @llvm.coro.prepare.retcon(ptr)
+declare ptr @resume(ptr, i1)
+define internal ptr @take_frame(i32 %bytes) #0 {{
+  %at = load i64, ptr @taken
+  %size = zext i32 %bytes to i64
+  %up = add i64 %size, 255
+  %whole = and i64 %up, -256
+  %end = add i64 %at, %whole
+  store i64 %end, ptr @taken
+  %over = icmp ugt i64 %end, {frames_end}
+  br i1 %over, label %overflow, label %fine, !prof !0
+overflow:
+  call void @rt_stack_overflow(i32 {name})
   unreachable
+fine:
+  %frame = inttoptr i64 %at to ptr
+  ret ptr %frame
 }}
-define internal void @rt_wait(i32 %kind) noinline nounwind {{
+define internal void @leave_frame(ptr %frame) #0 {{
+  ret void
+}}
+define internal void @rt_wait(i32 %kind) alwaysinline nounwind {{
   %i = load i64, ptr @current
   %state = getelementptr i8, ptr @states, i64 %i
   %k = trunc i32 %kind to i8
   store i8 %k, ptr %state
+  %others = load i8, ptr @waiting
+  %all = or i8 %others, %k
+  store i8 %all, ptr @waiting
   %frame = load i64, {sp}
-  %mine = getelementptr i64, ptr @pointers, i64 %i
-  %to = load i64, ptr @home
-  call void @exchange(ptr %mine, i64 %to)
+  %unwind = call i1 (...) @llvm.coro.suspend.retcon.i1()
   store i64 %frame, {sp}
   ret void
 }}
-define internal void @begin_thread() noinline nounwind {{
-  %args = load ptr, ptr @arguments
+define internal ptr @begin_thread(ptr %frame, ptr %args) presplitcoroutine nounwind {{
+  %id = call token @llvm.coro.id.retcon(i32 8, i32 8, ptr %frame, ptr @resume, ptr @take_frame, ptr @leave_frame)
+  %handle = call ptr @llvm.coro.begin(token %id, ptr null)
   call void @one_thread(ptr %args)
-  call void @rt_wait(i32 3)
+  {ended}call {end} @llvm.coro.end(ptr %handle, i1 false, token none)
   unreachable
 }}
-define internal void @run_threads(ptr %args, i64 %n, ptr %stacks) noinline nounwind {{
+define internal ptr @first_turn(ptr %frame, i1 %unwind) #0 {{
+  %args = load ptr, ptr @arguments
+  %begin = call ptr @llvm.coro.prepare.retcon(ptr @begin_thread)
+  %next = call ptr %begin(ptr %frame, ptr %args)
+  ret ptr %next
+}}
+define internal void @run_threads(ptr %args, i64 %n) noinline nounwind {{
 entry:
   store ptr %args, ptr @arguments
-  %frame = load i64, {sp}
-  %least = load i64, {native}
-  %begin = ptrtoint ptr @begin_thread to i64
+  store i64 {frames}, ptr @taken
+  %stack = load i64, {sp}
   br label %prepare
 prepare:
   %p = phi i64 [ 0, %entry ], [ %p1, %prepare ]
-  %p1 = add i64 %p, 1
-  %end = mul i64 %p1, {stack}
-  %top = sub i64 %end, 256
-  %kept = getelementptr i8, ptr %stacks, i64 %top
-  %go = getelementptr i8, ptr %kept, i64 {go_on}
-  store i64 %begin, ptr %go
-  %number = ptrtoint ptr %kept to i64
-  %slot = getelementptr i64, ptr @pointers, i64 %p
-  store i64 %number, ptr %slot
+  %first = getelementptr ptr, ptr @next, i64 %p
+  store ptr @first_turn, ptr %first
   %fresh = getelementptr i8, ptr @states, i64 %p
   store i8 0, ptr %fresh
+  %p1 = add i64 %p, 1
   %again = icmp ult i64 %p1, %n
   br i1 %again, label %prepare, label %round
 round:
   br label %turn
 turn:
   %t = phi i64 [ 0, %round ], [ %t1, %turned ]
-  %t1 = add i64 %t, 1
   %where = getelementptr i8, ptr @states, i64 %t
   %state = load i8, ptr %where
   %ready = icmp eq i8 %state, 0
@@ -152,56 +150,47 @@ go_on:
   store i64 %t, ptr @current
   call void {enter_thread}(i64 %t)
   %room = mul i64 %t, {frame}
-  %own = add i64 %frame, %room
+  %own = add i64 %stack, %room
   store i64 %own, {sp}
-  %from = getelementptr i64, ptr @pointers, i64 %t
-  %take = load i64, ptr %from
-  %before = mul i64 %t, {stack}
-  %lowest = getelementptr i8, ptr %stacks, i64 %before
-  %last = getelementptr i8, ptr %lowest, i64 {left}
-  %end_of_stack = ptrtoint ptr %last to i64
-  store i64 %end_of_stack, {native}
-  call void @exchange(ptr @home, i64 %take)
-  store i64 %least, {native}
+  %from = getelementptr ptr, ptr @next, i64 %t
+  %go = load ptr, ptr %from
+  %frame = getelementptr ptr, ptr @frames, i64 %t
+  %next = call ptr %go(ptr %frame, i1 false)
+  store ptr %next, ptr %from
+  %over = icmp eq ptr %next, null
+  br i1 %over, label %ended, label %turned
+ended:
+  store i8 8, ptr %where
   br label %turned
 turned:
+  %t1 = add i64 %t, 1
   %more = icmp ult i64 %t1, %n
   br i1 %more, label %turn, label %look
 look:
-  %l = phi i64 [ 0, %turned ], [ %l1, %look ]
-  %warps = phi i1 [ false, %turned ], [ %warps1, %look ]
-  %blocks = phi i1 [ false, %turned ], [ %blocks1, %look ]
-  %parts = phi i1 [ false, %turned ], [ %parts1, %look ]
-  %l1 = add i64 %l, 1
-  %at = getelementptr i8, ptr @states, i64 %l
-  %s = load i8, ptr %at
-  %is1 = icmp eq i8 %s, 1
-  %is2 = icmp eq i8 %s, 2
-  %is4 = icmp eq i8 %s, 4
-  %blocks1 = or i1 %blocks, %is1
-  %warps1 = or i1 %warps, %is2
-  %parts1 = or i1 %parts, %is4
-  %on = icmp ult i64 %l1, %n
-  br i1 %on, label %look, label %decide
-decide:
 {tick}
-  %whole = select i1 %warps1, i8 2, i8 1
-  %free = select i1 %parts1, i8 4, i8 %whole
-  %some = or i1 %warps1, %blocks1
-  %any = or i1 %some, %parts1
+  %kinds = load i8, ptr @waiting
+  %parts = icmp uge i8 %kinds, 4
+  %warps = icmp uge i8 %kinds, 2
+  %whole = select i1 %warps, i8 2, i8 1
+  %free = select i1 %parts, i8 4, i8 %whole
+  %any = icmp ne i8 %kinds, 0
   br i1 %any, label %release, label %done
 release:
-  %r = phi i64 [ 0, %decide ], [ %r1, %release ]
-  %r1 = add i64 %r, 1
+  %r = phi i64 [ 0, %look ], [ %r1, %release ]
   %here = getelementptr i8, ptr @states, i64 %r
   %old = load i8, ptr %here
   %hit = icmp eq i8 %old, %free
   %new = select i1 %hit, i8 0, i8 %old
   store i8 %new, ptr %here
+  %r1 = add i64 %r, 1
   %rest = icmp ult i64 %r1, %n
-  br i1 %rest, label %release, label %round
+  br i1 %rest, label %release, label %released
+released:
+  %left = xor i8 %kinds, %free
+  store i8 %left, ptr @waiting
+  br label %round
 done:
-  store i64 %frame, {sp}
+  store i64 %stack, {sp}
   ret void
 }}
 """
@@ -275,11 +264,14 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
         p.device = p.watched = False
         p.waiting.clear()
     instances = [i for i in p.instances.values() if i.device]
-    waits = any("@rt_wait" in i.calls for i in instances)
+    waiting = _waiting(p, kernel, instances, by_handle)
     in_circles = recursive(instances)
     out = [head(), COPY_STATES, containment.function(p), _one_thread(kernel, site), *by_handle_text(p, by_handle)]
     for instance in instances:
-        out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+        text = framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+        if instance.symbol in waiting:
+            text[0] = text[0].replace("define", "define internal", 1).removesuffix("{") + "alwaysinline {"
+        out += text
     enter_thread = enter[1].symbol
     if lanes is not None:
         out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
@@ -289,18 +281,13 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
         out.append(watching(p, enter_thread))
         enter_thread = "@enter_watched"
         tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
-    stack = 0
-    if waits:
+    if waiting:
         width = lanes.width if lanes else 1
-        stack = _stack(p, kernel, instances, width)
-        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, width, tick, stack))
+        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, width, tick))
     else:
         out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
     beyond, shared = _without_values(p)
-    room = [f"  %wanted = mul i64 %n, {stack}", "  %room = add i64 %wanted, 16", "  %no_room = icmp eq i64 0, 1"]
-    room += native_stack(p.memory, "no_room", "%room")
-    out.append(RUN_BLOCKS.format(room="\n".join(room), beyond=beyond, tick=block_tick, shared=shared,
-                                 enter_block=enter[0].symbol, name=p.text(kernel.node.name)))  # fmt: skip
+    out.append(RUN_BLOCKS.format(beyond=beyond, tick=block_tick, shared=shared, enter_block=enter[0].symbol))
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])
 
@@ -318,7 +305,7 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
             lines.append(f"  %v{i} = load {type_.llvm}, ptr %a{i}, align 1")
             given.append(f"{type_.llvm} %v{i}")
     call = f"  call void {kernel.symbol}({', '.join(given)})"
-    return "\n".join(["define internal void @one_thread(ptr %args) #0 {", *lines, call, "  ret void", "}"])
+    return "\n".join(["define internal void @one_thread(ptr %args) #0 alwaysinline {", *lines, call, "  ret void", "}"])
 
 
 def _without_values(p: Program) -> tuple[str, str]:
@@ -341,35 +328,41 @@ def _without_values(p: Program) -> tuple[str, str]:
     return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)"
 
 
-def _stack(p: Program, kernel: Instance, instances: list[Instance], width: int) -> int:
-    """Bytes of the processor's stack that each thread (or group of them) has; half is for what calls itself."""
-    found = {i.symbol: i for i in instances}
-    taken = _deepest(kernel.symbol, found, lambda i: BYTES_A_LINE * len(i.text), {})
-    taken += BYTES_A_LINE * (width - 1) * len(kernel.text)  # its values are vectors
-    stack = max(STACK_OF_A_THREAD, 2 * taken + 832)
-    if stack > STACK_OF_A_THREAD * width:
-        raise p.refusal(f"each thread may need {taken} bytes of the processor's stack", kernel.node.line)
-    return -(-stack // 64) * 64
+def _waiting(p: Program, kernel: Instance, instances: list[Instance], by_handle: dict[str, Any]) -> set[str]:
+    """Functions with a barrier in them or in what they call; refused where one of them calls itself."""
+    calls = {i.symbol: i.calls for i in instances}
+    calls |= {symbol: {i.symbol for _, i in cases} for symbol, cases in by_handle.items()}
+    waiting = {"@rt_wait"}
+    while more := {symbol for symbol in calls.keys() - waiting if calls[symbol] & waiting}:
+        waiting |= more
+    circles = waiting - {"@rt_wait"}
+    called = set().union(*(calls[symbol] for symbol in circles))
+    while (inner := {symbol for symbol in circles & called if calls[symbol] & circles}) != circles:
+        circles, called = inner, set().union(*(calls[symbol] for symbol in inner))
+    if circles:
+        line = next((i.node.line for i in instances if i.symbol in circles), kernel.node.line)
+        raise p.refusal("a function with a barrier calls itself: write the recursion as a loop", line)
+    return waiting - {"@rt_wait"}
 
 
 def _in_turns(
-    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str,
-    stack: int,
-) -> str:  # fmt: skip
-    machine = platform.machine()
-    if machine not in EXCHANGES:
-        raise p.refusal(f"a kernel whose threads wait for each other cannot be compiled for {machine}", 1)
-    exchange, _, go_on = EXCHANGES[machine]
+    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str
+) -> str:
+    from llvmlite.binding import llvm_version_info
+
     room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS * width
     found = {i.symbol: i for i in instances}
     frame = room if circles else _deepest(kernel.symbol, found, lambda i: i.frame + 128 if i.frame else 0, {})
     frame = -(-max(frame, 64) // 64) * 64
     if frame > room:
         raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
-    sp = f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)"
-    native = f"ptr inttoptr (i64 {p.memory.native_address} to ptr)"
-    return IN_TURNS.format(exchange=exchange, sp=sp, stack=stack, go_on=go_on, frame=frame, native=native,
-                           left=stack // 2, enter_thread=enter_thread, tick=tick)  # fmt: skip
+    p.thread_frames = p.thread_frames or p.memory.apart(FRAMES)
+    end, ended = ("void", "") if llvm_version_info[0] >= 22 else ("i1", "%ended = ")
+    return IN_TURNS.format(
+        sp=f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)", frame=frame, enter_thread=enter_thread, tick=tick,
+        frames=p.thread_frames, frames_end=p.thread_frames + FRAMES, name=p.text(kernel.node.name), end=end,
+        ended=ended,
+    )  # fmt: skip
 
 
 def _deepest(symbol: str, instances: dict[str, Instance], own: Callable[[Instance], int], known: dict[str, int]) -> int:

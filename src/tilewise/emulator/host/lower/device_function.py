@@ -71,7 +71,7 @@ def by_handle_text(p: Program, cases: dict[str, list[tuple[int, Instance]]]) -> 
         given = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
         result = "void" if object_ else target.result.llvm
         arms = " ".join(f"i64 {address}, label %f{address}" for address, _ in cases[symbol])
-        out += [f"define internal {result} {symbol}({', '.join(['ptr %f', 'i32 %line', *given])}) #0 {{",
+        out += [f"define internal {result} {symbol}({', '.join(['ptr %f', 'i32 %line', *given])}) #0 alwaysinline {{",
                 "  %at = ptrtoint ptr %f to i64", f"  switch i64 %at, label %wild [ {arms} ]"]  # fmt: skip
         for address, instance in cases[symbol]:
             call = f"call {result} {instance.symbol}({', '.join(given)})"

@@ -15,7 +15,6 @@ def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: st
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # the exchange of stacks between threads of a kernel is written in it
     for name, address in symbols.items():
         llvm.add_symbol(name, address)
     triple = llvm.get_process_triple()

@@ -192,14 +192,13 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
     return containment.contained(p, out)
 
 
-def native_stack(memory: Any, otherwise: str, room: str = "0") -> list[str]:
-    """%too_deep: the processor's own stack has no `room` left, which only functions that call themselves use up."""
+def native_stack(memory: Any, otherwise: str) -> list[str]:
+    """%too_deep: the processor's own stack has no room left, which only functions that call themselves use up."""
     return [
         "  %native = call ptr @llvm.frameaddress.p0(i32 0)",
         "  %native_top = ptrtoint ptr %native to i64",
         f"  %native_least = load i64, ptr inttoptr (i64 {memory.native_address} to ptr)",
-        f"  %native_end = add i64 %native_least, {room}",
-        "  %native_deep = icmp ult i64 %native_top, %native_end",
+        "  %native_deep = icmp ult i64 %native_top, %native_least",
         f"  %too_deep = or i1 %{otherwise}, %native_deep",
     ]
 

@@ -95,6 +95,7 @@ class Program(SymbolTable):
             tuple[int, int]
         ] = []  # of the kernel lowered last: a pointer's number, and the cell of its ends
         self.watched = False  # the kernel that is lowered is watched for races
+        self.thread_frames = 0  # where threads that wait for each other keep what they need after a barrier
         self.work_log = 0  # where watched kernels count what they do
         self.race_clock = self.race_cells = 0  # where the clock of watched kernels and their notes on global memory are
         self.dynamic_shared = 0  # the address of extern __shared__ memory
