@@ -96,6 +96,26 @@ int main() {
   printf("%d wrong, %g\n", bad, c[M * N - 1]); cudaFree(a); cudaFree(b); cudaFree(d);
 }
 """
+WMMA_SHAPES = r"""
+#include <cstdio>
+#include <mma.h>
+using namespace nvcuda;
+template <int M, int N, int K, class LA, class LB> __global__ void k(const half* a, const half* b, float* c, int lda, int ldb, int col) {
+  wmma::fragment<wmma::matrix_a, M, N, K, half, LA> fa; wmma::fragment<wmma::matrix_b, M, N, K, half, LB> fb; wmma::fragment<wmma::accumulator, M, N, K, float> fc, fd;
+  wmma::load_matrix_sync(fc, c, col ? M : N, col ? wmma::mem_col_major : wmma::mem_row_major);
+  wmma::load_matrix_sync(fa, a, lda); wmma::load_matrix_sync(fb, b, ldb); wmma::mma_sync(fd, fa, fb, fc);
+  for (int i = 0; i < fd.num_elements; i++) fd.x[i] = 2 * fd.x[i];
+  wmma::store_matrix_sync(c, fd, col ? M : N, col ? wmma::mem_col_major : wmma::mem_row_major);
+}
+template <int M, int N, int K, class LA, class LB> void go(int ra, int rb, int col) {
+  half *a, *b; float* c; cudaMallocManaged(&a, M * K * 2); cudaMallocManaged(&b, K * N * 2); cudaMallocManaged(&c, M * N * 4);
+  for (int i = 0; i < M * K; i++) a[i] = __float2half(i * 7 % 11); for (int i = 0; i < K * N; i++) b[i] = __float2half(i * 5 % 13); for (int i = 0; i < M * N; i++) c[i] = i % 5;
+  k<M, N, K, LA, LB><<<1, 32>>>(a, b, c, ra ? K : M, rb ? N : K, col); cudaDeviceSynchronize(); int wrong = 0;
+  for (int i = 0; i < M; i++) for (int j = 0; j < N; j++) { int at = col ? j * M + i : i * N + j; float s = at % 5; for (int q = 0; q < K; q++) s += __half2float(a[ra ? i * K + q : q * M + i]) * __half2float(b[rb ? q * N + j : j * K + q]); wrong += c[at] != 2 * s; }
+  printf("%d", wrong); cudaFree(a); cudaFree(b); cudaFree(c); }
+int main() { typedef wmma::row_major R; typedef wmma::col_major C;
+ for (int col = 0; col < 2; col++) { go<16, 16, 16, R, R>(1, 1, col); go<32, 8, 16, R, C>(1, 0, col); go<8, 32, 16, C, R>(0, 1, col); go<16, 16, 16, C, C>(0, 0, col); } printf("\n"); }
+"""
 GRAPH = r"""
 #include <cstdio>
 __global__ void add(int* x, int v) { x[threadIdx.x] += v; }
@@ -126,6 +146,7 @@ PROGRAMS = {
     "strings": (STRINGS, "yzq 5 3 2 13 11 7 1 11\n"),  # as g++ prints it
     "pthreads": (THREADS, "10 30\n"),
     "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
+    "wmma, shapes and layouts": (WMMA_SHAPES, "00000000\n"),  # wrong cells of 2 (C + A B), against plain loops
     "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back
     "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
     "thrust, addresses of elements": (THRUST_ADDRESSES, "3 3 4 2 \n"),  # 1, and 1 for each launch that reaches it

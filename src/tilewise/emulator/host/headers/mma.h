@@ -1,5 +1,5 @@
-// wmma: products of small tiles by a warp. Here every thread of the warp holds the whole tile and does the whole product, so
-// that what is stored is right; how the cells of a tile lie among the threads is nobody's business, as the guide has it.
+// wmma: products of small tiles by a warp. A lane computes the cells of the tile whose number is its own, modulo 32: M * N / 32
+// of them, all in one column, as N divides 32. It holds these cells, the rows of A and the column of B that they need.
 namespace nvcuda { namespace wmma {
 struct matrix_a { int n; }; struct matrix_b { int n; }; struct accumulator { int n; };
 struct row_major { int n; }; struct col_major { int n; };
@@ -7,36 +7,41 @@ namespace precision { struct tf32 { float v; }; }
 enum layout_t { mem_row_major = 0, mem_col_major = 1 };
 template <class L> struct __layout { static const int columns = 0; };
 template <> struct __layout<col_major> { static const int columns = 1; };
-template <class U, int M, int N, int K> struct __tile { static const int rows = M; static const int cols = N; };
-template <int M, int N, int K> struct __tile<matrix_a, M, N, K> { static const int rows = M; static const int cols = K; };
-template <int M, int N, int K> struct __tile<matrix_b, M, N, K> { static const int rows = K; static const int cols = N; };
+template <class U, int M, int N, int K> struct __held { static const int cells = M * N / 32; };
+template <int M, int N, int K> struct __held<matrix_a, M, N, K> { static const int first = 1; static const int rows = M * N / 32; static const int cells = M * N / 32 * K; };
+template <int M, int N, int K> struct __held<matrix_b, M, N, K> { static const int first = 0; static const int rows = 1; static const int cells = K; };
 template <class T> struct __cell { typedef T type; };
 template <> struct __cell<precision::tf32> { typedef float type; };
 template <class U, int M, int N, int K, class T, class L = row_major> struct fragment {
-    static const int num_elements = __tile<U, M, N, K>::rows * __tile<U, M, N, K>::cols;
-    typename __cell<T>::type x[__tile<U, M, N, K>::rows * __tile<U, M, N, K>::cols];
+    static const int num_elements = __held<U, M, N, K>::cells;
+    typename __cell<T>::type x[__held<U, M, N, K>::cells];
 };
 template <class U, int M, int N, int K, class T, class L, class V> __device__ void fill_fragment(fragment<U, M, N, K, T, L>& f, V v) {
-    for (int i = 0; i < __tile<U, M, N, K>::rows * __tile<U, M, N, K>::cols; ++i) f.x[i] = v;
+    for (int i = 0; i < __held<U, M, N, K>::cells; ++i) f.x[i] = v;
 }
 template <class U, int M, int N, int K, class T, class L, class P> __device__ void load_matrix_sync(fragment<U, M, N, K, T, L>& f, const P* p, unsigned int ld) {
-    const int rows = __tile<U, M, N, K>::rows, cols = __tile<U, M, N, K>::cols;
-    for (int i = 0; i < rows; ++i) for (int j = 0; j < cols; ++j) f.x[i * cols + j] = __layout<L>::columns ? p[j * ld + i] : p[i * ld + j];
+    const int lane = __thread_number() & 31;
+    for (int e = 0; e < __held<U, M, N, K>::rows; ++e) {
+        const int i = e * (32 / N) + lane / N;
+        for (int k = 0; k < K; ++k) { const int r = __held<U, M, N, K>::first ? i : k, c = __held<U, M, N, K>::first ? k : lane % N; f.x[e * K + k] = __layout<L>::columns ? p[c * ld + r] : p[r * ld + c]; }
+    }
     __wait(2);
 }
 template <int M, int N, int K, class T, class L, class P> __device__ void load_matrix_sync(fragment<accumulator, M, N, K, T, L>& f, const P* p, unsigned int ld, layout_t l) {
-    for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) f.x[i * N + j] = l == mem_col_major ? p[j * ld + i] : p[i * ld + j];
+    const int lane = __thread_number() & 31, j = lane % N;
+    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; f.x[e] = l == mem_col_major ? p[j * ld + i] : p[i * ld + j]; }
     __wait(2);
 }
 template <int M, int N, int K, class T, class L, class P> __device__ void store_matrix_sync(P* p, const fragment<accumulator, M, N, K, T, L>& f, unsigned int ld, layout_t l) {
-    for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) { if (l == mem_col_major) p[j * ld + i] = f.x[i * N + j]; else p[i * ld + j] = f.x[i * N + j]; }
+    const int lane = __thread_number() & 31, j = lane % N;
+    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; if (l == mem_col_major) p[j * ld + i] = f.x[e]; else p[i * ld + j] = f.x[e]; }
     __wait(2);
 }
 template <int M, int N, int K, class A, class LA, class LB, class C, class LC, class LD> __device__ void mma_sync(fragment<accumulator, M, N, K, C, LD>& d, const fragment<matrix_a, M, N, K, A, LA>& a, const fragment<matrix_b, M, N, K, A, LB>& b, const fragment<accumulator, M, N, K, C, LC>& c) {
-    for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) {
-        float s = (float)c.x[i * N + j];
-        for (int k = 0; k < K; ++k) s += (float)a.x[i * K + k] * (float)b.x[k * N + j];
-        d.x[i * N + j] = (C)s;
+    for (int e = 0; e < M * N / 32; ++e) {
+        float s = (float)c.x[e];
+        for (int k = 0; k < K; ++k) s += (float)a.x[e * K + k] * (float)b.x[k];
+        d.x[e] = (C)s;
     }
     __wait(2);
 }
