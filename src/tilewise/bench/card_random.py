@@ -23,7 +23,10 @@ HOLD_CYCLES = 200_000  # about 0.1 ms for which the card waits while the first c
 QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue
 GRAPH_CALLS = 20  # at most
 SHAPE_SECONDS, LEAST_ROUNDS = 0.25, 3  # of all rounds of a shape, so that a hundred of them take half a minute
-LOOSEST = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5, "tf32": 2e-3, "float64": 1e-12}  # relative errors
+LOOSEST = {  # relative errors
+    "bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5, "tf32": 2e-3, "float64": 1e-12, "complex64": 1e-5,
+    "complex128": 1e-12,
+}  # fmt: skip
 
 
 def pieces(request: Request) -> Iterator[Piece]:
@@ -48,7 +51,8 @@ def three_clocks(product: RandomProduct, seed: int, rounds: int) -> list[Row]:
     works: dict[str, Work] = {OURS: lambda: matmul(M, N, out=P, precision=precision), CUBLAS: vendor, CUBLASLT: vendor}
     vendor()
     sample = torch.randperm(product.m, device="cuda")[:SAMPLE]
-    exact = M[sample].double() @ N.double()
+    wide = torch.complex128 if number.is_complex else torch.float64
+    exact = M[sample].to(wide) @ N.to(wide)
     errors = relative(P[sample], exact), relative(theirs[sample], exact)
     if not errors[0] < LOOSEST[product.kind]:
         raise AssertionError(f"tilewise is wrong at {product.name}: relative error {errors[0]:.2e}")

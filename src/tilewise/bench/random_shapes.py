@@ -10,10 +10,10 @@ from tilewise.algebra.dtypes import SHORT
 from tilewise.bench.suites import Shape
 from tilewise.errors import UsageError
 
-LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
+LARGEST = dict.fromkeys(("float32", "float64", "complex64", "complex128"), 8192)  # extents; 16384 for the others
 STEPS = (1e6, 4e11)  # of a product: no fewer, no more
 STACK_CELLS = 7e8  # of a stack and its product
-KINDS = {**SHORT, "tf32": "tf32"}
+KINDS = {**SHORT, "tf32": "tf32", "c64": "complex64", "c128": "complex128"}
 
 
 @dataclass(frozen=True)

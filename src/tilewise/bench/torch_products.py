@@ -51,7 +51,7 @@ def operands(
 ) -> tuple[Any, Any]:
     """M and N, normally distributed unless `draw` makes them."""
     m, k, n = case.shape
-    drawn = torch.float64 if dtype is torch.float64 else torch.float32
+    drawn = dtype if dtype.is_complex or dtype is torch.float64 else torch.float32
     made = []
     for rows, cols, layout in ((m, k, case.layouts[0]), (k, n, case.layouts[1])):
         stored = (cols, rows + case.offset) if layout == "T" else (rows, cols + case.offset)
@@ -90,7 +90,8 @@ def vendors(torch: Any, M: Any, N: Any, P: Any, tf32: bool = False) -> dict[str,
 
 def relative(got: Any, exact: Any) -> float:
     """‖got − exact‖ / ‖exact‖."""
-    return float((got.double() - exact.double()).norm() / exact.double().norm())
+    wide = exact if exact.is_complex() else exact.double()
+    return float((got.to(wide.dtype) - wide).norm() / wide.norm())
 
 
 def errors_of(

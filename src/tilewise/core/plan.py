@@ -63,6 +63,7 @@ class Plan:
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
     idea: str = ""  # the kernel's, one sentence
     cut: str = ""  # how P is cut into tiles, as text of the kernel's family
+    real: Plan | None = None  # of a complex product that is made by a real one: that one's plan
 
     @classmethod
     def made(cls, **fields: Any) -> Plan:
@@ -82,8 +83,13 @@ class Plan:
         return made
 
     @property
+    def multiplied(self) -> Problem:
+        """What the kernel multiplies: the problem, or the real product that makes it."""
+        return self.real.problem if self.real else self.problem
+
+    @property
     def phases(self) -> int:
-        return math.ceil(self.problem.k / self.geometry.depth)
+        return math.ceil(self.multiplied.k / self.geometry.depth)
 
     @property
     def blocks(self) -> int:
@@ -96,12 +102,12 @@ class Plan:
     @property
     def loads_without_tiles(self) -> int:
         """Elements read from global memory when every thread fetches its own operands."""
-        return 2 * self.problem.steps
+        return 2 * self.multiplied.steps
 
     @property
     def loads_with_tiles(self) -> int:
         """Elements read when a block shares them: M once for each column of blocks, N once for each row of blocks."""
-        p = self.problem
+        p = self.multiplied
         if not self.shares:
             return self.loads_without_tiles
         return (p.m * p.k * self.grid[1] + p.k * p.n * self.grid[0]) * p.members
@@ -134,7 +140,7 @@ class Plan:
     def rows(self) -> list[tuple[str, str]]:
         """The plan as a table of (name, text)."""
         p, g = self.problem, self.geometry
-        byte = p.dtype.itemsize
+        byte = self.multiplied.dtype.itemsize
         rows = [
             ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
             ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),

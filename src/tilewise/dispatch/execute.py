@@ -315,7 +315,7 @@ def copy(source: Operand, target: Operand) -> None:
 
 
 def _copy_recipe(source: Operand, target: Operand) -> Recipe:
-    from tilewise.kernels.detours import copy_recipe
+    from tilewise.kernels.transforms.pack import copy_recipe
 
     while len(source.shape) < 2:
         source, target = source.with_axis(-1), target.with_axis(-1)

@@ -23,6 +23,7 @@ from tilewise.kernels.calibration import Features, Mending, calibrated, least_sh
 from tilewise.kernels.capabilities import Capabilities, why_not_of_kind, why_not_of_problem
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
+from tilewise.kernels.transforms.as_reals import form_of, has_real_form, real_form, seconds_beside
 from tilewise.system.machine_code import Row, Rows
 
 # What a launch beside the product's own weighs when families are compared. The card hides most of it, the host does
@@ -42,6 +43,8 @@ def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         best = _asked_for(problem, machine, kernel, tile)
     else:
         best = _by(_soonest(problem, machine, tile), problem, machine, None, tile)
+        if tile is None and has_real_form(problem):
+            best = min(best, _by_reals(problem, machine), key=_weight)
     notes = _precision_notes(best, problem, machine)
     return best.but(notes=(*best.notes, *notes)) if notes else best
 
@@ -130,7 +133,26 @@ def _in_question(problem: Problem, tile: int | None) -> tuple[str, ...]:
 def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:
     """The plan of every family that takes a problem, in the order of preference."""
     plans = [_by(family, problem, machine, None, None) for family in competing(problem, machine, None)]
-    return sorted(plans, key=lambda plan: plan.predicted + PASS_SECONDS * plan.passes)
+    plans += [_by_reals(problem, machine)] if has_real_form(problem) else []
+    return sorted(plans, key=_weight)
+
+
+def _weight(plan: Plan) -> float:
+    return plan.predicted + PASS_SECONDS * plan.passes
+
+
+def _by_reals(problem: Problem, machine: Machine) -> Plan:
+    """The plan of a complex product by a real one."""
+    pairs = problem.bare if problem.epilogue else problem
+    real, form = on_card(real_form(pairs), machine, None, None), form_of(pairs)
+    plan = real.but(
+        problem=pairs,
+        real=real,
+        predicted=real.predicted + seconds_beside(pairs, machine),
+        passes=real.passes + form.passes,
+        notes=(*real.notes, f"complex numbers are multiplied as pairs of {real.problem.dtype}: {form.note()}"),
+    )
+    return epilogue_after(plan, problem)
 
 
 def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:

@@ -11,6 +11,7 @@ from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.kernels.registry import FAMILIES
 from tilewise.kernels.shared.text import render_pack
 from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
+from tilewise.kernels.transforms.as_reals import has_real_form, real_form, render_as_reals
 from tilewise.kernels.transforms.sums import render_add_parts
 
 SIDE = 8  # of a product that every family takes which takes any of its kind
@@ -31,6 +32,10 @@ def one_by_one(problem: Problem, machine: Machine) -> Iterator[str]:
     )  # fmt: skip
     if problem.groups is None:
         yield from _texts(alone, machine)
+        if has_real_form(alone):
+            real = real_form(alone.bare if alone.epilogue else alone)
+            yield render_as_reals.named(real.dtype)
+            yield from one_by_one(real, machine)
         return
     for along, wide in product(("rows", "k"), (False, True)):
         yield from _texts(_as_groups(replace(alone, groups=Groups(1, along, wide))), machine)
@@ -47,9 +52,9 @@ def _as_groups(p: Problem) -> Problem:
 
 
 def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
-    for along_rows in (False, True):
+    for transposes in (False, True):
         for dtype in dict.fromkeys((problem.dtype, problem.result)):
-            yield render_pack.named(dtype, dtype, along_rows)
+            yield render_pack.named(dtype, dtype, transposes)
     if problem.epilogue:  # of what does not fuse it
         yield render_add_parts.named(problem.dtype, problem.result, False, 1, problem.epilogue)
     for family in FAMILIES:

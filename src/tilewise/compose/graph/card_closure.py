@@ -26,7 +26,7 @@ from tilewise.compose.graph.laws import kept_apart, one_of, stand_in
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import OutOfMemoryError
 from tilewise.kernels.closure.text import SIDE, ClosureForm, render_closure
-from tilewise.kernels.detours import copy_recipe
+from tilewise.kernels.transforms.pack import copy_recipe
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
 

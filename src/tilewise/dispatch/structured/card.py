@@ -14,8 +14,8 @@ from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.scratch import scratch
 from tilewise.core.problem import Layout
 from tilewise.core.shapes import ProductShape
-from tilewise.kernels.detours import copy_recipe
 from tilewise.kernels.simt_gemm.tiled.structured import StructuredPlan, structured_plan
+from tilewise.kernels.transforms.pack import copy_recipe
 from tilewise.planning.launchers import recipe_launcher
 
 

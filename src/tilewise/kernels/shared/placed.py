@@ -33,6 +33,17 @@ class Placed:
         return Placed(self.pointer + offset, self.dtype, rows, cols, self.layout)
 
     @property
+    def transposed(self) -> Placed:
+        """The same memory with rows and columns exchanged."""
+        layout = Layout(self.layout.col, self.layout.row, self.layout.stack, self.layout.misalignment)
+        return Placed(self.pointer, self.dtype, self.cols, self.rows, layout)
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether columns, rather than rows, lie side by side."""
+        return abs(self.layout.row) < abs(self.layout.col)
+
+    @property
     def lead(self) -> int:
         """The leading dimension of a matrix whose rows lie side by side."""
         lead = self.layout.leading_dimension(self.rows, self.cols)

@@ -39,9 +39,9 @@ def defined(values: Mapping[str, object]) -> list[str]:
 
 
 @Written
-def render_pack(source: DType, target: DType, along_rows: bool) -> str:
+def render_pack(source: DType, target: DType, transposes: bool) -> str:
     """The pack kernel from one dtype to another."""
-    head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
+    head = (f"// pack: {source} to {target}", f"#define TRANSPOSES {int(transposes)}")
     return "\n".join(
         (*head, _conversion(source, target), kernel_text("shared/in_turn.cuh"), kernel_text("transforms/pack.cu"))
     )
