@@ -146,4 +146,5 @@ if __name__ == "__main__":
 
     for found in pkgutil.walk_packages(everything.__path__, everything.__name__ + "."):
         import_module(found.name)
+    import_module("llvmlite.binding")  # which a program's process imports where it compiles
     _serve(socket.socket(fileno=int(sys.argv[1])))

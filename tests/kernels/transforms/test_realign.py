@@ -106,7 +106,7 @@ def test_rows_arrive_whole(realign, name, rows, cols, extra, offset, transposed)
             assert bytes_at(target + line * lead_to * size, length * size) == wanted
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("along_k", [False, True])
 @pytest.mark.parametrize(
     ("lines", "length", "extra", "offset"),

@@ -3,6 +3,7 @@ arithmetic in NumPy is as accurate as float32 products are."""
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
+from seeds import next_seed
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
@@ -45,7 +47,7 @@ def test_a_sample_compiles(tmp_path):
     texts = [render_split(), render_combine(p.algebra, True)]
     texts += [render_bf16x6(tile) for tile in (SplitTile(128, 2),)]
     texts += list(behind_stacks(p.algebra, H200))[:1]
-    for text in texts:
+    for text in random.Random(next_seed()).sample(texts, 2):
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
 

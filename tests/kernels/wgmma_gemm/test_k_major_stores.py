@@ -92,22 +92,22 @@ def check(store, cols, size, m, n, extra, offset, onto=0):
 
 
 @pytest.mark.drawn(1)
+@pytest.mark.parametrize("cols", [64, 208])
 @pytest.mark.parametrize(("size", "pack"), [(4, 1), (2, 1), (2, 2), (1, 1)])
-def test_rows_of_any_stride(tmp_path, size, pack):
-    for cols in (64, 208):
-        store = storer(tmp_path, cols, size, False, pack)
-        for m, n, extra, offset in ((64, cols, 0, 0), (64, 301, 0, 0), (7, 65, 2, 3), (1, 1, 0, 1), (33, 513, 1, 17)):
-            if pack == 2:  # rows on 4 bytes
-                extra, offset = extra + (n + extra) % 2, offset * 2
-            check(store, cols, size, m, n, extra, offset)
-        if pack == 1:
-            check(store, cols, size, 33, 301, 3, 1, onto=1)
+def test_rows_of_any_stride(tmp_path, size, pack, cols):
+    store = storer(tmp_path, cols, size, False, pack)
+    for m, n, extra, offset in ((64, cols, 0, 0), (64, 301, 0, 0), (7, 65, 2, 3), (1, 1, 0, 1), (33, 513, 1, 17)):
+        if pack == 2:  # rows on 4 bytes
+            extra, offset = extra + (n + extra) % 2, offset * 2
+        check(store, cols, size, m, n, extra, offset)
+    if pack == 1:
+        check(store, cols, size, 33, 301, 3, 1, onto=1)
 
 
 @pytest.mark.drawn(1)
+@pytest.mark.parametrize("cols", [176, 256])
 @pytest.mark.parametrize("size", [4, 2])
-def test_boxes_cover_a_tile_that_is_not_whole_boxes_wide(tmp_path, size):
-    for cols in (176, 256):
-        store = storer(tmp_path, cols, size, True, 1)
-        for m, n, extra in ((64, cols, 0), (64, 304, 0), (7, 64, 8), (1, 8, 0), (33, 512, 16)):
-            check(store, cols, size, m, n, extra, 0)
+def test_boxes_cover_a_tile_that_is_not_whole_boxes_wide(tmp_path, size, cols):
+    store = storer(tmp_path, cols, size, True, 1)
+    for m, n, extra in ((64, cols, 0), (64, 304, 0), (7, 64, 8), (1, 8, 0), (33, 512, 16)):
+        check(store, cols, size, m, n, extra, 0)

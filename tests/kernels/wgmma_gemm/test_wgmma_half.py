@@ -68,13 +68,13 @@ PASSES = [
 
 
 def test_a_sample_compiles(tmp_path):
-    """Of the passes beside it two and of its forms one, drawn at random; `test_no_form_spills_or_serialises` has all
+    """Of the passes beside it one and of its forms one, drawn at random; `test_no_form_spills_or_serialises` has all
     forms, `test_every_pass_compiles` all passes."""
     seed = next_seed() % 10**9
     print("seed", seed)
     cache = DiskCache("cubin", tmp_path)
     draw = random.Random(seed)
-    texts = [render() for render in draw.sample(PASSES, 2)]
+    texts = [render() for render in draw.sample(PASSES, 1)]
     transposed = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
     for tile, form in draw.sample([transposed, *zip(TILES, FORMS, strict=False)], 1):
         texts.append(render_wgmma_half(draw.choice(("bfloat16", "float16")), tile, **form))
