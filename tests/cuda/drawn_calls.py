@@ -52,6 +52,10 @@ class Draw:
                 (None,),
                 (),
             )
+        elif variety == "complex":
+            self.plain = [("complex64", "high"), ("complex64", "ieee"), ("complex128", "high")]
+            self.grouped, self.ringed, self.group_rings, self.rings = ("complex64", "complex128"), [], [], 0.0
+            self.extras, self.activations, self.extra_dtypes = 0.2, (None,), ("complex64", "complex128")
         elif variety == "few":
             rare = once.choice((("float64", "high"), ("int32", "high"), ("float32", "tf32"), ("float32", "ieee")))
             self.plain = [("bfloat16", "high")] * 4 + [("float32", "high")] * 4 + [("float16", "high"), rare]
@@ -71,7 +75,8 @@ class Draw:
             )
         else:
             self.plain = [
-                (name, "high") for name in ("bfloat16", "bfloat16", "float16", "float32", "float64", "int32", "int8")
+                (name, "high")
+                for name in ("bfloat16", "bfloat16", "float16", "float32", "float64", "int32", "int8", "complex64")
             ]
             self.plain += [("float32", "high"), ("float32", once.choice(("tf32", "ieee")))]
             self.ringed = [(name, ring) for name in ("float32", "float32", "int32", "float64") for ring in RINGS]
@@ -97,12 +102,16 @@ class Draw:
         line = step * cols + r.choice((0, 0, -cols % 8, 1, 3, 8))
         each = rows * line + r.choice((0, 0, -rows * line % 8, 8, 5))
         late = r.choice((0, 0, 0, 1, 3, 8))
-        poison = math.nan if dtype.is_floating_point else torch.iinfo(dtype).max
+        poison = torch.iinfo(dtype).max if wide_of(torch, dtype) is torch.int64 else math.nan
         memory = torch.full((late + math.prod(stack) * each + 16,), poison, dtype=dtype, device=self.device)
         steps = [each * math.prod(stack[i + 1 :]) for i in range(len(stack))]
         made = torch.as_strided(memory, (*stack, rows, cols), (*steps, line, step), late)
-        made.copy_(torch.randint(-3, 4, made.shape, device=self.device).to(dtype))
+        made.copy_(self.whole_numbers(made.shape, dtype))
         return (made.mT if transposed else made), memory
+
+    def whole_numbers(self, shape, dtype):
+        made = self.torch.randint(-3, 4, shape, device=self.device).to(dtype)
+        return made + 1j * self.torch.randint(-3, 4, shape, device=self.device) if dtype.is_complex else made
 
     def result(self, stack, sides, dtype):
         while True:
@@ -111,10 +120,15 @@ class Draw:
                 return made, memory
 
 
+def wide_of(torch, dtype):
+    """In which small whole numbers are exact."""
+    return torch.complex128 if dtype.is_complex else torch.float64 if dtype.is_floating_point else torch.int64
+
+
 def exact(torch, M, N, ring, wide):
     if ring == "plus_times":
         A, B = M.to(wide), N.to(wide)
-        return A @ B if wide.is_floating_point or M.device.type == "cpu" else (A.cpu() @ B.cpu()).to(M.device)
+        return A @ B if wide is not torch.int64 or M.device.type == "cpu" else (A.cpu() @ B.cpu()).to(M.device)
     mul, add = RINGS[ring]
     terms = getattr(torch, mul)(M.to(wide)[..., :, :, None], N.to(wide)[..., None, :, :])
     return getattr(torch, add)(terms, -2)
@@ -133,7 +147,7 @@ def judge(torch, call, P, memory, wanted, start=None):
     second = like(torch, P, again)
     call(second)
     found = P.clone()
-    ints = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[memory.element_size()]
+    ints = {1: torch.uint8, 2: torch.int16, 4: torch.int32}.get(memory.element_size(), torch.int64)
     same = torch.equal(memory.view(ints), again.view(ints))
     P.zero_()
     like(torch, P, before).zero_()
@@ -179,7 +193,7 @@ def product(draw, torch, tw, stacked):
         operands.append(draw.lying(own, sides, dtype)[0].expand(*stack, *sides))
     M, N = operands
     P, memory = draw.result(stack, (m, n), dtype)
-    wide = torch.float64 if dtype.is_floating_point else torch.int64
+    wide = wide_of(torch, dtype)
     wanted, more = exact(torch, M, N, ring, wide), {}
     words = f"{stack} {m}x{k}x{n} {dtype} {ring} {precision} {M.stride()} {N.stride()} {P.stride()}"
     extra = str(dtype).removeprefix("torch.") in draw.extra_dtypes
@@ -240,12 +254,13 @@ def grouped(draw, torch, tw):
         left = x[more["rows"]]
     wanted = None
     if not bad:
-        wanted = torch.zeros(P.shape, dtype=torch.float64, device=draw.device)
+        wide = wide_of(torch, dtype)
+        wanted = torch.zeros(P.shape, dtype=wide, device=draw.device)
         for group, (a, b) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if along == "k":
-                wanted[group] = left[a:b].double().T @ w[a:b].double()
+                wanted[group] = left[a:b].to(wide).T @ w[a:b].to(wide)
             elif b > a:
-                wanted[a:b] = exact(torch, left[a:b], w[group], ring, torch.float64)
+                wanted[a:b] = exact(torch, left[a:b], w[group], ring, wide)
     call = lambda out: tw.grouped_matmul(x, w, offsets, along=along, out=out, **more)  # noqa: E731
     words = f"{rows}x{k}x{n} {groups} groups {along} {dtype} {ring} ends {ends} {x.stride()} {w.stride()} {P.stride()}"
     return (
@@ -323,7 +338,9 @@ def worker(args):
 def gather(args):
     """Several workers of this file; what they found together."""
     each = -(-args.count * 14 // args.processes // 10)  # those that compile fall behind, and others make up for them
-    varieties = [args.variety if args.variety == "many" or i % 5 == 0 else "none" for i in range(args.processes)]
+    varieties = [
+        args.variety if args.variety in ("many", "complex") or i % 5 == 0 else "none" for i in range(args.processes)
+    ]
     environment = {**os.environ, "TILEWISE_COMPILE": "alone", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     given = {"what": args.what, "count": each, "seconds": args.seconds, "device": args.device, "top": args.top}
     running = []
@@ -365,7 +382,7 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=next_seed() % 2**31)
     parser.add_argument("--top", type=int, default=600)
-    parser.add_argument("--variety", choices=("none", "few", "many"), default="many")
+    parser.add_argument("--variety", choices=("none", "few", "many", "complex"), default="many")
     parser.add_argument("--common", type=int, default=0, help="what all workers draw alike")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write all that was found as JSON")

@@ -1,4 +1,5 @@
-"""float32 in parts, tf32 and 8-bit integers on Hopper's tensor cores, for compute-sanitizer: `make sanitize`.
+"""float32 in parts, tf32 and 8-bit integers on Hopper's tensor cores, complex products: for compute-sanitizer
+(`make sanitize`).
 
 Exits 1 when a product is wrong.
 """
@@ -45,5 +46,12 @@ for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0
                 tw.matmul(Md, Nd, kernel=kernel, **options) as Pd,
             ):
                 wrong += not np.array_equal(Pd.numpy(), exact)  # small integers: nothing is rounded
+for shape in ((3, 200, 150), (200, 150, 3), (70, 60, 50)):  # complex: N expanded, M split, of P or its transpose
+    rng = np.random.default_rng(shape[0])
+    m, k, n = shape
+    M, N = (rng.integers(-9, 9, x) + 1j * rng.integers(-9, 9, x) for x in ((m, k), (k, n)))
+    for lies_m, lies_n in ((M, N), (M.T.copy().T, N), (M, N.T.copy().T), (M.T.copy().T, N.T.copy().T)):
+        with tw.to_device(lies_m) as Md, tw.to_device(lies_n) as Nd, tw.matmul(Md, Nd) as Pd:
+            wrong += not np.array_equal(Pd.numpy(), M @ N)
 print(f"{wrong} wrong products")
 sys.exit(bool(wrong))
