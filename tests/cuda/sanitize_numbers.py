@@ -18,9 +18,9 @@ from tilewise.kernels.wgmma_gemm.family import BF16x6, KMajor
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorConfig, KMajorTile
 
 wrong = 0
-TRANSPOSED = ("turned", "turned")
+TRANSPOSED = ("transposed", "transposed")
 FROM_REGISTERS = (
-    KMajorConfig(ACROSS_TILES[-1], ("turned", ACROSS)),
+    KMajorConfig(ACROSS_TILES[-1], ("transposed", ACROSS)),
     KMajorConfig(ACROSS_TILES[0], (BY_CLASSES, ACROSS)),
 )
 for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0").arch.startswith("sm_90") else ():

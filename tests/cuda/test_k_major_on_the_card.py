@@ -140,7 +140,7 @@ def test_N_from_registers_wherever_its_lines_start(tile, monkeypatch):
             assert (memory == 77).all(), "something was written outside P"
 
 
-@pytest.mark.parametrize("how", ["turned", BY_CLASSES])
+@pytest.mark.parametrize("how", ["transposed", BY_CLASSES])
 def test_N_from_registers_onto_what_P_holds(how, monkeypatch):
     M, N = matrix(700, 75, "float32", extra=2)[0], matrix(75, 301, "float32")[0]
     config = KMajorConfig(ACROSS_TILES[0], (how, ACROSS))
@@ -153,7 +153,7 @@ def test_N_from_registers_onto_what_P_holds(how, monkeypatch):
 
 def test_k_in_parts(monkeypatch):
     M, N = matrix(130, 5000, "float32")[0], matrix(5000, 201, "float32")[0]
-    config = KMajorConfig(KMajorTile(64), ("as it is", "turned"), 7)
+    config = KMajorConfig(KMajorTile(64), ("as it is", "transposed"), 7)
     P = multiply_by(config, monkeypatch, M, N, precision="tf32")
     check(P, M, N, "float32")
     assert torch.equal(P, multiply_by(config, monkeypatch, M, N, precision="tf32"))

@@ -61,7 +61,7 @@ class ByConfigs(Family):
         if self.tensor:
             least = "tensor cores have the least expected time"
             tiles = f"{plan.grid[0]}x{plan.grid[1]} tiles of {tiles}"
-        return plan.but(why=f"{'the kernel was asked for' if kernel else least}; {tiles}")
+        return plan.but(why=f"{'the kernel was requested' if kernel else least}; {tiles}")
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self.planned(problem, machine, kernel, tile, *self.best(problem, machine))

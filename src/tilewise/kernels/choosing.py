@@ -1,5 +1,5 @@
 """Which family multiplies on a card: the one with the least expected time, its launches weighed in, or the one whose
-kernel was asked for.
+kernel was requested.
 
 Loaded with the families when a card is planned for; a product on the CPU needs none of them.
 """
@@ -34,7 +34,7 @@ Kind = tuple[DType, DType, DType | None, str, Semiring, bool]
 
 
 def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    """The family whose plan has the least expected time, or the one whose kernel was asked for."""
+    """The family whose plan has the least expected time, or the one whose kernel was requested."""
     if problem.stack and not problem.groups and (folded := problem.folded) is not problem:
         plan = on_card(folded, machine, kernel, tile)
         note = f"members share N: {problem.members:,} of {problem.m:,} rows are {folded.members:,} of {folded.m:,}"
@@ -163,7 +163,7 @@ def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None
 
 
 def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
-    """The families that take a problem and can do all that is asked for with it."""
+    """The families that take a problem and can do all that is requested with it."""
     for among in _in_question(problem, tile):
         taking = []
         for family, where in _of_kind(_kind(problem), machine, among):

@@ -24,7 +24,7 @@ def kernel_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
 
 
 def one_by_one(problem: Problem, machine: Machine) -> Iterator[str]:
-    """The same, each rendered when it is asked for; some come more than once."""
+    """The same, each rendered when it is requested; some come more than once."""
     lies = row_major(SIDE, SIDE)
     alone = replace(
         problem, m=SIDE, k=SIDE, n=SIDE, stack=(), layout_m=lies, layout_n=lies, layout_p=lies, accumulate=False,
@@ -59,9 +59,9 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
         yield render_add_parts.named(problem.dtype, problem.result, False, 1, problem.epilogue)
     for family in FAMILIES:
         takes = not family.teaches and (family.can.groups or not problem.groups)
-        asked = problem if family.can.fuses or not problem.epilogue else problem.bare
-        if takes and family.refusal(asked, machine) is None:
-            texts = tuple(family.texts(asked, machine))
+        requested = problem if family.can.fuses or not problem.epilogue else problem.bare
+        if takes and family.refusal(requested, machine) is None:
+            texts = tuple(family.texts(requested, machine))
             yield from texts
             if texts and family.falls_back:
-                yield from behind_stacks(asked.algebra, machine)
+                yield from behind_stacks(requested.algebra, machine)

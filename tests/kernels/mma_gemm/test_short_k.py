@@ -115,7 +115,7 @@ def test_it_compiles(arch, dtype):
 def test_a_plan_prints_what_is_transposed_first():
     plan = make_plan(problem_of_shape(5256, 17, 13083, "float16"), H200)
     assert [step.name for step in recipe_of(plan).steps] == ["turn", "short_k"]
-    assert [note[:1] for note in plan.notes if "turned first" in note] == ["M", "N"]
+    assert [note[:1] for note in plan.notes if "transposed first" in note] == ["M", "N"]
 
 
 def test_what_it_does_not_multiply_is_refused():

@@ -192,19 +192,19 @@ def test_a_refused_request_names_the_reason(requested, message):
     ("strides", "expected"),
     [
         ((64, 1, 16), "as it is"),
-        ((65, 1, 16), "turned"),  # lines start anywhere
-        ((64, 1, 4), "turned"),  # so does the first
-        ((1, 64, 16), "turned"),  # k across the lines
-        ((64, 2, 16), "turned"),  # elements apart
-        ((-64, 1, 16), "turned"),
-        ((0, 1, 16), "turned"),  # broadcast
+        ((65, 1, 16), "transposed"),  # lines start anywhere
+        ((64, 1, 4), "transposed"),  # so does the first
+        ((1, 64, 16), "transposed"),  # k across the lines
+        ((64, 2, 16), "transposed"),  # elements apart
+        ((-64, 1, 16), "transposed"),
+        ((0, 1, 16), "transposed"),  # broadcast
     ],
 )
 def test_the_route_follows_the_strides(strides, expected):
     line, k, alignment = strides
     assert route(line, k, 32, 48, alignment, 4) == expected
     assert route(64, 1, 32, 48, 16, 1) == "as it is"
-    assert route(24, 1, 32, 20, 16, 1) == "turned"
+    assert route(24, 1, 32, 20, 16, 1) == "transposed"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     draw = random.Random(seed)
     texts = [render() for render in draw.sample(PASSES, 1)]
-    transposed = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
+    transposed = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "transposed"}
     for tile, form in draw.sample([transposed, *zip(TILES, FORMS, strict=False)], 1):
         texts.append(render_wgmma_half(draw.choice(("bfloat16", "float16")), tile, **form))
     for text in texts:
@@ -217,7 +217,7 @@ def test_few_rows_are_cut_over_clusters():
             if m < 32 or layouts[1] == "T":
                 few = tensor_config(n, k, m, layouts)
                 assert (few.inside, few.transposed, few.tile.cols) == (True, False, m), (n, k, m, layouts)
-    assert not tensor_config(1, 4096, 4096).inside  # one row has no lines once it is turned
+    assert not tensor_config(1, 4096, 4096).inside  # one row has no lines once it is transposed
     assert tensor_config(64, 4096, 4096).tile.cols >= 64  # which whole boxes fill
 
 
@@ -276,7 +276,7 @@ def test_rows_of_a_matrix():
 
 
 def test_every_map_has_rows_sixteen_bytes_apart():
-    """The copy engine takes no others; one line of a matrix, turned, is as many lines of one element."""
+    """The copy engine takes no others; one line of a matrix, transposed, is as many lines of one element."""
     rng, family, shapes = random.Random(next_seed()), family_named("wgmma_half"), [1, 2, 3, 8, 30, 40, 100, 700]
     for m, k, n in [(5, 1, 700), (100, 1, 40), *(tuple(rng.choices(shapes, k=3)) for _ in range(30))]:
         aligned = problem_of_shape(m, k, n, BF16, tw.semirings["plus_times"])

@@ -101,7 +101,7 @@ def _reason(plan: Plan, kernel: str | None, tile: int | None) -> str:
     waves = plan.blocks / plan.machine.units if plan.machine.units else 0
     pieces = f"{plan.grid[0]}x{plan.grid[1]} blocks of {g.rows}x{g.cols} give {waves:.3g} blocks a multiprocessor"
     if kernel and tile:
-        return f"kernel and tile were asked for; {pieces}"
+        return f"kernel and tile were requested; {pieces}"
     if kernel:
-        return f"the kernel was asked for; tile {plan.tile} has the least expected time; {pieces}"
+        return f"the kernel was requested; tile {plan.tile} has the least expected time; {pieces}"
     return f"{plan.kernel} at tile {plan.tile} has the least expected time; {pieces}"

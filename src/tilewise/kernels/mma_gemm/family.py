@@ -110,8 +110,8 @@ class ResidentN(Tabled):
     """A k so short that storing P takes the time: N stays in registers or shared memory."""
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        asked = "the kernel was asked for" if kernel else f"k is short, and {self.name} has the least expected time"
-        return plan.but(why=f"{asked}; {tiles}")
+        requested = "the kernel was requested" if kernel else f"k is short, and {self.name} has the least expected time"
+        return plan.but(why=f"{requested}; {tiles}")
 
 
 class ShortK(ResidentN):
@@ -134,7 +134,7 @@ class ShortK(ResidentN):
         return f"{panels} panels of {across * config.held.cols} columns, {config.words()}"
 
     def notes(self, problem: Problem, config: short.ShortConfig) -> list[str]:
-        return [f"{side} is turned first, so that its k lies side by side" for side in config.transposed]
+        return [f"{side} is transposed first, so that its k lies side by side" for side in config.transposed]
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         size = problem.dtype.itemsize

@@ -65,7 +65,7 @@ class FewTile:
 
     @property
     def resident(self) -> int:
-        """Blocks a multiprocessor is asked to hold: two where the registers are known to suffice."""
+        """Blocks that a multiprocessor should hold: two where the registers are known to suffice."""
         small = self.config.word_bytes == 4 or (self.config.word_bytes == 8 and self.few * self.vector <= 16)
         return 2 if self.kernel == FEW_ROWS and self.config.name == "each" and small else 1
 
@@ -187,7 +187,7 @@ def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:
 
 
 def competing(problem: Problem, machine: Machine) -> list[tuple[float, FewTile]]:
-    """The choices that take part where no kernel was asked for; none where the soonest does not: the others read lines
+    """The choices that take part where no kernel was requested; none where the soonest does not: the others read lines
     in a way that suits them ill, which their times do not say."""
     found = few_choices(problem, machine)
     if not found or min(found, key=SECONDS)[1].kernel != FEW_DOTS or not halves_on_hopper(problem, machine):

@@ -65,8 +65,8 @@ class Gemv(Family):
             self, problem, machine, chosen.kernel, tile, chosen.geometry, seconds, limits, (), packs=(), config=chosen,
             passes=int(pieces > 1),
         )  # fmt: skip
-        asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
-        return plan.but(why=f"{asked}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+        requested = "the kernel was requested" if kernel else f"{chosen.kernel} has the least expected time"
+        return plan.but(why=f"{requested}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         return (Bound(model.START_SECONDS, byte=1 / (machine.bandwidth * max(model.READING.values()))),)

@@ -1,4 +1,4 @@
-"""Operands of any layout turned into lines with k side by side, in scratch memory: one launch for one or both."""
+"""Operands of any layout transposed into rows with k side by side, in scratch memory: one launch for one or both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Operand = struct_of("Operand", "transforms/turn.cu")
 
 
 class Lines:
-    """An operand as lines along k: the rows of M, or the columns of N. Turned ones start on boundaries of so many
+    """An operand as lines along k: the rows of M, or the columns of N. Transposed ones start on boundaries of so many
     bytes, and are 0 behind k up to the next line."""
 
     def __init__(self, x: Placed, of_m: bool, boundary: int = TURN_BYTES) -> None:
@@ -32,7 +32,7 @@ class Lines:
         self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
         row, col = x.layout.row, x.layout.col
         self.stride, self.k_stride = (row, col) if of_m else (col, row)
-        self.lead_to = -(-self.k * self.size // boundary) * boundary  # bytes from line to line, once turned
+        self.lead_to = -(-self.k * self.size // boundary) * boundary  # bytes from line to line, once transposed
 
     @property
     def bytes(self) -> int:

@@ -187,24 +187,24 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
     return made or [(PACKED, 16)]
 
 
-def in_the_set(size: int, machine: Machine, asked: bool = False) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
-    """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `asked` for by its name. On
+def in_the_set(size: int, machine: Machine, requested: bool = False) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
+    """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `requested` by its name. On
     Hopper halves go to wgmma_half but for small ones with odd lines (of 447 random shapes, each timed in every way, the
     other tiles would win 0.05 %)."""
-    if size == 2 and arch_number(machine.arch) == 90 and not asked:
+    if size == 2 and arch_number(machine.arch) == 90 and not requested:
         return TILES[size][5:], VECTORS[2:]
     return TILES[size], VECTORS
 
 
 @lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine, asked: bool = False) -> tuple[MmaConfig, float]:
-    """The way with the least expected seconds; `asked`: for this kernel by its name, so that every tile counts."""
+def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[MmaConfig, float]:
+    """The way with the least expected seconds; `requested`: this kernel by its name, so that every tile counts."""
     table = machine.tuned
     sizes = problem.m, problem.k, problem.n
     tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
     key = tuning_class(problem) if tuned_here else ""
     if table is None or key not in table.entries:
-        seconds, best = soonest(tables(problem, machine, asked), problem.largest)
+        seconds, best = soonest(tables(problem, machine, requested), problem.largest)
         return best, seconds
     every = [(seconds, number, one) for number, (one, seconds) in enumerate(timed(tables(problem, machine)))]
     seconds, best, tuned = preferred(every, key, table)
@@ -223,17 +223,17 @@ def tuning_class(problem: Problem) -> str:
 Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
-def _table(p: Problem, machine: Machine, asked: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
-    return _table_of(tensor_name(p), p.dtype.itemsize, machine, asked)
+def _table(p: Problem, machine: Machine, requested: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
+    return _table_of(tensor_name(p), p.dtype.itemsize, machine, requested)
 
 
 @lru_cache(maxsize=64)
-def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tuple[MmaTile, ...], Rows]:
+def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[tuple[MmaTile, ...], Rows]:
     """The tiles that fit a machine, and a row for each of them, pair of routes and form: its sides, blocks of a
     multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
     along N's lines and by bytes of a copy: 0 where registers do not suffice."""
     tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
-    among, _ = in_the_set(size, machine, asked)
+    among, _ = in_the_set(size, machine, requested)
     for tile, share in zip(TILES[size], figures.shares, strict=True):
         if tile not in among or tile.stages(machine.arch) < 2 + tile.rolling:
             continue
@@ -251,12 +251,12 @@ def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tupl
     return tuple(tiles), Rows(rows)
 
 
-def _given(p: Problem, machine: Machine, asked: bool = True) -> tuple[list[Pair], Row]:
+def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[Pair], Row]:
     """How operands may come, and what all rows share."""
     size, f, bandwidth = p.dtype.itemsize, FIGURES[p.dtype.itemsize], machine.bandwidth
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    widest = in_the_set(size, machine, asked)[1][0]
+    widest = in_the_set(size, machine, requested)[1][0]
     pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
     lies, vectors, numbers = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
     for routes, vector in pairs:
@@ -281,9 +281,9 @@ def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
     return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
 
-def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, asked: bool = True) -> MmaConfig:
+def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, requested: bool = True) -> MmaConfig:
     """What a row stands for."""
-    tile = _table(p, machine, asked)[0][number // (FORMS * PAIRS)]
+    tile = _table(p, machine, requested)[0][number // (FORMS * PAIRS)]
     (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
     if form == EDGED:
         may = zip(_may_have_edges(p, machine), (p.m, p.n), (tile.rows, tile.cols), strict=True)
@@ -298,10 +298,10 @@ def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 
 
-def tables(problem: Problem, machine: Machine, asked: bool = True) -> list[Table]:
-    pairs, given = _given(problem, machine, asked)
-    rows = _table(problem, machine, asked)[1]
-    return [Table(expected, rows, given, lambda number: _config(number, pairs, problem, machine, asked))]
+def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[Table]:
+    pairs, given = _given(problem, machine, requested)
+    rows = _table(problem, machine, requested)[1]
+    return [Table(expected, rows, given, lambda number: _config(number, pairs, problem, machine, requested))]
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:

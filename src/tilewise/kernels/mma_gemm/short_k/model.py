@@ -22,7 +22,7 @@ IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, wha
 ROWS = 16  # of P, that a warp makes at a time
 WARPS = 4  # of a block
 SECTOR = 32  # bytes: what rows of P are cut at
-TRANSPOSED_BYTES = 32  # what turned lines start on
+TRANSPOSED_BYTES = 32  # what transposed rows start on
 READ_BYTES = 8  # that a lane reads of a line at once, where it may
 WAVES = (0.5, 1.0)  # of blocks: half of a card's room leaves the next launch some
 
@@ -45,15 +45,15 @@ DEEPEST = {size: max(held.steps for held in every) * 32 // size for size, every 
 
 @dataclass(frozen=True)
 class ShortConfig:
-    """What a warp holds, and about how many waves of blocks there are. Operands that are `turned` first have their k
-    side by side."""
+    """What a warp holds, and about how many waves of blocks there are. Operands that are `transposed` first have
+    their k side by side."""
 
     held: Held
     waves: float
     transposed: str = ""
 
     def words(self) -> str:
-        transposed = f" {' and '.join(self.transposed)} turned" if self.transposed else ""
+        transposed = f" {' and '.join(self.transposed)} transposed" if self.transposed else ""
         return f"16x{self.held.cols} k{self.held.steps} v{self.waves:g}{transposed}"
 
     def spec(self) -> str:
@@ -112,7 +112,7 @@ def width_of(problem: Problem, side: str) -> int:
 
 
 def slow_sides(problem: Problem) -> str:
-    """Operands whose lines are not read READ_BYTES at once; those of a stack are not turned."""
+    """Operands whose lines are not read READ_BYTES at once; those of a stack are not transposed."""
     if problem.stack:
         return ""
     return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])

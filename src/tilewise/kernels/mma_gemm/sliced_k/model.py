@@ -94,7 +94,7 @@ TILES = {
 
 @dataclass(frozen=True)
 class SlicedConfig:
-    """`slices` of a block's `warps` share a tile, and `cluster` blocks; `turned`: P's columns are the tile's rows."""
+    """`slices` of a block's `warps` share a tile, and `cluster` blocks; `transposed`: its rows are P's columns."""
 
     tile: SlicedTile
     warps: int
@@ -163,7 +163,7 @@ def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
 
 @lru_cache(maxsize=64)
 def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tuple[tuple[SlicedConfig, ...], Rows]:
-    """Every way, with what its seconds are reckoned from: its sides, turned or not; warps, slices, blocks of a cluster;
+    """Every config with the inputs of its cost: its sides, transposed or not; warps, slices, blocks of a cluster;
     tiles of a block, and how many of them lie across at most; blocks that a unit holds, and clusters with one block of
     each; of the cores for eight of k of a column; of a block's end, and of that for each block of a unit. `rate`: steps
     a second of a unit."""

@@ -37,10 +37,10 @@ class Plain(Family):
             self, problem, machine, model.KERNEL, tile, chosen.geometry, chosen.predicted, limits, notes,
             packs=converted, config=chosen, passes=_passes(chosen, problem),
         )  # fmt: skip
-        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        requested = "the kernel was requested" if kernel else f"{model.KERNEL} has the least expected time"
         pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
         found = ", where no element is found below 0" if chosen.otherwise else ""
-        why = f"{asked}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
+        why = f"{requested}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:

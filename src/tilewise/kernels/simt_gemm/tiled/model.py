@@ -237,7 +237,7 @@ def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> T
 @lru_cache(maxsize=64)
 def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[str, ...], float, float]]:
     """(operands packed, seconds that takes, by how much the rest slows the kernel down): what must be packed always is,
-    and what is turned or copied in small pieces may be."""
+    and what is transposed or copied in small pieces may be."""
     made: list[tuple[tuple[str, ...], float, float]] = [((), 0.0, 1.0)]
     for side, layout, rows, cols, dtype in (
         ("M", p.layout_m, p.m, p.k, p.dtype_m),

@@ -40,7 +40,7 @@ class PlainTile:
         return 32 * self.warps_m * self.warps_n
 
     def shared_bytes(self, word_bytes: int) -> int:
-        """As the kernel's STAGE has it, both operands turned."""
+        """As the kernel's STAGE has it, both operands transposed."""
         return self.stages * self.depth * ((self.rows + self.cols) * word_bytes + 32)
 
     def geometry(self, config: Config) -> Geometry:

@@ -1,7 +1,7 @@
 """tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
 
 wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
-other is turned into such lines first (`transforms/turn.cu`), whatever its strides. `k_major.cu` is
+other is transposed into such rows first (`transforms/turn.cu`), whatever its strides. `k_major.cu` is
 the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
 (`k_across.cu`).
 """
@@ -125,7 +125,7 @@ class KMajorTile:
 
 @dataclass(frozen=True)
 class AcrossTile(KMajorTile):
-    """A tile of P for an N that goes to the tensor cores from registers: sums are kept turned, so it may be tall."""
+    """A tile of P for an N that goes to the tensor cores from registers: sums are transposed, so it may be tall."""
 
     cols: int = 128
 
@@ -169,7 +169,7 @@ class KMajorConfig:
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
         transposed = [name for name, how in zip("MN", self.routes, strict=True) if how == TRANSPOSED]
-        words = [f"{name} is turned first, so that its k lies side by side" for name in transposed]
+        words = [f"{name} is transposed first, so that its k lies side by side" for name in transposed]
         if BY_CLASSES in self.routes:
             words.append("tiles take rows of M that start equally far from a 16-byte boundary")
         if ACROSS in self.routes:

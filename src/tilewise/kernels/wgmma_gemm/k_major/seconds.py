@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
-AS_IT_IS, TRANSPOSED = "as it is", "turned"
+AS_IT_IS, TRANSPOSED = "as it is", "transposed"
 ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 EVEN_SHARE = (

@@ -89,7 +89,7 @@ TILES = {
 
 @dataclass(frozen=True)
 class OnceConfig:
-    """`turned`: P has few rows. k is cut over `blocks` of a cluster, and over `clusters` of a tile."""
+    """`transposed`: P has few rows. k is cut over `blocks` of a cluster, and over `clusters` of a tile."""
 
     tile: OnceTile
     transposed: bool
@@ -342,6 +342,6 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
 
 
 def passes(problem: Problem, config: OnceConfig) -> int:
-    """Launches beside the product's own: few lines split or turned, parts added up, the plain kernel behind splits."""
+    """Launches beside the product: few rows split or transposed, parts added up, the plain kernel behind splits."""
     before = not config.tile.gathered and (config.tile.planes > 1 or not side_of(problem, config).in_place)
     return before + (config.clusters > 1) + (not config.tile.gathered and config.tile.planes > 1)

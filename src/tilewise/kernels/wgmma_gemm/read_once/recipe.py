@@ -1,4 +1,4 @@
-"""The launches of `read_once`: the few lines turned or split where they must be, the product, parts of k added up."""
+"""The launches of `read_once`: the few rows transposed or split where needed, the product, parts of k added up."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _Gathered:
 
 
 class _Rounded(_Gathered):
-    """The product in tf32, its few lines as they are or turned first."""
+    """The product in tf32, its few rows as they are or transposed first."""
 
     def launches(self, scratch: Scratch) -> list[AnyStep]:
         lines, needs = Side(self.few, self.config.transposed), self.needs()

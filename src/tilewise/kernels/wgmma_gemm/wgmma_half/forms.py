@@ -36,7 +36,7 @@ SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along
 
 
 def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
-    """Of one epilogue, and without what is added onto P as it is stored: that is compiled when asked for. Sums of parts
+    """Of one epilogue, and without what is added onto P as it is stored: that is compiled on request. Sums of parts
     of k (`partial`) have none."""
     yield render_realign.named()
     for along_k in (False, True):
@@ -60,7 +60,7 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
             yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TRANSPOSED_CLUSTERS, (False, True)):
         tile = TensorTile(TRANSPOSED_ROWS, cols, cluster)
-        yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)
+        yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=True, store="transposed", epilogue=epilogue)
 
 
 def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[str]:

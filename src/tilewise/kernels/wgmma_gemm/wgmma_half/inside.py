@@ -51,7 +51,7 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     few, length = m if transposed else n, n if transposed else m
     across = -(-few // cols) if cols == SQUARE else 1
-    if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
+    if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one row transposed is none
         return INFINITE
     if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
         return INFINITE
@@ -93,7 +93,7 @@ def config_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, s
 
 
 def takes(p: Problem) -> bool:
-    """One k is one line of N, which turned would be as many lines of one element."""
+    """One k is one line of N, which transposed would be as many lines of one element."""
     few = min(p.m, p.n) <= FEW_INSIDE[-1].cols
     return p.k > 1 and not p.unrounded and (few or -(-p.m // SQUARE) * -(-p.n // SQUARE) <= MOST_SQUARES)
 

@@ -171,7 +171,7 @@ class _Product:
         return made._replace(box=8, swizzled=False) if few and not self._n_along_k else made
 
     def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
-        if self._store == "turned":
+        if self._store == "transposed":
             return half_map(target, self._n, self._m, self._lead, self._config.tile.cols, stack)
         if self._store == "boxes":
             return half_map(target, self._m, self._n, self._lead, DEPTH, stack)

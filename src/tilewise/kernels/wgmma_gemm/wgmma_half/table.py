@@ -1,4 +1,4 @@
-"""The rows that `alone.expected` is asked of (every tile, pair of routes and form of a single product), what it is
+"""The rows that `alone.expected` is evaluated on (every tile, pair of routes and form of a single product), what it is
 given of a product, and which way a row stands for."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def table() -> tuple[tuple[Place, ...], Rows]:
             rows.append(_row(tile, pair, form, stores, by_classes))
     for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
         places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
-        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("turned",)), frozenset()))
+        rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("transposed",)), frozenset()))
     for tile in lags.IN_STACKS:
         places.append(Place(tile, PAIRS, LAGGED))
         rows.append(_row(*places[-1], frozenset(), frozenset()))
@@ -64,7 +64,7 @@ def table() -> tuple[tuple[Place, ...], Rows]:
 
 
 def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
-    leaves = ("boxes", "turned", "rows", "carried", "partial")  # in the order of alone.py's numbers
+    leaves = ("boxes", "transposed", "rows", "carried", "partial")  # in the order of alone.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
         tile.takes_edges, tile.groups,

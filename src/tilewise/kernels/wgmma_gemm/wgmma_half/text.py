@@ -23,11 +23,11 @@ SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
 FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
 STORED = {  # what a text is told of how sums leave
     "BOXED": ("boxes",),
-    "TURNED": ("turned",),
+    "TURNED": ("transposed",),
     "CARRIED": ("carried",),
     "SPLIT": ("partial",),
     "CUT": CUTS,
-    "FEW_ROWS": ("cut turned",),
+    "FEW_ROWS": ("cut transposed",),
 }
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
@@ -48,8 +48,8 @@ def render_wgmma_half(
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
-    `partial`, `cut`, `cut turned`); `edged`: thin edges are made beside; `classes`: in how many classes of rows M is
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `transposed`, `rows`, `carried`,
+    `partial`, `cut`, `cut transposed`); `edged`: thin edges are separate; `classes`: in how many classes of rows M is
     taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `narrowed`: the last tile of a row
     of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
     Members of a stack are walked by every text that may meet one."""

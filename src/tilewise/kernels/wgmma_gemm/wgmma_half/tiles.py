@@ -20,7 +20,7 @@ NARROWED = 128  # columns, from which on a tile of groups of rows may be multipl
 LAGS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TRANSPOSED_ROWS, TRANSPOSED_CLUSTERS = 128, (1,)  # of such a tile
-CUTS = ("cut", "cut turned")  # stores of parts of k that are added up inside the launch
+CUTS = ("cut", "cut transposed")  # stores of parts of k that are added up inside the launch
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -105,9 +105,9 @@ class TensorTile:
 
     def _staging_bytes(self, store: str) -> int:
         """As the kernel's STAGING_BYTES has it."""
-        if store == "turned":
+        if store == "transposed":
             return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
-        boxes = {"partial": 0, "cut": 0, "cut turned": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        boxes = {"partial": 0, "cut": 0, "cut transposed": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
     @lru_cache(maxsize=256)  # noqa: B019 - tiles are few, and live as long as the program
@@ -176,7 +176,7 @@ class TensorConfig:
         edges = " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
         cut += " inside" if self.inside else ""
-        transposed = " turned" if self.transposed else ""
+        transposed = " transposed" if self.transposed else ""
         tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
         return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{transposed}"
 
@@ -275,11 +275,11 @@ class TensorConfig:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
         `carried` by other warps if that is worth it. Those of parts of k are added up first."""
         if self.inside:
-            return "cut turned" if self.transposed else "cut"
+            return "cut transposed" if self.transposed else "cut"
         if self.splits > 1:
             return "partial"
         if self.transposed:
-            return "turned"
+            return "transposed"
         if takes_boxes(layout, m, n, self.edge_cols, alignment) and BY_CLASSES not in self.routes:
             return "boxes"
         return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
