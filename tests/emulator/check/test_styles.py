@@ -43,7 +43,7 @@ def test_the_ones_without_checks_overrun_silently_at_odd_sizes(name):
     kinds = {f.kind for f in report.seen}
     assert kinds & {Kind.SILENT_OVERRUN, Kind.OUT_OF_BOUNDS}
     overruns = [t for f in report.seen if f.kind is Kind.SILENT_OVERRUN for t in f.touches]
-    assert all(t.asked != t.reached for t in overruns)
+    assert all(t.requested != t.reached for t in overruns)
 
 
 def test_what_no_leading_dimension_took_part_in_is_called_undecidable():

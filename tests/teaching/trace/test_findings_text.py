@@ -16,7 +16,7 @@ ENGLISH = (" of ", "barrier at", " loads", "seen at", "Race", "so far")
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_kind_of_finding_has_its_sentence(language):
-    touch = Touch((0, 1), (1, 0), 2, asked=(3, 4), reached=(1, 2))
+    touch = Touch((0, 1), (1, 0), 2, requested=(3, 4), reached=(1, 2))
     for kind in KERNEL_KINDS:
         for access in ("load", "store"):
             for hazard in ("RAW", "WAR", "WAW"):

@@ -68,7 +68,9 @@ def _factors(bound: Bound) -> list[float]:
 def _uncovered(name: str, written: np.ndarray, geometry: Geometry, launch: Place | None, m: int, n: int) -> Finding:
     rows, cols = np.nonzero(~written)
     finding = Finding(Kind.UNCOVERED, "", launch, name, "launch", count=len(rows))
-    finding.touches = [Touch((), (), 0, asked=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)]
+    finding.touches = [
+        Touch((), (), 0, requested=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)
+    ]
     finding.hint = _coverage_hint(geometry, m, n)
     return finding
 
@@ -102,7 +104,7 @@ def _wrong_product(
     rows, cols = np.nonzero(wrong)
     finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))
     for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
-        finding.touches.append(Touch((), (), 0, asked=(r, c), value=float(have[r, c])))
+        finding.touches.append(Touch((), (), 0, requested=(r, c), value=float(have[r, c])))
     r, c = int(rows[0]), int(cols[0])
     finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
     finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"

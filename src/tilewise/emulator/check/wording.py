@@ -23,13 +23,13 @@ def word(finding: Finding, bound: Bound) -> None:
     array, verb = finding.array, _verb(finding.access)
     kind = finding.kind
     if kind is Kind.OUT_OF_BOUNDS and first is not None:
-        finding.message = f"{_times(finding)} outside {array}: {who(first)} {verb} {cell(array, first.asked)}"
+        finding.message = f"{_times(finding)} outside {array}: {who(first)} {verb} {cell(array, first.requested)}"
         finding.message += f" in phase {first.phase}" if finding.access != "local" else ""
         finding.hint = _guard_hint(finding, bound)
     elif kind is Kind.SILENT_OVERRUN and first is not None:
         finding.message = (
             f"{_times(finding)} out of its row but inside {array}: {who(first)} asks for "
-            f"{cell(array, first.asked)} and silently gets {cell(array, first.reached)}, in phase {first.phase}"
+            f"{cell(array, first.requested)} and silently gets {cell(array, first.reached)}, in phase {first.phase}"
         )
         finding.hint = _guard_hint(finding, bound)
     elif kind is Kind.RACE and first is not None:
@@ -43,19 +43,18 @@ def word(finding: Finding, bound: Bound) -> None:
         finding.hint = "move the barrier out of the branch, so that every thread of the block passes it"
     elif kind is Kind.UNINITIALISED_READ and first is not None:
         finding.message = (
-            f"{_times(finding)} of {cell(array, first.asked)} before anything was written to it: {who(first)}"
+            f"{_times(finding)} of {cell(array, first.requested)} before anything was written to it: {who(first)}"
         )
         finding.hint = _uninitialised_hint(finding, bound)
-    elif kind is Kind.INDEX_OVERFLOW and first is not None and first.asked and first.reached:
+    elif kind is Kind.INDEX_OVERFLOW and first is not None and first.requested and first.reached:
         finding.message = (
-            f"a 32-bit product that feeds an index overflows {finding.count} times: {first.asked[0]} wraps to "
+            f"a 32-bit product that feeds an index overflows {finding.count} times: {first.requested[0]} wraps to "
             f"{first.reached[0]}, first for {who(first)}"
         )
         finding.hint = "compute the index in size_t or long long: cast one factor before multiplying"
     elif kind is Kind.UNCOVERED:
-        finding.message = (
-            f"{finding.count} cells of {array} are never written, first {cell(array, first.asked if first else None)}"
-        )
+        first_cell = cell(array, first.requested if first else None)
+        finding.message = f"{finding.count} cells of {array} are never written, first {first_cell}"
     elif kind is Kind.WRONG_PRODUCT:
         finding.message = f"{finding.count} cells of {array} are not the product: {finding.evidence}"
         finding.hint = finding.hint or (
@@ -91,12 +90,12 @@ def _guard_hint(finding: Finding, bound: Bound) -> str:
             "third launch argument, <<<grid, block, bytes>>>"
         )
     buffer = bound.buffers.get(finding.array)
-    if buffer is None or buffer.matrix is None or touch.asked is None or len(touch.asked) != 2:
-        negative = all(t.asked is not None and t.asked[0] < 0 for t in finding.touches)
+    if buffer is None or buffer.matrix is None or touch.requested is None or len(touch.requested) != 2:
+        negative = all(t.requested is not None and t.requested[0] < 0 for t in finding.touches)
         return "keep the subscript at 0 or above" if negative else "keep the subscript below the array's length"
     rows, cols = buffer.matrix.rows, buffer.matrix.cols
-    over_row = any(t.asked is not None and not 0 <= t.asked[0] < rows for t in finding.touches)
-    over_col = any(t.asked is not None and not 0 <= t.asked[1] < cols for t in finding.touches)
+    over_row = any(t.requested is not None and not 0 <= t.requested[0] < rows for t in finding.touches)
+    over_col = any(t.requested is not None and not 0 <= t.requested[1] < cols for t in finding.touches)
     if finding.kind is Kind.SILENT_OVERRUN and not over_row and not over_col:
         return f"{finding.array} has rows of {buffer.matrix.pitch} elements; this index steps by another matrix's row"
     index = index_at(finding.place, {n.split(".")[-1] for n in bound.symbols} | set(bound.symbols))

@@ -84,11 +84,11 @@ def clip_local(c: Context, site: Site, cells: Cells, value: Any, length: int) ->
     where = bad if c.mask is None else bad & c.mask
     lanes = np.flatnonzero(where)
     if len(lanes):
-        asked = [np.broadcast_to(np.asarray(value), (c.n,))[lanes]]
+        requested = [np.broadcast_to(np.asarray(value), (c.n,))[lanes]]
         outside = np.ones(len(lanes), np.bool_)
         c.collector.add(
-            c, Kind.OUT_OF_BOUNDS, site.span, lanes, array=cells.name, access="local", asked=asked, reached=asked,
-            outside=outside,
+            c, Kind.OUT_OF_BOUNDS, site.span, lanes, array=cells.name, access="local",
+            requested=requested, reached=requested, outside=outside,
         )  # fmt: skip
     if not isinstance(value, np.ndarray):
         return value.dtype.type(0)
@@ -182,12 +182,12 @@ def shared_overrun(
     for kind, where in ((Kind.SILENT_OVERRUN, wrong & ~outside), (Kind.OUT_OF_BOUNDS, wrong & outside)):
         lanes = np.flatnonzero(where)
         if len(lanes):
-            asked = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
+            requested = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
             inside = np.clip(local[lanes], 0, max(buffer.size - 1, 0))
             dims = tuple(max(1, extent) for extent in buffer.dims or (buffer.size,))  # 0: launched without bytes
             reached = [np.asarray(x) for x in np.unravel_index(inside, dims)]
             c.collector.add(
-                c, kind, site.span, lanes, array=buffer.name, access="shared", asked=asked, reached=reached,
+                c, kind, site.span, lanes, array=buffer.name, access="shared", requested=requested, reached=reached,
                 outside=outside[lanes],
             )  # fmt: skip
     safe = np.where(outside, 0, local)
@@ -278,11 +278,13 @@ def report_unset(c: Context, site: Site, cells: Cells, index: Any) -> None:
     lanes = np.flatnonzero(where if c.mask is None else where & c.mask)
     if not len(lanes):
         return
-    asked = None
+    requested = None
     if np.prod(cells.dims, dtype=int) == len(cells.values) and cells.dims:
         leaf = np.broadcast_to(np.asarray(index), (c.n,))[lanes]
-        asked = [np.asarray(part) for part in np.unravel_index(leaf, cells.dims)]
-    c.collector.add(c, Kind.UNINITIALISED_READ, site.span, lanes, array=cells.name, access="register", asked=asked)
+        requested = [np.asarray(part) for part in np.unravel_index(leaf, cells.dims)]
+    c.collector.add(
+        c, Kind.UNINITIALISED_READ, site.span, lanes, array=cells.name, access="register", requested=requested
+    )
 
 
 def cells_store(c: Context, located: Any, type_: Type, value: Any) -> None:

@@ -89,9 +89,9 @@ def widen_product(span: Span) -> Any:
             wrapped = wrapped & c.mask
         lanes = np.flatnonzero(wrapped)
         if len(lanes):
-            asked = [np.broadcast_to(exact, (c.n,))[lanes]]
+            requested = [np.broadcast_to(exact, (c.n,))[lanes]]
             reached = [np.broadcast_to(np.asarray(out), (c.n,))[lanes]]
-            c.collector.add(c, Kind.INDEX_OVERFLOW, span, lanes, access="index", asked=asked, reached=reached)
+            c.collector.add(c, Kind.INDEX_OVERFLOW, span, lanes, access="index", requested=requested, reached=reached)
         return out
 
     return multiply

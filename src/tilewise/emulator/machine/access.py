@@ -145,14 +145,14 @@ def _report(
     outside = (cell < 0) | (cell >= buffer.size)
     matrix = buffer.matrix
     if matrix is None:
-        asked = reached = [cell]
+        requested = reached = [cell]
     else:
         element = cell // matrix.cells
         reached = [element // matrix.pitch, element % matrix.pitch]
-        asked = reached
+        requested = reached
         if row is not None and symbol is not None:
             rows = np.broadcast_to(np.asarray(row), (c.n,))[lanes].astype(np.int64)
-            asked = [rows, element - rows * int(c.symbols[symbol])]
+            requested = [rows, element - rows * int(c.symbols[symbol])]
     if kind is Kind.NOT_DECIDABLE:
         lanes = lanes[:0]
     c.collector.add(
@@ -162,7 +162,7 @@ def _report(
         lanes,
         array=buffer.name,
         access=access,
-        asked=asked,
+        requested=requested,
         reached=reached,
         outside=outside,
     )
@@ -230,7 +230,7 @@ def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, 
     cells = np.broadcast_to(np.asarray(flat), (c.n,))[lanes] % buffer.size
     names = [buffer.cell(int(i)) for i in cells[: c.limits.touches]]
     pad = [names[0]] * (len(lanes) - len(names))
-    asked = [np.array(part) for part in zip(*(names + pad), strict=True)]
+    requested = [np.array(part) for part in zip(*(names + pad), strict=True)]
     c.collector.add(
         c,
         Kind.UNINITIALISED_READ,
@@ -238,6 +238,6 @@ def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, 
         lanes,
         array=buffer.name,
         access=access,
-        asked=asked,
-        reached=asked,
+        requested=requested,
+        reached=requested,
     )

@@ -29,14 +29,14 @@ class Collector:
         access: str = "",
         hazard: str = "",
         scope: str = "",
-        asked: list[np.ndarray] | None = None,
+        requested: list[np.ndarray] | None = None,
         reached: list[np.ndarray] | None = None,
         outside: np.ndarray | None = None,
         others: np.ndarray | None = None,
         other_span: Span | None = None,
         message: str = "",
     ) -> Finding:
-        """`lanes` are lane numbers of the batch; the other arrays run along them: coordinates asked for and
+        """`lanes` are lane numbers of the batch; the other arrays run along them: coordinates requested and
         reached, whether the place is outside, and the other party of a race as block · threads + thread."""
         key = (kind, span.line, span.column, array, access, hazard, scope)
         finding = self.found.get(key)
@@ -62,7 +62,7 @@ class Collector:
                     geometry.block_name(int(c.block[lane])),
                     geometry.thread_name(int(c.thread[lane])),
                     c.phase,
-                    None if asked is None else tuple(int(a[i]) for a in asked),
+                    None if requested is None else tuple(int(a[i]) for a in requested),
                     None if reached is None or out else tuple(int(r[i]) for r in reached),
                     other_party,
                 )

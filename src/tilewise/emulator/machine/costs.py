@@ -115,8 +115,8 @@ class Costs:
         touched = distinct(np.concatenate(keys))
         per_warp = np.bincount(touched >> 40, minlength=warps)
         sectors = int(per_warp.sum())
-        asked = distinct(warp * (1 << 40) + bytes_)
-        ideal = -(-np.bincount(asked >> 40, minlength=warps) * width // SECTOR_BYTES)
+        requested = distinct(warp * (1 << 40) + bytes_)
+        ideal = -(-np.bincount(requested >> 40, minlength=warps) * width // SECTOR_BYTES)
         return requests, sectors, int(ideal.sum()), int(per_warp.max())
 
     def branch(self, site: int, taken: np.ndarray, mask: Any, n: int) -> None:

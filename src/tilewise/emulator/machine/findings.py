@@ -55,7 +55,7 @@ class Severity(StrEnum):
 
 
 class Basis(StrEnum):
-    """What a finding rests on. Only what was seen in the run asked for, or in the program's own, is a fault at once."""
+    """What a finding rests on. Only what was seen in the requested run, or in the program's own, is a fault at once."""
 
     SEEN = "seen"
     OTHER_SIZES = "other-sizes"
@@ -74,13 +74,13 @@ def severity_of(kind: Kind) -> Severity:
 
 @dataclass(frozen=True)
 class Touch:
-    """One thread's part in a finding. `asked` and `reached` are (row, column) where the array has rows;
+    """One thread's part in a finding. `requested` and `reached` are (row, column) where the array has rows;
     `reached` is None outside the allocation; `other` is the thread it races with, as (block, thread)."""
 
     block: tuple[int, ...]
     thread: tuple[int, ...]
     phase: int
-    asked: tuple[int, ...] | None = None
+    requested: tuple[int, ...] | None = None
     reached: tuple[int, ...] | None = None
     other: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     value: float | None = None
@@ -158,7 +158,7 @@ class Finding:
                     "block": list(t.block),
                     "thread": list(t.thread),
                     "phase": t.phase,
-                    "asked": list(t.asked) if t.asked is not None else None,
+                    "asked": list(t.requested) if t.requested is not None else None,
                     "reached": list(t.reached) if t.reached is not None else None,
                     "other": [list(t.other[0]), list(t.other[1])] if t.other is not None else None,
                     "value": t.value,

@@ -85,14 +85,14 @@ class Recorder:
         if matrix is not None:
             element = cell // matrix.cells
             got = (element // matrix.pitch, element % matrix.pitch)
-            asked = got
+            requested = got
             if row is not None and symbol is not None:
                 rows = self._pick(c, row, lanes).astype(np.int64)
-                asked = (rows, element - rows * int(c.symbols[symbol]))
+                requested = (rows, element - rows * int(c.symbols[symbol]))
         elif len(buffer.dims) >= 2:
-            got = asked = (cell // buffer.dims[-1], cell % buffer.dims[-1])
+            got = requested = (cell // buffer.dims[-1], cell % buffer.dims[-1])
         else:
-            got = asked = (np.zeros_like(cell), cell)
+            got = requested = (np.zeros_like(cell), cell)
         outside = (cell < 0) | (cell >= buffer.size)
         added = self._add(
             c,
@@ -100,8 +100,8 @@ class Recorder:
             lanes,
             line,
             array=buffer.index,
-            row=asked[0],
-            col=asked[1],
+            row=requested[0],
+            col=requested[1],
             got_row=np.where(outside, NONE, got[0]),
             got_col=np.where(outside, NONE, got[1]),
             value=self._pick(c, value, lanes).astype(np.float64),

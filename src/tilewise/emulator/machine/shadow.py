@@ -157,10 +157,10 @@ class SharedShadow:
         access: str,
     ) -> None:
         local = cells % self.buffer.size if self.buffer.size else cells
-        asked = [np.asarray(part) for part in np.unravel_index(local, self.buffer.dims or (self.buffer.size,))]
+        requested = [np.asarray(part) for part in np.unravel_index(local, self.buffer.dims or (self.buffer.size,))]
         finding = c.collector.add(
             c, Kind.RACE, span, lanes, array=self.buffer.name, access=access, hazard=hazard,
-            scope="within a block", asked=asked, reached=asked, others=others, other_span=other,
+            scope="within a block", requested=requested, reached=requested, others=others, other_span=other,
         )  # fmt: skip
         first = finding.count == len(lanes)
         finding.in_warp = (first or finding.in_warp) and self._in_warp(c, lanes, others)
@@ -331,5 +331,5 @@ class GlobalShadow:
         reached = [np.concatenate([r, np.zeros(max(0, len(at) - 64), np.int64)]) for r in reached]
         c.collector.add(
             c, Kind.RACE, span, lanes[at], array=buffer.name, access=access, hazard=hazard, scope=scope,
-            asked=reached, reached=reached, others=np.where(who[at] > 0, who[at] - 1, -1), other_span=other,
+            requested=reached, reached=reached, others=np.where(who[at] > 0, who[at] - 1, -1), other_span=other,
         )  # fmt: skip

@@ -73,13 +73,13 @@ def cells(finding: Finding, lang: str = "en") -> list[str]:
     """Which thread requested which cell and reached which, where that adds to the message."""
     lines = []
     for t in finding.touches:
-        if t.asked is None or not t.thread or len(t.asked) != 2:
+        if t.requested is None or not t.thread or len(t.requested) != 2:
             continue
         who = say(lang, "check.who", thread=coordinates(t.thread), block=coordinates(t.block), phase=t.phase)
-        requested = cell(finding.array, t.asked)
+        requested = cell(finding.array, t.requested)
         if t.reached is None:
             lines.append(say(lang, "check.asks.outside", who=who, asked=requested))
-        elif t.reached != t.asked:
+        elif t.reached != t.requested:
             reached = cell(finding.array, t.reached)
             lines.append(say(lang, "check.asks", who=who, asked=requested, reached=reached))
     if len(lines) < 2:
@@ -169,7 +169,7 @@ def _values(f: Finding, language: str) -> dict[str, Any]:
         "thread": _spot(touch.thread) if touch is not None else DASH,
         "block": _spot(touch.block) if touch is not None else DASH,
         "phase": touch.phase if touch is not None else DASH,
-        "asked": cell(f.array, touch.asked if touch is not None else None),
+        "asked": cell(f.array, touch.requested if touch is not None else None),
         "reached": cell(f.array, touch.reached if touch is not None else None),
         "other": another,
         "otherLine": f.other_place.line if f.other_place is not None else DASH,

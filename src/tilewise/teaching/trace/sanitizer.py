@@ -96,11 +96,11 @@ def _what(finding: Finding, touch: Touch) -> list[str]:
             lines.append(f"with thread {_xyz(touch.other[1])} in block {_xyz(touch.other[0])}{line}")
         return lines
     if finding.kind is Kind.OUT_OF_BOUNDS:
-        return [f"{cell(finding.array, touch.asked)} is out of bounds"]
+        return [f"{cell(finding.array, touch.requested)} is out of bounds"]
     if finding.kind is Kind.SILENT_OVERRUN:
-        return [f"asks for {cell(finding.array, touch.asked)}, reaches {cell(finding.array, touch.reached)}"]
+        return [f"asks for {cell(finding.array, touch.requested)}, reaches {cell(finding.array, touch.reached)}"]
     if finding.kind is Kind.UNINITIALISED_READ:
-        return [f"{cell(finding.array, touch.asked)} was never written"]
+        return [f"{cell(finding.array, touch.requested)} was never written"]
     return []
 
 
