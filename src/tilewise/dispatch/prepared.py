@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from itertools import count
 from threading import Lock
 from typing import Any, Protocol
@@ -113,6 +114,14 @@ class OnHost:
         """P, by what is there already; None where `out` cannot be written directly."""
         direct = out is None or self._straight or self._ready.takes(out, M, N)
         return self._ready.multiply(M, N, out) if direct else None
+
+    def into(self, shape: tuple[int, ...]) -> Callable[[Any, Any], Any] | None:
+        """The product into new memory of another shape, as large; None where its operands are looked through first."""
+        if self._ready.no_edge is not None:
+            return None
+        ready = copy(self._ready)
+        ready.shape = shape
+        return ready.into_fresh_memory()  # type: ignore[no-any-return]
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written directly."""

@@ -9,6 +9,8 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed, sample_size
+from tilewise.functions.contraction.replay import Record
+from tilewise.functions.contraction.views import reshaped
 
 LABELS = "abcdefg"
 
@@ -257,3 +259,49 @@ def test_what_depends_on_the_values_is_looked_at_each_time():
     assert tw.einsum("ij,jk,kl->il", A, B, A, semiring="max_times")[0, 0] == 1
     with pytest.raises(tw.UsageError, match="not below 0 only"):
         tw.einsum("ij,jk,kl->il", A, -B, A, semiring="max_times")
+
+
+@pytest.mark.parametrize("subscripts", ["bi,bi->b", "i,i->", "ij,kj->ik", "ij,kj->ki", "bij,kj->bki", "bi,bj->bij"])
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
+def test_a_call_of_a_known_signature_takes_any_arrays(subscripts, semiring):
+    """They may be one array, or foreign memory, whose size is checked at every call; integers have an absent edge."""
+    rng = np.random.default_rng(next_seed())
+    sizes = {"b": 7, "i": 5, "j": 9, "k": 5}
+    left, right = (tuple(sizes[c] for c in term) for term in subscripts.partition("->")[0].split(","))
+    for dtype in ("float64", "int32"):
+        for number in range(4):
+            x, y = rng.integers(0, 9, left).astype(dtype), rng.integers(0, 9, right).astype(dtype)
+            if number == 2:
+                x, y = (np.frombuffer(v.tobytes(), dtype).reshape(v.shape) for v in (x, y))
+            y = x if number == 3 and left == right else y
+            made = tw.einsum(subscripts, x, y, semiring=semiring)
+            expected = np.einsum(subscripts, x, y)
+            if semiring == "min_plus":
+                expected = _min_plus(subscripts, x, y)
+            np.testing.assert_array_equal(made, expected)
+            assert made is not x
+            assert type(made) is type(expected)
+
+
+def _min_plus(subscripts, x, y):
+    """One cell at a time."""
+    terms, _, output = subscripts.partition("->")
+    left, right = terms.split(",")
+    sizes = dict(zip(left + right, x.shape + y.shape, strict=True))
+    made = np.full([sizes[c] for c in output], np.iinfo(np.int32).max, x.dtype)
+    for at in np.ndindex(*sizes.values()):
+        place = dict(zip(sizes, at, strict=True))
+        cell = tuple(place[c] for c in output)
+        made[cell] = min(made[cell], x[tuple(place[c] for c in left)] + y[tuple(place[c] for c in right)])
+    return made[()]
+
+
+def test_a_replay_of_one_product_makes_no_views():
+    x, y = np.ones((7, 5)), np.ones((7, 5))
+    record = Record([x, y])
+    M, N = record.do(reshaped, x, (7, 1, 5)), record.do(reshaped, y, (7, 5, 1))
+    P = record.multiply(tw.matmul, M, N, {})
+    again = record.replay(record.do(reshaped, P, (7,)))
+    assert not any(type(cell.cell_contents) is np.ndarray for cell in again.__closure__)
+    in_place = dict(zip(again.__code__.co_freevars, again.__closure__, strict=True))["in_place"].cell_contents
+    np.testing.assert_array_equal(in_place(2 * x, y), np.full(7, 10.0))

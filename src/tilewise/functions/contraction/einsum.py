@@ -157,6 +157,7 @@ class _Job:
 
     def __init__(self, ring: Semiring, arrays: list[Any], size: dict[str, int], record: Record) -> None:
         self.ring, self.arrays, self.size, self.record, self.do = ring, arrays, size, record, record.do
+        self.keywords: dict[str, Any] = {} if is_plus_times(ring) else {"semiring": ring}  # of products
         kinds = [dtype_of_array(x) for x in arrays]
         dtype = kinds[0]
         for kind in kinds[1:]:
@@ -208,13 +209,9 @@ class _Job:
         k = math.prod(sizes[len(kept) :])
         rows = do(reshaped, x, (math.prod(sizes[: len(kept)]), k))
         ones = filled(x, (k,), one_over(self.algebra))
-        multiply = self._matmul()
-        made = do(lambda rows: multiply(rows, ones), rows)
+        keywords = self.keywords
+        made = do(lambda rows: matmul(rows, ones, **keywords), rows)
         return do(reshaped, made, sizes[: len(kept)]), kept
-
-    def _matmul(self) -> Any:
-        """Of two operands; plus_times needs no keyword."""
-        return matmul if is_plus_times(self.ring) else partial(matmul, semiring=self.ring)
 
     def product(self, x: Any, left: str, y: Any, right: str, later: set[str]) -> tuple[Any, str]:
         x, left = self.reduced(x, left, later | set(right))
@@ -232,7 +229,7 @@ class _Job:
         sizes = {c: max(int(x.shape[left.index(c)]), int(y.shape[right.index(c)])) for c in inner}
         M = self._stack(x, left, batch, rows, inner, sizes)
         N = self._stack(y, right, batch, inner, cols, sizes)
-        P = self.do(self._matmul(), M, N)
+        P = self.record.multiply(matmul, M, N, self.keywords)
         shape = [int(s) for s in P.shape[: len(batch)]]
         shape += [int(x.shape[left.index(c)]) for c in rows] + [int(y.shape[right.index(c)]) for c in cols]
         return self.do(reshaped, P, shape), batch + rows + cols

@@ -1,14 +1,21 @@
 """Repeated einsums of NumPy arrays: the first call records its views and products, later ones replay them.
 
-A record is kept by subscripts, keywords, shapes, strides and dtypes.
+A record is kept by subscripts, keywords, shapes, strides and dtypes. Where views are all there is beside one product of
+two operands, its job has their strides: it runs on the operands themselves, and no view is made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from tilewise.arrays.extent import owned
+from tilewise.backends.cpu.runtime import pool
+from tilewise.backends.cpu.runtime.address import address
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, OnHost
 
 LIMIT = 4096  # calls that are kept
 Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # what is done, to which arrays, with what else
@@ -36,6 +43,8 @@ class Record:
         self._known = {id(x): number for number, x in enumerate(operands)}
         self._held = list(operands)  # an id is its owner's for as long as that lives
         self._steps: list[Step] = []
+        self._operands = tuple(operands)
+        self._products: list[tuple[Any, Any, Any, Any]] = []  # M, N, the signature of their product, and P
 
     def do(self, function: Callable[..., Any], *values: Any) -> Any:
         """Call it; arrays that are known come first."""
@@ -47,10 +56,34 @@ class Record:
             self._held.append(made)
         return made
 
+    def multiply(self, matmul: Callable[..., Any], M: Any, N: Any, keywords: dict[str, Any]) -> Any:
+        """`do` for a product."""
+        P = self.do(partial(matmul, **keywords) if keywords else matmul, M, N)
+        sign = SIGNATURES.get(M.__class__) if M.__class__ is np.ndarray else None
+        self._products.append((M, N, None if sign is None else sign(M, N, keywords), P))
+        return P
+
+    def _in_place(self, result: Any) -> Callable[[Any, Any], Any] | None:
+        """The one product, of the operands as they are, into memory of the result's shape; None where a step copies, or
+        there is more to do."""
+        if len(self._products) != 1 or len(self._operands) != 2:
+            return None
+        M, N, key, P = self._products[0]
+        prepared = PREPARED.get(key)
+        if prepared.__class__ is not OnHost or not (result.flags.c_contiguous and result.size == P.size):
+            return None
+        pairs = zip((*self._operands, P), (M, N, result), strict=True)
+        return prepared.into(result.shape) if all(address(x) == address(y) for x, y in pairs) else None
+
     def replay(self, result: Any) -> Callable[[Sequence[Any]], Any]:
         steps, last = tuple(self._steps), self._known[id(result)]
+        in_place = self._in_place(result)
 
         def again(operands: Sequence[Any]) -> Any:
+            if in_place is not None:
+                x, y = operands
+                if (x.base is None or owned(x)) and (y.base is None or owned(y)):
+                    return in_place(x, y)
             arrays = list(operands)
             for function, numbers, more in steps:
                 arrays.append(function(*[arrays[i] for i in numbers], *more))
@@ -70,3 +103,4 @@ class Replays(dict[Any, Callable[[Sequence[Any]], Any]]):
 
 
 REPLAYS = Replays()
+pool.on_resize.append(REPLAYS.clear)  # jobs are cut for a number of threads

@@ -21,6 +21,7 @@ from tilewise.functions.contraction.einsum import einsum
 from tilewise.functions.contraction.views import array_of, permuted
 
 ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # of a vector as a matrix
+SUBSCRIPTS = {"matvec": "...ij,...j->...i", "vecmat": "...i,...ij->...j", "vecdot": "...i,...i->..."}
 
 
 @overload
@@ -129,13 +130,19 @@ def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
     >>> tw.vecdot([[1.0, 9], [3, 5]], [2.0, 0], semiring="max_plus")
     array([9., 5.])
     """
-    x, y = _conjugated(x, "x", how), array_of(y, "y", sparse=False)
-    left, right = (_last(v, axis, name) for v, name in ((x, "x"), (y, "y")))
-    return _product("vecdot", left, right, (ROW, COLUMN), ("x", "y"), how)
+    x = _conjugated(x, "x", how)
+    if axis.__class__ is not int or axis != -1:
+        x, y = _last(x, axis, "x"), _last(array_of(y, "y", sparse=False), axis, "y")
+    return _product("vecdot", x, y, (ROW, COLUMN), ("x", "y"), how)
 
 
 def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[str, str], how: dict[str, Any]) -> Any:
     """A product of which one operand or both are vectors, each put at its place in a matrix, or stacks of those."""
+    plain = not how or (len(how) == 1 and how.get("semiring").__class__ is str)
+    if plain and x.__class__ is y.__class__ is np.ndarray:
+        depth = 1 if places[1] is None else 0  # axes of y behind the summed one
+        if x.ndim > (places[0] is None) and y.ndim > depth and x.shape[-1] == y.shape[-1 - depth]:
+            return einsum(SUBSCRIPTS[name], x, y, **how)  # which makes no views after the first call
     refused = [key for key in how if key not in ("semiring", "dtype", *Details.__annotations__)]
     if refused:
         raise TypeError(f"{name}() got an unexpected keyword argument {refused[0]!r}")
@@ -157,6 +164,8 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
 
 def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
     """NumPy conjugates the first vector of complex numbers; over another semiring nothing is."""
+    if x.__class__ is np.ndarray and x.dtype.kind != "c":
+        return x
     x = array_of(x, role, sparse=False)
     complex_numbers = "complex" in str(x.dtype) and is_plus_times(find_semiring(how.get("semiring", "plus_times")))
     return x.conj() if complex_numbers else x
