@@ -25,7 +25,7 @@ TOLERANCE = {"bfloat16": 8e-3, "float16": 1e-3, "float32": 5e-6, "float64": 1e-1
 
 @dataclass(frozen=True)
 class Stack:
-    """So many products of m×k by k×n."""
+    """`members` products of m×k by k×n."""
 
     dtype: str
     members: int

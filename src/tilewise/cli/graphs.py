@@ -88,7 +88,7 @@ def _read(path: Path, file: BinaryIO) -> Entries:
     body = (line for line in text if line.strip() and not line.startswith(b"%"))
     size = [int(x) for x in next(body, b"").split()]
     if len(size) != (3 if layout == "coordinate" else 2) or not all(0 <= x <= LARGEST for x in size):
-        raise ValueError("its line of sizes is not whole numbers: rows, columns and, of coordinates, entries")
+        raise ValueError("its size line needs whole numbers: rows, columns and, for coordinates, entries")
     rows, cols = size[:2]
     number = np.int64 if field == "integer" else np.float64
     if layout == "array":

@@ -74,7 +74,7 @@ def _rows(report: FileReport) -> list[tuple[str, str]]:
     p = s.problem
     rows = [("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.semiring.over(p.dtype).result}"), *s.summary()[:4]]
     if report.resumed:
-        rows.append(("resumed", f"{report.resumed} of {s.tiles} tiles were there and right"))
+        rows.append(("resumed", f"{report.resumed} of {s.tiles} tiles were complete, their checksums right"))
     rate = f"   {report.gflops:,.1f} GFLOP/s" if report.resumed < s.tiles else ""
     return [*rows, ("time", f"{seconds(report.seconds)}{rate}; {seconds(s.predicted)} expected for all of it")]
 

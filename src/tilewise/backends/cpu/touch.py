@@ -1,6 +1,6 @@
 """The byte limit: how long the cores take to read M and N once and to write P once, straight through, where they lie.
 
-No product can be sooner, however few steps it has: of k = 2 the writing of P is the cost. In a burst of products the
+No product can be faster, however few steps it has: at k = 2 it takes as long as writing P. In a burst of products the
 operands come from whichever cache holds them by then, so this is timed in the same burst, on the same arrays.
 """
 
@@ -48,7 +48,7 @@ def _compiled() -> int:
 
 
 def touch_work(M: Any, N: Any, P: Any, threads: int) -> Callable[[], None]:
-    """Something to time, on NumPy's arrays without gaps; P is lost."""
+    """A function to time, for contiguous arrays of NumPy; P is overwritten."""
     memory = (ctypes.c_char * (64 * threads))()
     places = {name: x.ctypes.data for name, x in (("M", M), ("N", N), ("P", P))}
     job = job_of(**places, m=M.nbytes, n=N.nbytes, k=P.nbytes, workspace=ctypes.addressof(memory), tasks=threads)

@@ -32,10 +32,10 @@ from tilewise.system.output import Output
 from tilewise.system.quantities import seconds, size
 
 GRAIN = 64
-BANDS = 3  # held at once: one comes, one is multiplied, one goes
+BANDS = 3  # in memory at once: one is read, one multiplied, one written
 BAND = 1024  # rows of a band at most
-STRIP = 1024  # columns that the rows of K are carried along at a time
-ENGINE_BYTES = 64 * 2**20  # that the engine packs into, and the interpreter's own growth
+STRIP = 1024  # columns of the rows of K that are multiplied by the closed block at a time
+ENGINE_BYTES = 64 * 2**20  # packing buffers of the CPU backend, and growth of the interpreter
 DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
 STEP_RATE = 4e10  # steps a second, where nothing was measured
 
@@ -69,8 +69,8 @@ class Rounds:
 
     @property
     def predicted(self) -> float:
-        """Seconds: the disk works while bands are multiplied. Closing blocks and carrying their rows and columns along
-        them comes to one part in as many of n³ as there are rounds."""
+        """Seconds: the disk works while bands are multiplied. To close the blocks and to multiply
+        their rows and columns by them takes n³ / rounds steps."""
         disk = self.bytes_moved / 2 * (1 / DISK[0] + 1 / DISK[1])
         work = self.nodes**3 * (1 + 1 / self.count) / self.steps
         return float((work**NORM + disk**NORM) ** (1 / NORM))  # as in a schedule
@@ -156,7 +156,7 @@ def close_file(
 ) -> Rounds:
     """The closure of the weights in `path`, a square .npy file or Zarr array, as the .npy file `output`.
 
-    memory: of the whole process; `base` is what of it is taken already, where that is known better.
+    memory: bytes for the whole process; `base`: those already in use, where the caller knows them.
     """
     with Output(output, (".npy",)) as place:
         return _close_into(place, path, semiring, memory, progress, base)
@@ -199,29 +199,29 @@ class _FileClosure:
         with ThreadPoolExecutor(1, "tilewise reader") as reader, ThreadPoolExecutor(1, "tilewise writer") as writer:
 
             def stream(bands: list[slice], read: Callable[..., Any], work: Callable[[slice, Array], None]) -> None:
-                """Each band read ahead, worked on and written, three buffers going round."""
-                going: list[Future[None] | None] = [None] * BANDS
+                """Each band is read ahead, worked on and written, in BANDS buffers used in turn."""
+                writes: list[Future[None] | None] = [None] * BANDS
 
-                def come(number: int) -> Future[Any] | None:
+                def read_ahead(number: int) -> Future[Any] | None:
                     if number >= len(bands):
                         return None
-                    gone = going[number % BANDS]
-                    if gone is not None:
-                        gone.result()
+                    earlier = writes[number % BANDS]
+                    if earlier is not None:
+                        earlier.result()
                     here = bands[number]
                     return reader.submit(read, here, slice(0, self.n), self._buffer(number, here))
 
-                coming = come(0)
+                next_band = read_ahead(0)
                 for number, here in enumerate(bands):
-                    assert coming is not None
-                    coming.result()
-                    coming = come(number + 1)
+                    assert next_band is not None
+                    next_band.result()
+                    next_band = read_ahead(number + 1)
                     band = self._buffer(number, here)
                     work(here, band)
-                    going[number % BANDS] = writer.submit(self.D.write, here, slice(0, self.n), band)
-                for gone in going:
-                    if gone is not None:
-                        gone.result()
+                    writes[number % BANDS] = writer.submit(self.D.write, here, slice(0, self.n), band)
+                for last in writes:
+                    if last is not None:
+                        last.result()
 
             stream(everything, W.read, self._begin)
             for number, start in enumerate(range(0, self.n, self.rounds.block)):
@@ -244,7 +244,7 @@ class _FileClosure:
         start_block(band, self.algebra, self.one, here.start)
 
     def _close_rows(self, K: slice) -> Array:
-        """The block closed, and its rows gone along it."""
+        """Close the block K and multiply its rows by it; returns the block."""
         rows = self.rows[: K.stop - K.start]
         self.D.read(K, slice(0, self.n), rows)
         square = rows[:, K].copy()

@@ -67,7 +67,7 @@ def _center_of_tree(graph: Any) -> list[Any] | None:
                         following.append(other)
         leaves = following
     first, *others = left
-    # a cycle has no leaf, and what is not connected, a node with an edge to itself too, goes without an edge
+    # no tree: a cycle has no leaf; in another component, or with an edge to itself, a node is removed without an edge
     tree = edges == n - len(left) and len(others) < 2 and all(other in near[first] for other in others)
     return [first, *others] if tree else None
 

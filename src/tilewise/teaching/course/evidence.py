@@ -99,8 +99,8 @@ class Evidence:
 
     @cached_property
     def own(self) -> list[Outcome]:
-        """The program as the student starts it. Kernels with roles run in the grader's launch, so their own one is
-        looked at too: it may fail."""
+        """The program as the student starts it. Kernels with roles run in the grader's launch, so the program's
+        own launch is checked too: it may fail."""
         if self.assignment.runs or not self.assignment.has_roles:
             return list(self.outcomes.values())
         main = decoded(self.files.get(main_of(self.files), b""))
@@ -166,7 +166,7 @@ def _found_one(f: Finding, file: str, line: int) -> Found:
 
 
 def cause_of(f: Finding) -> str:
-    """Which of the mistakes that show as this kind it is: races within a block differ by their hazard."""
+    """The kind of mistake, finer than the kind of finding: races within a block differ by their hazard."""
     if f.kind is Kind.RACE:
         return f"{f.kind}.{f.hazard if shared_race(f) else 'global'}"
     return str(f.kind)

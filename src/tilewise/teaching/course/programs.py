@@ -33,7 +33,7 @@ OUTPUT = 4 << 20
 WALL = 120.0  # seconds by the clock: a program gets a whole core's CPU time however many are graded beside it
 LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
-    "tilewise.emulator.host.runtime.cuda_launch",
+    "tilewise.emulator.host.runtime.cuda_launch", "llvmlite.binding",
 )  # fmt: skip
 TOGETHER = ".together.cu"  # what includes several sources of a submission
 PROGRAM = "program.cu"  # of a submission without a main, so that the refusal names it
