@@ -224,7 +224,7 @@ def test_what_follows_from_missing_input_is_said_to_follow_from_it(tmp_path):
     )
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.wanted, report.exit_code, len(report.faults)) == ("input", 0, 1)
-    assert program_text(report).startswith("The program asked for input and stdin was empty")
+    assert program_text(report).startswith("The program requested input and stdin was empty")
     report = run_program(tmp_path / "p.cu", capture=True, stdin=b"4")
     assert (report.output, report.wanted, report.findings) == ("4\n", "", [])
 
