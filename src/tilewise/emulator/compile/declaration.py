@@ -72,8 +72,7 @@ class DeclarationCompiler(CallCompiler):
             if made:
                 return None
         if ctype.leaf_count(type_) > MOST_LEAVES:
-            message = f"{item.name}: a local array of {ctype.leaf_count(type_)} elements is too large"
-            raise self.refuse(f"{message}; a thread has 512 KiB of local memory", item)
+            raise self.refuse(f"{item.name}: a local array of {ctype.leaf_count(type_)} elements is too large", item)
         variable = self.new_variable(item.name, type_, id(item))
         self.scopes[-1][item.name] = variable
         if value is not None:

@@ -18,7 +18,7 @@ from tilewise.emulator.machine.program import GlobalArray, Program, Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.symbol_table import SymbolTable, Unknown
+from tilewise.emulator.sema.symbol_table import HOST_VARIABLE, SymbolTable, Unknown
 from tilewise.errors import LimitError
 
 TILE_NAMES = (
@@ -144,6 +144,8 @@ class Compiler(StmtCompiler):
             self.declare_shared(item, words)
             return self.scopes[-1][item.name]
         if isinstance(type_, Scalar) and not ("__device__" in words or "__managed__" in words):
+            if not device and not isinstance(item.type, tree.TypeConst):
+                raise self.refuse(f"{item.name} {HOST_VARIABLE}", node)
             if item.init is None:
                 raise self.refuse(f"{item.name} has no value that is known here", node)
             value = self.value_for(item.init, type_)
@@ -153,7 +155,7 @@ class Compiler(StmtCompiler):
                 bare = self.symbol(item.name) if item.name in self.dimension_names else value.bare
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
         if not device and not isinstance(item.type, tree.TypeConst):
-            raise self.refuse(f"{item.name} is a variable of the host", node)
+            raise self.refuse(f"{item.name} {HOST_VARIABLE}", node)
         if None in dtypes_of(innermost(type_)):
             raise self.refuse(f"{item.name} holds pointers: a variable of the device cannot do so here", node)
         values = None if item.init is None else self._first_values(item.name, type_, item.init)

@@ -13,6 +13,8 @@ from tilewise.emulator.parse.types import Record, Scalar, Type
 from tilewise.emulator.source.source import Source
 from tilewise.errors import KernelError
 
+HOST_VARIABLE = "is a variable of the host: make it const, or pass its value to the kernel"
+
 MOST_BYTES = 1 << 36  # of one type: less than the addresses of a program's memory
 
 

@@ -19,6 +19,7 @@ from tilewise.emulator.check.verdict import Tried, settle
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
+from tilewise.emulator.parse.tree import Function
 from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
 from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
 from tilewise.teaching.trace.program_run import ENTRY, as_run, grounds_of, launched, not_run, run_of_program, weigh
@@ -60,7 +61,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
     failed: dict[str, TilewiseError] = dict(loaded.refused) if request.entry is None else {}
     prepared: list[Prepared] = []
     tiles: set[str] = set()
-    for function in choose(loaded, request.entry):
+    for function in _chosen(loaded, request, program):
         try:
             prepared.append(Prepared(loaded, function))
         except (KernelError, UsageError) as error:
@@ -96,6 +97,16 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
         raise next(iter(failed.values()))
     reasons = {name: str(error) for name, error in failed.items()}
     return CheckReport(loaded.source.name, tuple(runs), grounds, reasons, program)
+
+
+def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None) -> list[Function]:
+    """The kernels to judge one by one; none where they are all in other files, which the program's own run has read."""
+    if loaded.table.entities.kernels or loaded.refused or program is None or request.entry is not None:
+        return choose(loaded, request.entry)
+    if not_run(program):
+        why = f"it needs {program.wanted}" if program.wanted else program.message
+        raise KernelError(f"main was not run: {why}; and there is no __global__ function in this file", program.path)
+    return []
 
 
 def _program(loaded: Loaded, request: CheckRequest) -> ProgramReport | None:

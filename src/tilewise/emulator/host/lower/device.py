@@ -22,12 +22,14 @@ from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Plac
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Type
+from tilewise.emulator.sema.symbol_table import HOST_VARIABLE
 
 DYNAMIC_SHARED = 228 << 10
 DYNAMIC_NAME = "shared memory"
 FRAMES = 256 << 20  # bytes for the frames of a block's threads
 THREADS = 1024
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
+STREAMS = ("std::cout", "std::cerr", "std::clog", "std::cin")
 
 RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
@@ -198,12 +200,14 @@ done:
 
 def on_the_card(b: Builder, name: str, item: tree.Variable, place: Place) -> Place:
     """A file-level variable as a kernel's thread sees it."""
+    if name in STREAMS and not b.library:
+        raise b.refuse(f"{name} is the host's: a kernel prints with printf")
     if name in b.program.library_variables:
         place.check = KNOWN  # threadIdx and its kin
     elif item.words & ON_THE_CARD:
         place.check = FULL
     elif not b.library:
-        raise b.refuse(f"{name} is a variable of the host: a kernel cannot reach it")
+        raise b.refuse(f"{name} {HOST_VARIABLE}")
     return place
 
 

@@ -189,7 +189,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
     block = memory.find(address)
     if block is None or memory.on_stack(address):
         memory.state(address, size)[:] |= 2
-        no_value(s, line, local_name(s, line), "kernel", f": {_thread(s)}")
+        no_value(s, line, local_name(s, line), "kernel", _thread(s))
         return
     what = describe(block) if block.kind != "static" else block.name
     hint = "store to it, and synchronise, before it is read"

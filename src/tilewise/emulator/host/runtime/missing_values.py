@@ -65,8 +65,10 @@ def local_name(s: Session, line: int) -> str:
 
 def no_value(s: Session, line: int, name: str, access: str, who: str = "") -> None:
     message = f"{name} is read before it was given a value" if name else "a variable is read that was given no value"
-    hint = f"give {name or 'it'} a value where it is declared"
-    s.faults.add(Kind.UNINITIALISED_READ, line, message + who, hint, array=name, access=access)
+    if who:
+        message = f"{message}: {who}"
+    hint = f"give {name} a value where it is declared" if name else "give it a value where it is declared"
+    s.faults.add(Kind.UNINITIALISED_READ, line, message, hint, array=name, access=access)
 
 
 def without_value(s: Session, address: int, size: int, line: int) -> None:
