@@ -79,8 +79,8 @@ PROGRAMS = {
         fault("<= for <", 11, "< N", "<= N", OUT, 12, "a|b|c", BOUND),
         fault("cudaMallocManaged left out", 29, "cuda.*", "", f"{UNSET}|null-pointer", 35, "b", "value|memory"),
         fault("input without values", 34, "a.*", "", UNSET, 12, "a", ""),
-        fault("bytes without sizeof", 18, r" \* sizeof\(int\)", "", f"{OUT}|small-allocation", (28, 34, 35, 36), "a|b|c",
-              "sizeof|length"),
+        fault("bytes without sizeof", 18, r" \* sizeof\(int\)", "", f"{OUT}|small-allocation",
+              (28, 34, 35, 36), "a|b|c", "sizeof|length"),
     ],
     "betogaona7+CUDA/cube.cu": [
         fault("too many threads", 35, "SIZE>", "SIZE + 32>", OUT, 7, "d_in", BOUND),
@@ -124,8 +124,8 @@ PROGRAMS = {
     "Randikaviraj+CUDA-C/matmul.cu": [
         fault("wrong row length", 32, "COLS2", "COLS1", OUT, 32, "matC_cuda", ""),
         fault("sum without a value", 27, "=0", "", UNSET, (30, 32), "prod", FIRST),
-        fault("no guard of columns", 25, " && col < COLS2", "", f"{OUT}|{RACE}", (30, 32), "matA_cuda|matB_cuda|matC_cuda",
-              ""),
+        fault("no guard of columns", 25, " && col < COLS2", "", f"{OUT}|{RACE}", (30, 32),
+              "matA_cuda|matB_cuda|matC_cuda", ""),
         fault("grid of 0 blocks", 111, r"ceil\(ROWS1/\(float\)16\)", "ROWS1/16", "launch", 112, "", "grid|round"),
         fault("copy arguments exchanged", 116, "matC,matC_cuda", "matC_cuda,matC", COPY, 116, "matC|matC_cuda", ""),
     ],
@@ -134,7 +134,8 @@ PROGRAMS = {
         fault("no lower bound", 30, r"\(start_r \+ i\) >= 0 && ", "", OUT, 34, "matrix|d_matrix", BOUND),
         fault("grid too small", 125, r"\(N \+ .*S;", "N / THREADS - 1;", f"{UNSET}|uncovered", (89, 132, 135),
               "result|d_result", "grid|covers|threads"),
-        fault("free for delete[]", 143, r"delete\[\] matrix", "free(matrix)", "wrong-free", 143, "matrix", r"delete\[\]"),
+        fault("free for delete[]", 143, r"delete\[\] matrix", "free(matrix)", "wrong-free", 143, "matrix",
+              r"delete\[\]"),
         fault("constant memory too small", 11, r"7 \* 7", "7 * 6", f"{COPY}|{OUT}", (121, 34, 35), "mask", ""),
     ],
     "pansaretejal7177+CUDA-Codes/vecadd.cu": [

@@ -68,7 +68,7 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "less_equal", "transform_reduce", "clusive_scan", "is_floating_point", "is_integral", "is_arithmetic",
         "is_signed", "is_unsigned", "ary_function",
         "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
-        "remove_pointer", "is_same_v", "decay", "make_unsigned", "hash")),
+        "remove_pointer", "remove_reference", "remove_cvref", "is_same_v", "decay", "make_unsigned", "hash")),
 }  # fmt: skip
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
@@ -103,6 +103,7 @@ KNOWN: dict[str, str] = {
                      "numbers", "new", "concepts", "ratio", "bit", "execution"), ALGORITHM),
     **dict.fromkeys(("random",), RANDOM),
     "complex": COMPLEX,
+    "variant": "variant.h",
     **dict.fromkeys(("chrono", "filesystem"), CHRONO),
     **dict.fromkeys(("thread", "mutex", "atomic", "condition_variable", "future", "shared_mutex"), THREADS),
     **{f"thrust/{name}.h": THRUST for name in (
@@ -171,7 +172,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     RARE_THRUST: (THRUST,), THRUST_TUPLE: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
     OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF, DEVICE),
     STREAMS: (STRING,), STRING_VIEW: (STREAMS,),
-    STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
+    "variant.h": (STRING, RARE_ALGORITHMS), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),
 }  # fmt: skip

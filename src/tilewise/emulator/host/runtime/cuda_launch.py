@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from importlib import import_module
 from typing import Any
@@ -32,6 +33,8 @@ from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Type
 from tilewise.errors import EngineError, KernelError, LimitError, UsageError
 from tilewise.system.quantities import extent
+
+NULL_NAME = re.compile(r"(\w+)(\[.*\])? goes through a null pointer")
 
 
 def prepare(s: Session) -> None:
@@ -225,9 +228,11 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
 def _through_null(s: Session, error: KernelError, kernel: str) -> None:
     """A card stops such a kernel, and every call after it returns the error."""
     hint = "give the kernel memory from cudaMalloc: the argument is NULL, or its cudaMalloc failed"
-    s.faults.add(
-        Kind.NULL_POINTER, error.line, f"{kernel}: a thread goes through a null pointer", hint, access="kernel"
-    )
+    message, named = f"{kernel}: a thread goes through a null pointer", NULL_NAME.search(error.message)
+    name = named[1] if named else ""
+    if name:
+        message = f"{kernel}: a thread goes through {name}, a null pointer"
+    s.faults.add(Kind.NULL_POINTER, error.line, message, hint, array=name, access="kernel")
     s.cuda.sticky = s.cuda.fail(codes.ILLEGAL_ADDRESS)
 
 

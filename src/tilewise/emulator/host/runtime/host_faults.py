@@ -188,13 +188,13 @@ def _device(s: Session, block: Allocation, line: int, access: str) -> None:
 
 @runtime("rt_bad_index")
 def bad_index(s: Session, index: int, length: int, line: int) -> None:
-    s.faults.add(
-        Kind.OUT_OF_BOUNDS,
-        line,
-        f"index {index} of an array of {length}: 0 to {length - 1} are there",
-        "check the index against the length",
-        access="index",
-    )
+    """A subscript of an array of known length; its name is that of the only array on the line."""
+    names = set(re.findall(r"([A-Za-z_]\w*)\s*\[", s.source.line(line)))
+    name = names.pop() if len(names) == 1 else ""
+    message = f"index {index} of an array of {length}: 0 to {length - 1} are there"
+    if name:
+        message = f"index {index} of {name}, an array of {length}: 0 to {length - 1} are there"
+    s.faults.add(Kind.OUT_OF_BOUNDS, line, message, "check the index against the length", array=name, access="index")
 
 
 @runtime("rt_overflow")

@@ -13,6 +13,7 @@ from tilewise.emulator.machine.findings import Kind
 if TYPE_CHECKING:
     from tilewise.emulator.host.runtime.cuda_card import Incomplete
 
+NOT_BACK = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
 LOOKED_AT = 1 << 20  # bytes of a block in which elements without values are counted
 
 
@@ -63,11 +64,17 @@ def local_name(s: Session, line: int) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def no_value(s: Session, line: int, name: str, access: str, who: str = "") -> None:
+def _may_be_a_result(s: Session, name: str) -> bool:
+    """Whether this local array is one that a copy may have been meant to fill."""
+    return bool(name and s.cuda is not None and s.cuda.launches)
+
+
+def no_value(s: Session, line: int, name: str, access: str, who: str = "", hint: str = "") -> None:
     message = f"{name} is read before it was given a value" if name else "a variable is read that was given no value"
     if who:
         message = f"{message}: {who}"
-    hint = f"give {name} a value where it is declared" if name else "give it a value where it is declared"
+    if not hint:
+        hint = f"give {name} a value where it is declared" if name else "give it a value where it is declared"
     s.faults.add(Kind.UNINITIALISED_READ, line, message, hint, array=name, access=access)
 
 
@@ -81,7 +88,8 @@ def without_value(s: Session, address: int, size: int, line: int) -> None:
         memory.change(copy.to, copy.size, give=HAS)
         return
     if block is None or memory.on_stack(address):
-        no_value(s, line, local_name(s, line), "read")
+        name = local_name(s, line)
+        no_value(s, line, name, "read", hint=NOT_BACK if _may_be_a_result(s, name) else "")
         memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
         return
     hint = "give it values first (calloc and memset give zeros)"
@@ -90,7 +98,7 @@ def without_value(s: Session, address: int, size: int, line: int) -> None:
     elif short := copied_in_part(block):
         hint = short
     elif block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
-        hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
+        hint = NOT_BACK
     s.faults.add(
         Kind.UNINITIALISED_READ,
         line,

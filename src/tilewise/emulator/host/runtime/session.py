@@ -138,7 +138,7 @@ class Session:
         return ""
 
     def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
-        for finding in self.faults.found.values():
+        for finding in self.faults.all():
             finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
             finding.evidence = plain_lines(finding.evidence)
         return {
