@@ -479,3 +479,23 @@ def test_a_warp_that_races_with_itself_is_advised_its_own_barrier(first, line, a
     assert (race.line, race.array) == (line, "s")
     assert advice in race.hint
     assert never not in race.hint
+
+
+def test_kernels_of_another_file_are_judged_by_the_programs_own_run(tmp_path):
+    (tmp_path / "ops.h").write_text("void fill(int* d, int n);\n")
+    (tmp_path / "ops.cu").write_text("""#include "ops.h"
+__global__ void k(int* x, int n) { x[blockIdx.x * blockDim.x + threadIdx.x] = n; }
+void fill(int* d, int n) { k<<<2, 32>>>(d, n); }
+""")
+    (tmp_path / "main.cu").write_text("""#include "ops.h"
+int main() {
+    int* d;
+    cudaMalloc(&d, 50 * sizeof(int));
+    fill(d, 50);
+    cudaDeviceSynchronize();
+    cudaFree(d);
+}
+""")
+    report = check(tmp_path / "main.cu")
+    assert {(str(f.kind), f.line) for f in report.faults} == {("out-of-bounds", 2)}
+    assert "at line 4" in next(iter(report.faults)).evidence

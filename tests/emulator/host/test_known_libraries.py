@@ -171,3 +171,33 @@ def test_a_vector_longer_than_its_memory_is_told(tmp_path):
     (tmp_path / "p.cu").write_text(CUBLAS.replace("cublasSscal(h, 4, &a, dx, 1)", "cublasSscal(h, 5, &a, dx, 1)"))
     faults = run_program(tmp_path / "p.cu", capture=True).faults
     assert [(f.kind.value, f.place.line) for f in faults] == [("out-of-bounds", 10)]
+
+
+SAMPLES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <helper_functions.h>
+#include <helper_cuda.h>
+#include <thrust/device_vector.h>
+int main(int argc, char** argv) {
+    float* im = NULL;
+    unsigned int w, h;
+    float pix[6] = {0, 0.5f, 1, 0.25f, 0.75f, 0.1f};
+    sdkSavePGM("out.pgm", pix, 3, 2);
+    char* path = sdkFindFilePath("out.pgm", argv[0]);
+    if (!path) { printf("none\n"); return 1; }
+    sdkLoadPGM(path, &im, &w, &h);
+    printf("%u %u %.2f %.2f\n", w, h, im[1], im[2]);
+    free(im); free(path);
+    thrust::device_vector<int> v(3, 7);
+    v.push_back(9); v.shrink_to_fit();
+    int last = v[3];
+    printf("%d %d\n", (int)v.size(), last);
+}
+"""
+
+
+def test_images_of_the_samples_and_vectors_that_grow(tmp_path):
+    (tmp_path / "p.cu").write_text(SAMPLES)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.output, report.faults) == ("3 2 0.50 1.00\n4 9\n", [])

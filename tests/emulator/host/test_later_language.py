@@ -100,3 +100,40 @@ def test_groups_of_those_that_are_here_do_not_meet_the_others_of_the_warp(tmp_pa
 
 def test_a_kernel_template_by_its_name_alone(tmp_path):
     assert printed(tmp_path, KERNELS_BY_NAME) == "48\n"
+
+
+DEDUCED = r"""
+#include <cstdio>
+#include <vector>
+#include <utility>
+#include <tuple>
+#include <variant>
+#include <array>
+#include <string>
+template <class T> struct Box { T v; Box(T x) : v(x) {} };
+int main() {
+    std::pair p(1, 2.5);
+    std::vector v{1, 2, 3};
+    std::array a{1.5f, 2.5f};
+    std::tuple t(1, 2.0, 'c');
+    Box b(4.5);
+    Box c{3};
+    std::variant<int, double, std::string> w = 3;
+    printf("%d %g %zu %d %g %g %d\n", p.first, p.second, v.size(), (int)v[2], a[1], b.v, c.v);
+    printf("%g %c\n", std::get<1>(t), std::get<2>(t));
+    printf("%d %zu\n", std::get<int>(w), w.index());
+    w = 2.5;
+    printf("%g %d\n", std::get<double>(w), (int)std::holds_alternative<int>(w));
+    w = std::string("hi");
+    std::visit([](auto &&x) { if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::string>) printf("s %s\n", x.c_str()); else printf("n %g\n", (double)x); }, w);
+    if (auto q = std::get_if<double>(&w)) printf("d %g\n", *q); else printf("none\n");
+    try { std::get<int>(w); } catch (const std::bad_variant_access &) { printf("bad\n"); }
+}
+"""
+
+
+def test_class_templates_without_arguments_and_variants(tmp_path):
+    (tmp_path / "p.cu").write_text(DEDUCED)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.faults, report.message) == ([], "")
+    assert report.output == "1 2.5 3 3 2.5 4.5 3\n2 c\n3 0\n2.5 0\ns hi\nnone\nbad\n"

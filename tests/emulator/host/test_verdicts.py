@@ -407,3 +407,44 @@ def test_a_local_array_over_a_threads_memory_is_named_at_its_line(tmp_path):
     first = report.findings[0]
     assert (str(first.kind), first.line, first.array) == ("stack", 4, "a")
     assert "524288 bytes of local memory" in first.message
+
+
+OTHERS = {
+    "a __constant__ variable freed": (
+        "__constant__ float mask[3];\nint main() {\n  float h[3] = {1, 2, 3};\n  cudaMemcpyToSymbol(mask, h, 12);\n"
+        "  cudaFree(mask);\n}\n", "wrong-free", 5, "mask", "leave it out"),
+    "a null pointer for a kernel": (
+        "__global__ void k(float* c, int n) {\n  if (threadIdx.x < n) c[threadIdx.x + 1] = 1;\n}\n"
+        "int main() { float* p = nullptr; k<<<1, 4>>>(p, 4); cudaDeviceSynchronize(); }\n",
+        "null-pointer", 2, "c", "cudaMalloc"),
+    "one element too many of a local array": (
+        "#include <cstdio>\nint main() {\n  int a[4] = {1, 2, 3, 4}, s = 0;\n  for (int i = 0; i <= 4; i++)\n"
+        "    s += a[i];\n  printf(\"%d\\n\", s);\n}\n", "out-of-bounds", 5, "a", "length"),
+    "a local array that was to be copied back": (
+        LOCAL.replace("LINE", "s[t] = x[t];").replace("  cudaMemcpy(h, s, sizeof h", "  int r[32];\n  //")
+        .replace("h[3]", "r[3]"), "uninitialised-read", 15, "r", "cudaMemcpyDeviceToHost"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_line_variable_and_change_are_named(name, tmp_path):
+    text, kind, line, variable, change = OTHERS[name]
+    (tmp_path / "p.cu").write_text(text)
+    found = run_program(tmp_path / "p.cu", capture=True).findings
+    first = next(f for f in found if str(f.kind) == kind)
+    assert (first.line, first.array) == (line, variable), [str(f) for f in found]
+    assert change in first.hint
+
+
+@pytest.mark.parametrize(("variable", "refused"), [
+    ("int limit = 3;", "limit is a variable of the host: make it const"),
+    ("const int limit = 3;", ""),
+    ("#define limit (std::cout << 1, 3)\n#include <iostream>", "std::cout is the host's: a kernel prints with printf"),
+])  # fmt: skip
+def test_a_kernel_reaches_no_variable_of_the_host(variable, refused, tmp_path):
+    (tmp_path / "p.cu").write_text(
+        f"{variable}\n" + LOCAL.replace("LINE", "if (t < limit) s[t] = x[t]; else s[t] = 0;")
+    )
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert refused in report.message
+    assert (report.ended == "refused") == bool(refused)

@@ -43,6 +43,41 @@ bool sdkResetTimer(StopWatchInterface** t) { (*t)->total = 0; return true; }
 bool sdkDeleteTimer(StopWatchInterface** t) { free(*t); return true; }
 float sdkGetAverageTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e-6); }
 float sdkGetTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e-6); }
+char* sdkFindFilePath(const char* name, const char* program) {
+    const char* folders[] = {"", "data/", "../data/", "helpers/data/", "Common/data/"};
+    for (int i = 0; i < 5; ++i) {
+        char* path = (char*)malloc(strlen(folders[i]) + strlen(name) + 1);
+        strcpy(path, folders[i]); strcat(path, name);
+        FILE* f = fopen(path, "rb");
+        if (f) { fclose(f); return path; }
+        free(path);
+    }
+    return nullptr;
+}
+template <class T> bool sdkLoadPGM(const char* file, T** data, unsigned int* w, unsigned int* h) {
+    FILE* f = fopen(file, "rb");
+    unsigned int most = 0; int c;
+    if (!f) return false;
+    if (fgetc(f) != 'P' || fgetc(f) != '5') { fclose(f); return false; }
+    unsigned int* numbers[] = {w, h, &most};
+    for (int i = 0; i < 3; ++i) {
+        while ((c = fgetc(f)) == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '#') if (c == '#') while ((c = fgetc(f)) != '\n' && c != EOF) {}
+        for (*numbers[i] = 0; c >= '0' && c <= '9'; c = fgetc(f)) *numbers[i] = *numbers[i] * 10 + (c - '0');
+    }
+    size_t n = (size_t)*w * *h;
+    if (!*data) *data = (T*)malloc(n * sizeof(T));
+    for (size_t i = 0; i < n; ++i) { c = fgetc(f); (*data)[i] = sizeof(T) == 1 ? (T)c : (T)(c / 255.0f); }
+    fclose(f);
+    return true;
+}
+template <class T> bool sdkSavePGM(const char* file, T* data, unsigned int w, unsigned int h) {
+    FILE* f = fopen(file, "wb");
+    if (!f) return false;
+    fprintf(f, "P5\n%u\n%u\n255\n", w, h);
+    for (size_t i = 0; i < (size_t)w * h; ++i) fputc(sizeof(T) == 1 ? (int)data[i] : (int)(unsigned char)(data[i] * 255), f);
+    fclose(f);
+    return true;
+}
 // and of "CUDA by Example"
 #define HANDLE_ERROR(v) __helper_check((v), #v, __FILE__, __LINE__)
 #define HANDLE_NULL(a) { if (a == NULL) { printf("Host memory failed in %s at line %d\n", __FILE__, __LINE__); exit(EXIT_FAILURE); } }

@@ -79,6 +79,13 @@ template <class T> struct device_vector {
     void resize(size_t n) { T zero = T(); resize(n, zero); }
     void resize(size_t n, const T& v) { T* old = _data; size_t had = _size; _take(n); _fill(had < n ? had : n, v); if (old) { __thrust_copy(_data, old, (had < n ? had : n) * sizeof(T)); __thrust_free(old); } }
     void clear() { if (_data) __thrust_free(_data); _data = nullptr; _size = 0; }
+    void shrink_to_fit() {}
+    void reserve(size_t n) {}
+    size_t capacity() const { return _size; }
+    void push_back(const T& v) { resize(_size + 1, v); }
+    void pop_back() { resize(_size - 1); }
+    void assign(size_t n, const T& v) { resize(n); _fill(0, v); }
+    void swap(device_vector& o) { T* d = _data; _data = o._data; o._data = d; size_t n = _size; _size = o._size; o._size = n; }
     device_ptr<T> data() const { return device_ptr<T>(_data); }
     device_ptr<T> begin() const { return device_ptr<T>(_data); }
     device_ptr<T> end() const { return device_ptr<T>(_data + _size); }

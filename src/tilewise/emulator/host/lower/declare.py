@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder, Target
 from tilewise.emulator.host.lower.checked_memory import clear
+from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
 from tilewise.emulator.host.lower.initialise import complete, initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
@@ -43,7 +44,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         declare_auto(b, item.name, item.type, init, item)
         return
     try:
-        type_ = complete(b, b.program.resolve(item.type, b.env), init)
+        type_ = deduced_class(b, item.type, init) or complete(b, b.program.resolve(item.type, b.env), init)
     except Exception:
         if isinstance(item.type, tree.TypeArray) and item.type.length is not None:
             _variable_length(b, item)

@@ -34,9 +34,12 @@ def deduce(
     bound: dict[str, Any] = {}
     for template, written in zip(node.template, given or [], strict=False):
         try:
-            bound[template.name] = argument(p, written, where)
+            value = argument(p, written, where)
         except KernelError:
             return None
+        if not template.pack and template.is_type != isinstance(value, Type):  # get<1> and get<T>
+            return None
+        bound[template.name] = value
     for parameter, value in zip(node.parameters, values, strict=False):
         if isinstance(value, Overloads):
             found = _function_type(p, value, where)

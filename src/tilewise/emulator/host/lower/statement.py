@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.adjacent_sums import take_sum
@@ -84,7 +85,7 @@ def condition(b: Builder, node: Any) -> str:
 def _if(b: Builder, node: tree.If) -> None:
     if node.constant:
         try:
-            value, _ = constants.evaluate(b.program, node.condition, b.env, b.find)
+            value, _ = constants.evaluate(b.program, node.condition, replace(b.env, local=b.find), b.find)
             chosen = node.yes if value else node.no
             if chosen is not None:
                 statement(b, chosen)

@@ -58,7 +58,8 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
     block = memory.find(address)
     if block is not None and block.name and address == block.address and block.kind in ("static", "__device__"):
         message = f"{call} of {block.name}, a variable that is declared at line {block.line}"
-        s.faults.add(Kind.WRONG_FREE, line, message, "leave it out: only what was allocated is freed", block.name, call)
+        hint = "leave it out: only what was allocated is freed"
+        s.faults.add(Kind.WRONG_FREE, line, message, hint, array=block.name, access=call)
         return False
     if block is None or address != block.address or block.kind in ("static", "stack", "__device__"):
         what = (
