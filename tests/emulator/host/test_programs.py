@@ -277,7 +277,7 @@ def test_ctrl_c_ends_the_program_too(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=20)  # the pipes close when nobody holds them any more
     assert process.returncode == 130
-    assert b"index 4 of an array of 4" in said
+    assert b"index 4 of a, an array of 4" in said
     assert b"stopped: by Ctrl-C; it was near line 2 then" in said
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
