@@ -103,9 +103,9 @@ def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None
     """The kernels to judge one by one; none where they are all in other files, which the program's own run has read."""
     if loaded.table.entities.kernels or loaded.refused or program is None or request.entry is not None:
         return choose(loaded, request.entry)
-    if not_run(program):
-        why = f"it needs {program.wanted}" if program.wanted else program.message
-        raise KernelError(f"main was not run: {why}; and there is no __global__ function in this file", program.path)
+    if not_run(program) or not program.launches:
+        why = program.message or "main launched no kernel" + (f" and needs {program.wanted}" if program.wanted else "")
+        raise KernelError(f"there is no __global__ function in this file, and {why}", program.path)
     return []
 
 
