@@ -29,7 +29,7 @@ def load(b: Builder, place: Place) -> Value:
     if place.check == SHARED:
         note_touch(b, address, type_)
     elif not place.register and place.check not in (KNOWN, TRUSTED):
-        address = check_read(b, address, type_.size, place.check, place.span)
+        address = check_access(b, address, type_.size, place.check, span=place.span)
         if place.check == FULL and b.program.watched and not b.library:
             note_touch(b, address, type_)
     seen = OK if place.check in (FULL, TRUSTED) else ""
@@ -44,7 +44,7 @@ def store(b: Builder, place: Place, text: str) -> None:
         b.emit(f"store i1 true, ptr {place.flag}")
     address = place.address
     if not place.register and place.check == FULL:
-        address = check_write(b, address, type_.size)
+        address = check_access(b, address, type_.size, FULL, write=True)
     elif not place.register and place.check not in (KNOWN, SHARED, TRUSTED):
         mark(b, address, type_.size)
     text = b.to_memory(type_, text)
@@ -65,7 +65,7 @@ def _shadow(b: Builder, address: str) -> str:
 def mark(b: Builder, address: str, size: int) -> None:
     """These bytes have a value now. They are known to be a variable's, of the host or of one thread or block."""
     shadow = _shadow(b, address)
-    b.emit(f"store i{size * 8} {_repeat(3, size)}, ptr {shadow}, align 1")
+    b.emit(f"store i{size * 8} {each(3, size)}, ptr {shadow}, align 1")
 
 
 def holds_value(b: Builder, at: str, size: int, asked: Any) -> str:
@@ -73,13 +73,23 @@ def holds_value(b: Builder, at: str, size: int, asked: Any) -> str:
     address, or one that may be read instead."""
     inside = b.make(f"icmp ult i64 {b.make(f'sub i64 {at}, {b.program.memory.base}')}, {b.program.memory.size - 64}")
     safe = b.make(f"select i1 {inside}, i64 {at}, i64 {b.program.memory.base}")
-    _, state = _state(b, safe, size * 8, seen=OK)
+    _, state = _state(b, safe, kind_of(size), seen=OK)
     asked.require(b.make(f"and i1 {inside}, {_has_value(b, state, size)}"))
     return safe
 
 
-def _repeat(byte: int, size: int) -> int:
-    return int.from_bytes(bytes([byte]) * size, "little")
+def kind_of(size: int, width: int = 1) -> str:
+    """LLVM's type of the states of an element, or of those of all lanes."""
+    return f"i{size * 8}" if width == 1 else f"<{width} x i{size * 8}>"
+
+
+def each(byte: int, size: int, width: int = 1) -> str:
+    """This state in every byte."""
+    return _number(int.from_bytes(bytes([byte]) * size, "little"), size, width)
+
+
+def _number(number: int, size: int, width: int) -> str:
+    return str(number) if width == 1 else f"splat (i{size * 8} {number})"
 
 
 def _inside(b: Builder, address: str) -> tuple[str, str]:
@@ -90,34 +100,68 @@ def _inside(b: Builder, address: str) -> tuple[str, str]:
     return b.make(f"icmp ult i64 {off}, {memory.size - 64}"), at
 
 
-def _state(b: Builder, at: str, bits: int, offset: int = 0, seen: str = "") -> tuple[str, str]:
+def _state(b: Builder, at: str, kind: str, offset: int = 0, seen: str = "") -> tuple[str, str]:
     """Where the states of these bytes stand, and the states; `seen` is OK where the address is known to be inside."""
     there = b.make(f"add i64 {at}, {b.program.memory.shift + offset}{SHADOW}")
     pointer = b.make(f"inttoptr i64 {there} to ptr")
-    return pointer, b.make(f"load i{bits}, ptr {pointer}, align 1{seen}")
+    return pointer, b.make(f"load {kind}, ptr {pointer}, align 1{seen}")
 
 
-def _has_value(b: Builder, state: str, size: int) -> str:
+def _in_every_byte(b: Builder, state: str, byte: int, size: int, width: int) -> str:
+    """Whether these bits are set in every byte of all lanes."""
+    kind, bits = kind_of(size, width), each(byte, size, width)
+    same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {bits}')}, {bits}")
+    return (
+        same if width == 1 else b.make(f"icmp eq i{width} {b.make(f'bitcast <{width} x i1> {same} to i{width}')}, -1")
+    )
+
+
+def _has_value(b: Builder, state: str, size: int, width: int = 1) -> str:
     """On the host exactly 3; a thread may also read the card's memory (6), and managed memory that is in use."""
-    bits = size * 8
     if not b.program.device:
-        return b.make(f"icmp eq i{bits} {state}, {_repeat(3, size)}")
-    twos = _repeat(2, size)
-    return b.make(f"icmp eq i{bits} {b.make(f'and i{bits} {state}, {twos}')}, {twos}")
+        return b.make(f"icmp eq {kind_of(size)} {state}, {each(3, size)}")
+    return _in_every_byte(b, state, 2, size, width)
 
 
-def _may_write(b: Builder, state: str, size: int) -> str:
+def _may_write(b: Builder, state: str, size: int, width: int = 1) -> str:
     """Somebody's memory: bit 1, and for a thread bit 4 too."""
-    bits, ones = size * 8, _repeat(1, size)
     if b.program.device:
-        state = b.make(f"or i{bits} {state}, {b.make(f'lshr i{bits} {state}, 2')}")
-    return b.make(f"icmp eq i{bits} {b.make(f'and i{bits} {state}, {ones}')}, {ones}")
+        kind = kind_of(size, width)
+        state = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, {_number(2, size, width)}')}")
+    return _in_every_byte(b, state, 1, size, width)
 
 
-def check_read(b: Builder, address: str, size: int, check: int, span: tuple[str, str] | None = None) -> str:
-    """The address to read from: this one, or where a thread of a kernel is led that went astray."""
-    good, bad, look = b.label(), b.label(), b.label()
-    direct = ""
+def look(b: Builder, at: str, size: int, write: bool, good: str, bad: str, width: int = 1, seen: str = OK) -> list[str]:
+    """On at `good` where the states of these bytes allow the access, else at `bad`; the labels `good` is reached from.
+    What is written has a value from then on; only a first store changes the state: pages that say so stay shared."""
+    here, kind = b.label(), kind_of(size, width)
+    b.begin(here)
+    pointer, state = _state(b, at, kind, seen=seen)
+    has = _has_value(b, state, size, width)
+    if not write:
+        b.emit(f"br i1 {has}, label %{good}, label %{bad}, !prof !1")
+        b.open = False
+        return [here]
+    first, mine = b.label(), b.label()
+    b.branch(has, good, first)
+    b.begin(first)
+    b.emit(f"br i1 {_may_write(b, state, size, width)}, label %{mine}, label %{bad}, !prof !1")
+    b.open = False
+    b.begin(mine)
+    marked = each(3, size)
+    if b.program.device:
+        marked = b.make(f"or {kind} {state}, {each(2, size, width)}")
+    b.emit(f"store {kind} {marked}, ptr {pointer}, align 1{OK}")
+    b.jump(good)
+    return [here, mine]
+
+
+def check_access(
+    b: Builder, address: str, size: int, check: int, write: bool = False, span: tuple[str, str] | None = None
+) -> str:
+    """The address to read from or write to: this one, or where a thread of a kernel is led that went astray."""
+    good, bad = b.label(), b.label()
+    reached: list[str] = []
     if span is not None:
         direct, careful = b.label(), b.label()
         start = b.make(f"ptrtoint ptr {address} to i64")
@@ -125,18 +169,17 @@ def check_read(b: Builder, address: str, size: int, check: int, span: tuple[str,
         b.begin(direct)
         b.jump(good)
         b.begin(careful)
+        reached.append(direct)
     if check == FULL:
         inside, at = _inside(b, address)
-        b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
+        near = b.label()
+        b.emit(f"br i1 {inside}, label %{near}, label %{bad}, !prof !1")
         b.open = False
+        b.begin(near)
     else:
         at = b.make(f"ptrtoint ptr {address} to i64")
-    b.begin(look)
-    _, state = _state(b, at, size * 8, seen=OK if check == FULL else "")
-    fine = _has_value(b, state, size)
-    b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
-    b.open = False
-    return _complain(b, bad, good, "rt_bad_read", address, at, size, look, direct)
+    reached += look(b, at, size, write, good, bad, seen=OK if check == FULL else "")
+    return _complain(b, bad, good, "rt_bad_write" if write else "rt_bad_read", address, at, size, reached)
 
 
 def in_span(b: Builder, at: str, size: int, span: tuple[str, str]) -> str:
@@ -147,31 +190,9 @@ def in_span(b: Builder, at: str, size: int, span: tuple[str, str]) -> str:
     return b.make(f"and i1 {wide}, {within}")
 
 
-def check_write(b: Builder, address: str, size: int) -> str:
-    """The address to write to; its bytes have a value from then on."""
-    bits = size * 8
-    good, bad, look, fine_label = b.label(), b.label(), b.label(), b.label()
-    inside, at = _inside(b, address)
-    b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
-    b.open = False
-    b.begin(look)
-    pointer, state = _state(b, at, bits, seen=OK)
-    first = b.label()  # only a first store changes the state: pages that say so already stay shared
-    b.branch(_has_value(b, state, size), good, first)
-    b.begin(first)
-    b.emit(f"br i1 {_may_write(b, state, size)}, label %{fine_label}, label %{bad}, !prof !1")
-    b.open = False
-    b.begin(fine_label)
-    marked = str(_repeat(3, size))
-    if b.program.device:
-        marked = b.make(f"or i{bits} {state}, {_repeat(2, size)}")
-    b.emit(f"store i{bits} {marked}, ptr {pointer}, align 1{OK}")
-    b.jump(good)
-    return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label, look)
-
-
-def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, fine: str,
-              direct: str = "") -> str:  # fmt: skip
+def _complain(
+    b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, reached: list[str]
+) -> str:
     """Tell the runtime. A host program goes on or is ended there; a thread goes on at the address it is given."""
     b.begin(bad)
     if not b.program.device:
@@ -188,8 +209,8 @@ def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: st
     led = b.make(f"call ptr @rt_astray(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
     b.jump(good)
     b.begin(good)
-    further = f", [ {address}, %{direct} ]" if direct else ""
-    return b.make(f"phi ptr [ {address}, %{fine} ], [ {led}, %{bad} ]{further}")
+    as_it_is = "".join(f"[ {address}, %{label} ], " for label in reached)
+    return b.make(f"phi ptr {as_it_is}[ {led}, %{bad} ]")
 
 
 WORDS_INLINE = 16  # objects up to 128 bytes are looked at in place
@@ -203,27 +224,27 @@ def check_object(b: Builder, address: str, size: int) -> str:
 
 def check_range(b: Builder, address: str, size: int, write: bool, words: int = WORDS_INLINE) -> str:
     """A whole object behind a pointer: it must be there; whether it has a value goes with the copy."""
-    good, bad, look = b.label(), b.label(), b.label()
+    good, bad, near = b.label(), b.label(), b.label()
     if size > SMALL:
         b.emit(f"call void @contain(ptr {address}, i64 {size})")
     inside, at = _inside(b, address)
-    b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
+    b.emit(f"br i1 {inside}, label %{near}, label %{bad}, !prof !1")
     b.open = False
-    b.begin(look)
+    b.begin(near)
     fine = "true"
     done = 0
     for word in (8, 4, 2, 1):
         while size - done >= word and done < max(1, 8 * words):
-            _, state = _state(b, at, word * 8, done, OK)
+            _, state = _state(b, at, kind_of(word), done, OK)
             fine = b.make(f"and i1 {fine}, {_may_write(b, state, word)}")
             done += word
     if done < size:  # its end tells for the rest
-        _, state = _state(b, at, 8, size - 1, OK)
+        _, state = _state(b, at, kind_of(1), size - 1, OK)
         fine = b.make(f"and i1 {fine}, {_may_write(b, state, 1)}")
     b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
     if b.program.device:
-        return _complain(b, bad, good, "range write" if write else "range read", address, at, size, look)
+        return _complain(b, bad, good, "range write" if write else "range read", address, at, size, [near])
     b.begin(bad)
     b.program.external("rt_check_range")
     b.emit(f"call void @rt_check_range(i64 {at}, i64 {size}, i32 {int(write)}, i32 {b.line_text()})")
@@ -253,4 +274,4 @@ def is_plain(type_: Type) -> bool:
     return isinstance(type_, Scalar) or (not isinstance(type_, (Record, Array, Reference)))
 
 
-provide(check_read, copy_bytes, store)
+provide(check_access, copy_bytes, store)

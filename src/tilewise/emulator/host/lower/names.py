@@ -178,7 +178,7 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
         check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):
-            address = late.check_read(b, place.address, 8, check) if check else place.address
+            address = late.check_access(b, place.address, 8, check) if check else place.address
             return place_of(Value(f.type, b.make(f"load ptr, ptr {address}")))
         return place
     key = "~" if name.startswith("~") else name

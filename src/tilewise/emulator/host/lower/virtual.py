@@ -123,7 +123,7 @@ def through_table(b: Builder, place: Place, slot: Slot) -> tuple[str, str]:
         raise b.refuse(f"{slot[0]} is virtual: virtual functions cannot be called on the card")
     at, number = found
     pointer = b.offset(place.address, at)
-    checked = late.check_read(b, pointer, POINTER, place.check) if place.check else pointer
+    checked = late.check_access(b, pointer, POINTER, place.check) if place.check else pointer
     table = b.make(f"load ptr, ptr {checked}")
     _known_table(b, table, number)
     entry = b.offset(table, ENTRY * number)

@@ -5,7 +5,9 @@ What a thread alone would be told, a lane is told: the slow way looks at each la
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import in_span
+from tilewise.emulator.host.lower.checked_memory import each, in_span, kind_of, look
+from tilewise.emulator.host.lower.checked_memory import load as load_one
+from tilewise.emulator.host.lower.checked_memory import store as store_one
 from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lockstep.scattered import all_inside, put_apart, take
@@ -22,100 +24,59 @@ from tilewise.emulator.host.lower.lockstep.wide import (
     widen,
 )
 from tilewise.emulator.host.lower.marks import OK
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Place, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 
 ITERATIONS_AHEAD = 8  # that a load is prefetched
 CACHE_LINE = 64
-LANE_BY_LANE = """  %pa = getelementptr i64, ptr %as, i64 %l
-  %at = load i64, ptr %pa
-  %address = inttoptr i64 %at to ptr
-{look}
-good:
-  %p = phi ptr [ %address, %fine ], [ %led, %bad ]
-{touch}
-  br label %next
-bad:
-  call void @set_lane(i64 %l)
-  %led = call ptr @rt_astray(i64 %at, i64 {size}, i32 {write}, i32 %line)
-  br label %good"""
-INSIDE = """  %off = sub i64 %at, {base}
-  %inside = icmp ult i64 %off, {end}
-  br i1 %inside, label %look, label %bad, !prof !1
-look:"""
-STATE = """  %there = add i64 %at, {shift}
-  %shadow = inttoptr i64 %there to ptr
-  %state = load {bits}, ptr %shadow, align 1"""
-MARK_ONCE = """  %old = icmp eq {bits} %state, %marked
-  br i1 %old, label %fine, label %mark
-mark:
-  store {bits} %marked, ptr %shadow, align 1
-  br label %fine
-fine:"""
 
 
-def _repeat(byte: int, size: int) -> int:
-    return int.from_bytes(bytes([byte]) * size, "little")
+class OneLane(Builder):
+    """A lane of a function that goes through them: what is wrong is reported of that lane, on the line of the call."""
+
+    def line_text(self) -> str:
+        return "%line"
+
+    def who(self, b: Builder) -> None:
+        b.emit("call void @set_lane(i64 %l)")
 
 
-def _look(b: Builder, size: int, check: int, write: bool) -> str:
-    """Of one lane's bytes: whether they are there and have a value; a store gives them one."""
-    memory, bits = b.program.memory, f"i{size * 8}"
-    twos, ones = _repeat(2, size), _repeat(1, size)
-    out = []
-    if check == FULL:
-        out.append(INSIDE.format(base=memory.base, end=memory.size - 64))
-    if check != KNOWN:
-        out.append(STATE.format(shift=memory.shift, bits=bits))
-    if check == KNOWN:
-        out.append("  %ok = icmp eq i64 0, 0")
-    elif not write:
-        out += [f"  %has = and {bits} %state, {twos}", f"  %ok = icmp eq {bits} %has, {twos}"]
-    elif check == FULL:
-        out += [f"  %s2 = lshr {bits} %state, 2", f"  %either = or {bits} %state, %s2",
-                f"  %mine = and {bits} %either, {ones}", f"  %ok = icmp eq {bits} %mine, {ones}"]  # fmt: skip
-    else:
-        out.append("  %ok = icmp eq i64 0, 0")
-    once = write and check == FULL
-    out.append(f"  br i1 %ok, label %{'may' if once else 'fine'}, label %bad, !prof !1\n{'may' if once else 'fine'}:")
-    if once:
-        out += [f"  %marked = or {bits} %state, {twos}", MARK_ONCE.format(bits=bits)]
-    elif write and check == INIT:
-        out.append(f"  store {bits} {_repeat(3, size)}, ptr %shadow, align 1")
-    return "\n".join([*out, "  br label %good"])
-
-
-def _function(b: Builder, llvm: str, size: int, check: int, write: bool) -> str:
-    """The name of the function that touches lane by lane."""
-    lanes = lanes_of(b)
+def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
+    """The name of the function that touches lane by lane, each as a thread alone would."""
+    lanes, llvm = lanes_of(b), type_.llvm
     name = f"{'scatter' if write else 'gather'}.{llvm}.{check}"
-    b.program.external("rt_astray")
     if name in lanes.functions:
         return name
-    kind = lanes.vector(llvm)
+    kind, addresses = lanes.vector(llvm), lanes.vector("i64")
+    one = OneLane(b.program, b.env, False)
+    one.lanes = one
+    at = one.make(f"load i64, ptr {one.make('getelementptr i64, ptr %as, i64 %l')}")
+    place = Place(type_, one.make(f"inttoptr i64 {at} to ptr"), check)
+    cell = one.make(f"getelementptr {llvm}, ptr %vs, i64 %l")
     if write:
-        before = f"  %vs = alloca {kind}\n  store {kind} %v, ptr %vs"
-        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %pv\n  store {llvm} %x, ptr %p, align 1"  # noqa: E501
-        after = "  ret void"
+        store_one(one, place, one.make(f"load {llvm}, ptr {cell}"))
+        head, after = f"void @{name}({addresses} %a, {lanes.bits} %mask, {kind} %v, i32 %line)", "  ret void"
     else:
-        before = f"  %vs = alloca {kind}\n  store {kind} zeroinitializer, ptr %vs"
-        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %p, align 1\n  store {llvm} %x, ptr %pv"  # noqa: E501
+        one.emit(f"store {llvm} {load_one(one, place).text}, ptr {cell}")
+        head = f"{kind} @{name}({addresses} %a, {lanes.bits} %mask, i32 %line)"
         after = f"  %given = load {kind}, ptr %vs\n  ret {kind} %given"
-    addresses = lanes.vector("i64")
-    given = f", {kind} %v" if write else ""
-    lanes.functions[name] = lane_loop(
-        f"{'void' if write else kind} @{name}({addresses} %a, {lanes.bits} %mask{given}, i32 %line) noinline",
-        LANE_BY_LANE.format(look=_look(b, size, check, write), touch=touch, size=size, write=int(write)),
-        lanes.bits, lanes.width, f"  %as = alloca {addresses}\n  store {addresses} %a, ptr %as\n{before}", after,
-    )  # fmt: skip
+    one.jump("next")
+    before = f"  %as = alloca {addresses}\n  store {addresses} %a, ptr %as\n  %vs = alloca {kind}"
+    before += f"\n  store {kind} {'%v' if write else 'zeroinitializer'}, ptr %vs"
+    lanes.functions[name] = lane_loop(f"{head} noinline", "\n".join(one.lines), lanes.bits, lanes.width, before, after)
     return name
 
 
-def _stored(type_: Type) -> str:
-    if type_ is types.BOOL:
-        return "i8"
-    return register(type_)
+def _in_memory(type_: Type) -> Scalar:
+    """As what it is loaded and stored: a bool is a byte, a pointer its address."""
+    return types.UCHAR if type_ is types.BOOL else types.LONG if isinstance(type_, Pointer) else _scalar(type_)
+
+
+def _scalar(type_: Type) -> Scalar:
+    register(type_)  # or it cannot be in a vector
+    assert isinstance(type_, Scalar)
+    return type_
 
 
 def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
@@ -134,42 +95,17 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
         b.branch(fine, quick, slow)
         b.begin(quick)
         return b.make(f"inttoptr i64 {at.base} to ptr")
-    look = b.label()
-    b.emit(f"br i1 {fine}, label %{look}, label %{slow}, !prof !1")
+    near = b.label()
+    b.emit(f"br i1 {fine}, label %{near}, label %{slow}, !prof !1")
     b.open = False
-    b.begin(look)
-    shadow = b.make(f"inttoptr i64 {b.make(f'add i64 {at.base}, {memory.shift}')} to ptr")
-    bits = f"i{size * 8}"
-    kind = lanes.vector(bits)
+    b.begin(near)
     if not write or place.check == FULL:
-        state = b.make(f"load {kind}, ptr {shadow}, align 1{OK}")
-        twos = f"splat ({bits} {_repeat(2, size)})"
-        same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {twos}')}, {twos}")
-        other = slow if not write else b.label()
-        b.emit(f"br i1 {lanes.all(b, same)}, label %{quick}, label %{other}, !prof !1")
-        b.open = False
-        if write:
-            b.begin(other)
-            _first_store(b, state, shadow, size, quick, slow)
+        look(b, at.base, size, write, quick, slow, lanes.width)
     b.begin(quick)
     if write and place.check != FULL:
-        b.emit(f"store {kind} splat ({bits} {_repeat(3, size)}), ptr {shadow}, align 1{OK}")
+        shadow = b.make(f"inttoptr i64 {b.make(f'add i64 {at.base}, {memory.shift}')} to ptr")
+        b.emit(f"store {kind_of(size, lanes.width)} {each(3, size, lanes.width)}, ptr {shadow}, align 1{OK}")
     return b.make(f"inttoptr i64 {at.base} to ptr")
-
-
-def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slow: str) -> None:
-    """Some of the lanes' bytes have no value yet: if all are somebody's they have one now."""
-    bits, lanes = f"i{size * 8}", lanes_of(b)
-    kind, ones = lanes.vector(bits), f"splat ({bits} {_repeat(1, size)})"
-    seen = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, splat ({bits} 2)')}")
-    same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {seen}, {ones}')}, {ones}")
-    mark = b.label()
-    b.emit(f"br i1 {lanes.all(b, same)}, label %{mark}, label %{slow}, !prof !1")
-    b.open = False
-    b.begin(mark)
-    marked = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
-    b.emit(f"store {kind} {marked}, ptr {shadow}, align 1{OK}")
-    b.jump(quick)
 
 
 def _prefetch(b: Builder, place: WidePlace) -> None:
@@ -197,9 +133,10 @@ def load(b: Builder, place: WidePlace) -> Wide:
     if isinstance(type_, Array):
         address = place.address
         return Wide(Pointer(type_.of), address.text, address.base, address.stride, address.valid)
-    llvm, size = _stored(type_), type_.size
+    stored = _in_memory(type_)
+    llvm, size = stored.llvm, type_.size
     kind = lanes.vector(llvm)
-    name = _function(b, llvm, size, place.check, False)
+    name = _function(b, stored, place.check, False)
     call = (
         f"call {kind} @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
     )
@@ -230,11 +167,12 @@ def load(b: Builder, place: WidePlace) -> Wide:
 
 def store(b: Builder, place: WidePlace, value: Wide) -> None:
     type_, lanes = place.type, lanes_of(b)
-    llvm, size = _stored(type_), type_.size
+    stored = _in_memory(type_)
+    llvm, size = stored.llvm, type_.size
     kind, text = lanes.vector(llvm), value.text
     if type_ is types.BOOL:
         text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
-    name = _function(b, llvm, size, place.check, True)
+    name = _function(b, stored, place.check, True)
     call = f"call void @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
     apart = not place.address.base or place.address.stride != size
     if apart and place.span is None:
