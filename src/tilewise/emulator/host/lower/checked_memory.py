@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.float_to_integer import number, of
 from tilewise.emulator.host.lower.lost_values import copy_states
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.races import note_touch
@@ -80,16 +81,12 @@ def holds_value(b: Builder, at: str, size: int, asked: Any) -> str:
 
 def kind_of(size: int, width: int = 1) -> str:
     """LLVM's type of the states of an element, or of those of all lanes."""
-    return f"i{size * 8}" if width == 1 else f"<{width} x i{size * 8}>"
+    return of(f"i{size * 8}", width)
 
 
 def each(byte: int, size: int, width: int = 1) -> str:
     """This state in every byte."""
-    return _number(int.from_bytes(bytes([byte]) * size, "little"), size, width)
-
-
-def _number(number: int, size: int, width: int) -> str:
-    return str(number) if width == 1 else f"splat (i{size * 8} {number})"
+    return number(f"i{size * 8}", int.from_bytes(bytes([byte]) * size, "little"), width)
 
 
 def _inside(b: Builder, address: str) -> tuple[str, str]:
@@ -126,8 +123,8 @@ def _has_value(b: Builder, state: str, size: int, width: int = 1) -> str:
 def _may_write(b: Builder, state: str, size: int, width: int = 1) -> str:
     """Somebody's memory: bit 1, and for a thread bit 4 too."""
     if b.program.device:
-        kind = kind_of(size, width)
-        state = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, {_number(2, size, width)}')}")
+        kind, two = kind_of(size, width), number(f"i{size * 8}", 2, width)
+        state = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, {two}')}")
     return _in_every_byte(b, state, 1, size, width)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.emulator.host.lower import float_to_integer
+from tilewise.emulator.host.lower.arithmetic import converted
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import load
 from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
@@ -134,13 +134,13 @@ def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value |
         if type_.kind == "void":
             return Value(type_, "")
         if isinstance(source, Scalar) and source.kind != "null":
-            return _arithmetic(b, v, source, type_)
+            return Value(type_, converted(b, v.text, source, type_))
         if isinstance(source, (Pointer, Scalar)):
             if type_.kind == "bool":
                 return Value(type_, b.make(f"icmp ne ptr {v.text}, null"))
             if explicit and type_.integral:
                 number = b.make(f"ptrtoint ptr {v.text} to i64")
-                return _arithmetic(b, Value(types.ULONG, number), types.ULONG, type_)
+                return Value(type_, converted(b, number, types.ULONG, type_))
         return None
     if isinstance(type_, Pointer):
         if isinstance(source, Pointer):
@@ -150,8 +150,8 @@ def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value |
         if source is types.NULLPTR:
             return Value(type_, "null")
         if isinstance(source, Scalar) and source.integral and (explicit or v.text == "0"):
-            wide = _arithmetic(b, v, source, types.LONG)
-            return Value(type_, b.make(f"inttoptr i64 {wide.text} to ptr"))
+            wide = converted(b, v.text, source, types.LONG)
+            return Value(type_, b.make(f"inttoptr i64 {wide} to ptr"))
     return None
 
 
@@ -165,30 +165,6 @@ def _between_classes(b: Builder, v: Value, source: Record, type_: Pointer) -> Va
         return Value(type_, b.offset(v.text, up))
     down = target.derives(source)
     return Value(type_, b.offset(v.text, -down) if down else v.text)
-
-
-def _arithmetic(b: Builder, v: Value, source: Scalar, type_: Scalar) -> Value:
-    if source.llvm == type_.llvm and source.kind == type_.kind:
-        return Value(type_, v.text)
-    if type_.kind == "bool":
-        if source.floating:
-            return Value(type_, b.make(f"fcmp une {source.llvm} {v.text}, 0.0"))
-        return Value(type_, b.make(f"icmp ne {source.llvm} {v.text}, 0"))
-    if source.floating and type_.floating:
-        op = "fpext" if type_.size > source.size else "fptrunc"
-        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
-    if source.floating:
-        made = float_to_integer.on_card if b.program.device else float_to_integer.on_host
-        return Value(type_, made(b, v.text, source, type_))
-    if type_.floating:
-        op = "sitofp" if source.signed and source.kind != "bool" else "uitofp"
-        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
-    if type_.size * 8 > source.bits:
-        op = "sext" if source.signed and source.kind != "bool" else "zext"
-        return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
-    if type_.bits == source.bits:
-        return Value(type_, v.text)
-    return Value(type_, b.make(f"trunc {source.llvm} {v.text} to {type_.llvm}"))
 
 
 def truth(b: Builder, value: Any) -> str:

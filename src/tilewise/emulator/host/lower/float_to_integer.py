@@ -37,26 +37,30 @@ def _truncated(b: Builder, text: str, bits: int) -> str:
     return b.make(f"select i1 {fits}, i{bits} {number}, i{bits} {least}")
 
 
-def on_card(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 0) -> str:
+def of(llvm: str, width: int) -> str:
+    """LLVM's type of one value, or of those of all lanes."""
+    return f"<{width} x {llvm}>" if width > 1 else llvm
+
+
+def number(llvm: str, value: int, width: int) -> str:
+    return f"splat ({llvm} {value})" if width > 1 else str(value)
+
+
+def on_card(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 1) -> str:
     """Of one thread, or of `width` of them as lanes of a vector."""
-
-    def of(llvm: str) -> str:
-        return f"<{width} x {llvm}>" if width else llvm
-
     if source.size == 2:
-        text = b.make(f"fpext {of(source.llvm)} {text} to {of('float')}")
+        text = b.make(f"fpext {of(source.llvm, width)} {text} to {of('float', width)}")
     floating, kind = ("double", "f64") if source.size == 8 else ("float", "f32")
     bits = 64 if type_.size == 8 else 32
-    lanes = f"v{width}" if width else ""
+    lanes = f"v{width}" if width > 1 else ""
     name = f"llvm.fpto{'s' if type_.signed else 'u'}i.sat.{lanes}i{bits}.{lanes}{kind}"
-    whole = of(f"i{bits}")
-    b.program.external(name, f"declare {whole} @{name}({of(floating)})")
-    number = b.make(f"call {whole} @{name}({of(floating)} {text})")
+    whole, given = of(f"i{bits}", width), of(floating, width)
+    b.program.external(name, f"declare {whole} @{name}({given})")
+    made = b.make(f"call {whole} @{name}({given} {text})")
     if bits == 64 or source.size == 8:  # NaN is 0 from float to 32 bits, and the highest bit alone else
-        least = -(1 << (bits - 1))
-        odd = b.make(f"fcmp uno {of(floating)} {text}, {text}")
-        high = f"splat (i{bits} {least})" if width else str(least)
-        number = b.make(f"select {of('i1')} {odd}, {whole} {high}, {whole} {number}")
+        odd = b.make(f"fcmp uno {given} {text}, {text}")
+        least = number(f"i{bits}", -(1 << (bits - 1)), width)
+        made = b.make(f"select {of('i1', width)} {odd}, {whole} {least}, {whole} {made}")
     if bits > type_.size * 8:
-        number = b.make(f"trunc {whole} {number} to {of(type_.llvm)}")
-    return number
+        made = b.make(f"trunc {whole} {made} to {of(type_.llvm, width)}")
+    return made

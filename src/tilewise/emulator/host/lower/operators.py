@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower import shifts
+from tilewise.emulator.host.lower.arithmetic import (
+    FLOATING,
+    INTEGER,
+    SIGNED_COMPARE,
+    UNSIGNED_COMPARE,
+    operated,
+    shifted,
+)
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import load, store
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
@@ -16,11 +23,6 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 
-SIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt", "<=": "sle", ">=": "sge"}
-UNSIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "ult", ">": "ugt", "<=": "ule", ">=": "uge"}
-FLOAT_COMPARE = {"==": "oeq", "!=": "une", "<": "olt", ">": "ogt", "<=": "ole", ">=": "oge"}
-INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
-FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "%": "frem"}
 TOLD = 10_000  # overflows of a line that are told
 
 
@@ -138,23 +140,17 @@ def scalars(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
     type_ = types.common(first, second)
     one, two = convert(b, left, type_).text, convert(b, right, type_).text
     if op in SIGNED_COMPARE:
-        if type_.floating:
-            return b.value(types.BOOL, f"fcmp {FLOAT_COMPARE[op]} {type_.llvm} {one}, {two}")
-        table = SIGNED_COMPARE if type_.signed else UNSIGNED_COMPARE
-        return b.value(types.BOOL, f"icmp {table[op]} {type_.llvm} {one}, {two}")
-    if type_.floating:
-        if op not in FLOATING or op == "%":
-            raise b.refuse(f"{op} does not work on {type_}", node)
-        return b.value(type_, f"{FLOATING[op]} {type_.llvm} {one}, {two}")
-    if op in ("/", "%"):
-        return _divide(b, op, type_, one, two)
-    if op not in INTEGER:
-        raise b.refuse(f"{op} is not supported", node)
-    if type_.signed and op in "+-*" and not b.library and not b.program.device:
-        if b.sure:
-            return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
-        return _overflowing(b, op, type_, one, two)
-    return b.value(type_, f"{INTEGER[op]} {type_.llvm} {one}, {two}")
+        return Value(types.BOOL, operated(b, op, type_, one, two))
+    if op not in (FLOATING if type_.floating else INTEGER):
+        raise b.refuse(f"{op} does not work on {type_}", node)
+    if not type_.floating and not b.program.device:
+        if op in ("/", "%"):
+            _divisible(b, type_, one, two)
+        elif type_.signed and op in "+-*" and not b.library:
+            if b.sure:
+                return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
+            return _overflowing(b, op, type_, one, two)
+    return Value(type_, operated(b, op, type_, one, two))
 
 
 def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
@@ -197,33 +193,14 @@ def _unless_told_often(b: Builder, good: str) -> None:
     b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
 
 
-def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
-    if b.program.device:
-        return _divide_on_the_card(b, op, type_, one, two)
+def _divisible(b: Builder, type_: Scalar, one: str, two: str) -> None:
+    """The host stops at a division by zero, and of the least number by -1."""
     zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
     b.complain(zero, "rt_divide", [("i32", "0"), ("i32", b.line_text())])
     if type_.signed:
-        least = -(1 << (type_.size * 8 - 1))
-        low = b.make(f"icmp eq {type_.llvm} {one}, {least}")
+        low = b.make(f"icmp eq {type_.llvm} {one}, {-(1 << (type_.size * 8 - 1))}")
         minus = b.make(f"icmp eq {type_.llvm} {two}, -1")
         b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", "1"), ("i32", b.line_text())])
-    kind = {"/": "div", "%": "rem"}[op]
-    return b.value(type_, f"{'s' if type_.signed else 'u'}{kind} {type_.llvm} {one}, {two}")
-
-
-def _divide_on_the_card(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
-    """A card stops at no division: by zero it gives all ones, and the least by -1 wraps."""
-    llvm = type_.llvm
-    zero = b.make(f"icmp eq {llvm} {two}, 0")
-    odd = zero
-    if type_.signed:
-        minus = b.make(f"icmp eq {llvm} {two}, -1")
-        odd = b.make(f"or i1 {zero}, {minus}")
-    divisor = b.make(f"select i1 {odd}, {llvm} 1, {llvm} {two}")
-    made = b.make(f"{'s' if type_.signed else 'u'}{'div' if op == '/' else 'rem'} {llvm} {one}, {divisor}")
-    if type_.signed and op == "/":
-        made = b.make(f"select i1 {odd}, {llvm} {b.make(f'sub {llvm} 0, {one}')}, {llvm} {made}")
-    return b.value(type_, f"select i1 {zero}, {llvm} -1, {llvm} {made}")
 
 
 def _shift(b: Builder, op: str, left: Value, right: Value) -> Value:
@@ -235,8 +212,7 @@ def _shift(b: Builder, op: str, left: Value, right: Value) -> Value:
     type_ = types.promote(first)
     one = convert(b, left, type_).text
     count = convert(b, right, types.LONG if type_.size == 8 else types.INT).text
-    made = shifts.on_card if b.program.device else shifts.on_host
-    return Value(type_, made(b, op, type_, one, count))
+    return Value(type_, shifted(b, op, type_, one, count))
 
 
 def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:

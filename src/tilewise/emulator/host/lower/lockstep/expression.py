@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewise.emulator.host.lower.arithmetic import UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert as convert_one
 from tilewise.emulator.host.lower.conversion import object_place
@@ -25,7 +26,6 @@ from tilewise.emulator.host.lower.lockstep.wide import (
     vector,
     widen,
 )
-from tilewise.emulator.host.lower.operators import UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late

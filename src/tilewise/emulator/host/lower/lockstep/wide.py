@@ -8,17 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.host.lower import shifts
+from tilewise.emulator.host.lower.arithmetic import FLOATING, INTEGER, SIGNED_COMPARE, converted, operated, shifted
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.float_to_integer import on_card
 from tilewise.emulator.host.lower.lockstep.divergence import Divergence, NotInLockstep
-from tilewise.emulator.host.lower.operators import (
-    FLOAT_COMPARE,
-    FLOATING,
-    INTEGER,
-    SIGNED_COMPARE,
-    UNSIGNED_COMPARE,
-)
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
@@ -205,44 +197,16 @@ def convert(b: Builder, value: Wide, type_: Type) -> Wide:
 
 
 def _arithmetic(b: Builder, value: Wide, source: Scalar, type_: Scalar) -> Wide:
-    here, there = vector(b, source), vector(b, type_)
-    if source.llvm == type_.llvm and source.kind == type_.kind:
-        return Wide(type_, value.text, value.base, value.stride, value.valid)
-    if type_.kind == "bool":
-        test = "fcmp une" if source.floating else "icmp ne"
-        return Wide(type_, b.make(f"{test} {here} {value.text}, zeroinitializer"))
-    if source.floating and type_.floating:
-        op = "fpext" if type_.size > source.size else "fptrunc"
-        return Wide(type_, b.make(f"{op} {here} {value.text} to {there}"))
-    if source.floating:
-        return Wide(type_, on_card(b, value.text, source, type_, lanes_of(b).width))
-    if type_.floating:
-        op = "sitofp" if source.signed and source.kind != "bool" else "uitofp"
-        return Wide(type_, b.make(f"{op} {here} {value.text} to {there}"))
-    if type_.size * 8 > source.bits:
-        return _extended(b, value, source, type_)
-    if type_.bits == source.bits:
-        return Wide(type_, value.text, value.base, value.stride, value.valid)
-    text = b.make(f"trunc {here} {value.text} to {there}")
-    if not value.base:
+    """A linear value stays so: with more bits where no lane wrapped."""
+    text, valid = converted(b, value.text, source, type_, lanes_of(b).width), value.valid
+    longer = type_.size * 8 > source.bits
+    if not value.base or type_.kind != "int" or (longer and source.size < 4):
         return Wide(type_, text)
-    base = b.make(f"trunc {source.llvm} {value.base} to {type_.llvm}")
-    return Wide(type_, text, base, value.stride, value.valid)
-
-
-def _extended(b: Builder, value: Wide, source: Scalar, type_: Scalar) -> Wide:
-    """To more bits: linear still, where no lane wrapped."""
-    signed = source.signed and source.kind != "bool"
-    op = "sext" if signed else "zext"
-    text = b.make(f"{op} {vector(b, source)} {value.text} to {vector(b, type_)}")
-    if not value.base or source.size < 4:
-        return Wide(type_, text)
-    valid = value.valid
-    if value.stride:
+    if longer and value.stride:
         last = b.make(f"add {source.llvm} {value.base}, {value.stride * (lanes_of(b).width - 1)}")
-        order = ("s" if signed else "u") + ("ge" if value.stride > 0 else "le")
+        order = ("s" if source.signed else "u") + ("ge" if value.stride > 0 else "le")
         valid = both(b, valid, b.make(f"icmp {order} {source.llvm} {last}, {value.base}"))
-    return Wide(type_, text, b.make(f"{op} {source.llvm} {value.base} to {type_.llvm}"), value.stride, valid)
+    return Wide(type_, text, converted(b, value.base, source, type_), value.stride, valid)
 
 
 def _number(text: str) -> int | None:
@@ -258,26 +222,19 @@ def scalars(b: Builder, op: str, left: Value | Wide, right: Value | Wide) -> Wid
         return _shift(b, op, widen(b, left), widen(b, right))
     type_ = types.common(first, second)
     one, two = convert(b, widen(b, left), type_), convert(b, widen(b, right), type_)
-    kind = vector(b, type_)
-    if op in SIGNED_COMPARE:
-        table = FLOAT_COMPARE if type_.floating else SIGNED_COMPARE if type_.signed else UNSIGNED_COMPARE
-        test = "fcmp" if type_.floating else "icmp"
-        return Wide(types.BOOL, b.make(f"{test} {table[op]} {kind} {one.text}, {two.text}"))
-    if type_.floating:
-        if op not in FLOATING or op == "%":
-            raise b.refuse(f"{op} does not work on {type_}")
-        return Wide(type_, b.make(f"{FLOATING[op]} {kind} {one.text}, {two.text}"))
-    if op in ("/", "%"):
-        return _divide(b, op, type_, one.text, two.text)
-    if op not in INTEGER:
+    if type_.floating and op not in FLOATING and op not in SIGNED_COMPARE:
+        raise b.refuse(f"{op} does not work on {type_}")
+    if op not in INTEGER and op not in SIGNED_COMPARE:
         raise NotInLockstep(f"the operator {op}")
-    made = Wide(type_, b.make(f"{INTEGER[op]} {kind} {one.text}, {two.text}"))
-    _still_linear(b, op, made, one, two)
+    text = operated(b, op, type_, one.text, two.text, lanes_of(b).width)
+    made = Wide(types.BOOL if op in SIGNED_COMPARE else type_, text)
+    if not type_.floating and op in "+-*":
+        _still_linear(b, op, made, one, two)
     return made
 
 
 def _still_linear(b: Builder, op: str, made: Wide, one: Wide, two: Wide) -> None:
-    if not one.base or not two.base or op not in "+-*":
+    if not one.base or not two.base:
         return
     stride = one.stride + two.stride if op == "+" else one.stride - two.stride
     if op == "*":
@@ -303,22 +260,7 @@ def _shift(b: Builder, op: str, left: Wide, right: Wide) -> Wide:
     type_ = types.promote(first)
     one = convert(b, left, type_)
     count = convert(b, right, types.LONG if type_.size == 8 else types.INT).text
-    return Wide(type_, shifts.on_card(b, op, type_, one.text, count, lanes_of(b).width))
-
-
-def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Wide:
-    """A card stops at no division: by zero it gives all ones, and the least by -1 wraps."""
-    kind, truths = vector(b, type_), lanes_of(b).vector("i1")
-    ones = f"splat ({type_.llvm} -1)"
-    zero = b.make(f"icmp eq {kind} {two}, zeroinitializer")
-    odd = zero
-    if type_.signed:
-        odd = b.make(f"or {truths} {zero}, {b.make(f'icmp eq {kind} {two}, {ones}')}")
-    divisor = b.make(f"select {truths} {odd}, {kind} splat ({type_.llvm} 1), {kind} {two}")
-    made = b.make(f"{'s' if type_.signed else 'u'}{'div' if op == '/' else 'rem'} {kind} {one}, {divisor}")
-    if type_.signed and op == "/":
-        made = b.make(f"select {truths} {odd}, {kind} {b.make(f'sub {kind} zeroinitializer, {one}')}, {kind} {made}")
-    return Wide(type_, b.make(f"select {truths} {zero}, {kind} {ones}, {kind} {made}"))
+    return Wide(type_, shifted(b, op, type_, one.text, count, lanes_of(b).width))
 
 
 def assign_local(b: Builder, local: WideLocal, value: Wide) -> None:
