@@ -217,7 +217,7 @@ OTHERS = ("avx2",) if is_arm() else ("neon",)  # ARM's "generic" is another targ
 # of about a minute; to start Python alone takes an emulated x86 ten seconds, and a kernel 1.5 s
 SAMPLE = ("--random", "30", "--kinds", "2", "--sweep", "1", "--share", "0.02")
 if not is_arm():
-    SAMPLE = ("--random", "120", "--kinds", "4", "--sweep", "3", "--share", "0.08")
+    SAMPLE = ("--random", "60", "--kinds", "3", "--sweep", "2", "--share", "0.05")
 
 
 @pytest.mark.emulated
