@@ -115,13 +115,13 @@ class OnHost:
         direct = out is None or self._straight or self._ready.takes(out, M, N)
         return self._ready.multiply(M, N, out) if direct else None
 
-    def into(self, shape: tuple[int, ...]) -> Callable[[Any, Any], Any] | None:
-        """The product into new memory of another shape, as large; None where its operands are looked through first."""
+    def into(self, shape: tuple[int, ...]) -> OnHost | None:
+        """The same product with a P of another shape, as large; None where absent edges are looked for, by shape."""
         if self._ready.no_edge is not None:
             return None
         ready = copy(self._ready)
         ready.shape = shape
-        return ready.into_fresh_memory()  # type: ignore[no-any-return]
+        return OnHost(ready, self._dtypes)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written directly."""

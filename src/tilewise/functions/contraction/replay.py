@@ -18,6 +18,7 @@ from tilewise.backends.cpu.runtime.address import address
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, OnHost
 
 LIMIT = 4096  # calls that are kept
+NO_KEYWORDS: dict[str, Any] = {}
 Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # what is done, to which arrays, with what else
 
 
@@ -63,7 +64,7 @@ class Record:
         self._products.append((M, N, None if sign is None else sign(M, N, keywords), P))
         return P
 
-    def _in_place(self, result: Any) -> Callable[[Any, Any], Any] | None:
+    def _in_place(self, result: Any) -> OnHost | None:
         """The one product, of the operands as they are, into memory of the result's shape; None where a step copies, or
         there is more to do."""
         if len(self._products) != 1 or len(self._operands) != 2:
@@ -83,7 +84,7 @@ class Record:
             if in_place is not None:
                 x, y = operands
                 if (x.base is None or owned(x)) and (y.base is None or owned(y)):
-                    return in_place(x, y)
+                    return in_place(x, y, NO_KEYWORDS)
             arrays = list(operands)
             for function, numbers, more in steps:
                 arrays.append(function(*[arrays[i] for i in numbers], *more))
