@@ -29,6 +29,9 @@ class TorchLibrary(Library):
         if tensor.requires_grad:
             tensor = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():
+            if role == "out":
+                how = "conjugated" if tensor.is_conj() else "negated"
+                raise UsageError(f"out is a view that is {how} when it is read: pass a tensor without that view")
             tensor = tensor.resolve_conj().resolve_neg()
         name = dtype_name(tensor.dtype)
         if name in FLOAT8 and tensor.device.type == "cpu":

@@ -117,7 +117,7 @@ class OnHostMemoryWithMore:
 def prepared_on_host(again: Any, more: bool, product: Any, M: Any, N: Any) -> Any:
     """The prepared call of a product that ran; `more`: it is more than a product. None where NumPy cannot view a
     tensor."""
-    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats are converted, complex ones may be conjugated
+    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats are converted
         return None
     if not more:
         return OnHostMemory(again, product.stride(), product.dtype, M, N)

@@ -23,6 +23,7 @@ from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
 from tilewise.system.llvm_lock import LLVM
 
 AXES = 4
+COMPLEX = 5  # DLPack's kDLComplex
 MARK = 8 * GRADIENT_BYTE  # the bit of the first slot, 0 without keywords, that marks a gradient
 SLOTS = 1 + 3 * (3 + 2 * AXES)
 _kept: list[Any] = []  # objects whose addresses machine code holds
@@ -95,7 +96,8 @@ no:
 
 def _described_text(device: int) -> str:
     """`described`: the slots of a tensor and their number, 0 where Python must look; %flag is set where its gradient is
-    wanted. A stride of one element is required: the imaginary part of a conjugate has none, and is to be negated."""
+    wanted. A stride of one element is required: the imaginary part of a conjugate has none, and is to be negated.
+    Whether a complex tensor is to be conjugated is not described."""
     return f"""
 define private i64 @described(ptr %object, ptr %slots, ptr %flag) {{
   %tensor = alloca [48 x i8], align 8
@@ -109,6 +111,8 @@ define private i64 @described(ptr %object, ptr %slots, ptr %flag) {{
   %device.kind = trunc i64 %device to i32
   require icmp eq i32 %device.kind, {device} else no
   %kind = load i64, ptr %tensor + {FIELDS["kind"]}
+  %number = and i64 %kind, {255 << 32}
+  require icmp ne i64 %number, {COMPLEX << 32} else no
   %axes = and i64 %kind, 4294967295
   %less = sub i64 %axes, 1
   require icmp ult i64 %less, {AXES} else no

@@ -19,9 +19,9 @@ _is_compiling, _grad_enabled, _any_autocast = (
     _C._is_any_autocast_enabled,
 )
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-SEEN = frozenset(
-    (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-)  # by NumPy too, bfloat16 by its bits
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_COMPLEX = (torch.complex64, torch.complex128)
+SEEN = frozenset((*_FLOATS, *_INTEGERS, *_COMPLEX, torch.bool))  # by NumPy too, bfloat16 by its bits
 GRADIENT = "gradient"  # first in the signature of a call whose gradient is wanted
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
@@ -45,7 +45,7 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
         return None
-    if M.layout is not _strided or N.layout is not _strided or M.is_neg() or N.is_neg():  # a lazy negation
+    if M.layout is not _strided or N.layout is not _strided or _lazy(M) or _lazy(N):
         return None
     offsets = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
     key = (card, offsets, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
@@ -57,11 +57,16 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     if not keywords:
         return key
     if out is not None and len(keywords) == 1:  # the usual case, inlined
-        if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad or out.is_neg():
+        if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad or _lazy(out):
             return None
         return (*key, out.get_device(), out.data_ptr() & 15, out.shape, out.stride(), out.dtype)
     more = keywords_key(keywords, _tensor)
     return None if more is None else (*key, *more)
+
+
+def _lazy(x: Any) -> bool:
+    """Whether a tensor's memory is to be negated or conjugated when it is read."""
+    return bool(x.is_neg() or x.is_conj())
 
 
 def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
@@ -70,7 +75,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in SEEN or N.dtype not in SEEN:
         return None
-    if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a lazy negation; many shapes
+    if _lazy(M) or _lazy(N) or M.is_nested or N.is_nested:  # nested: many shapes
         return None
     key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
@@ -87,7 +92,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
 def _tensor(x: Any) -> Key | None:
     """The layout of out=, bias= or a scale; None for a strided vector: it may be copied first, and the copy is freed
     later."""
-    if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or x.is_neg():
+    if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or _lazy(x):
         return None
     if x.dim() == 1 and not x.is_contiguous():
         return None

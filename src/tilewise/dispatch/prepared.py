@@ -342,7 +342,7 @@ def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
     more = isinstance(again, MoreThanAProduct)
     if M.is_cpu:
         return prepared_on_host(again, more, product, M, N)
-    if more or not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
+    if more or not M.is_cuda:
         return None
     card = TorchCard(M.get_device())
     call = OnCard(again, card, card.empty_like(product), (M, N, product))
