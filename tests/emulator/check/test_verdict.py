@@ -499,3 +499,16 @@ int main() {
     report = check(tmp_path / "main.cu")
     assert {(str(f.kind), f.line) for f in report.faults} == {("out-of-bounds", 2)}
     assert "at line 4" in next(iter(report.faults)).evidence
+
+
+@pytest.mark.parametrize(("cells", "bytes_"), [("128][128", 65536), ("1 << 28", 1 << 30), ("96][128", 0)])
+def test_shared_arrays_over_48_kib_are_a_fault_whatever_launches_them(cells, bytes_):
+    report = check(f"""
+__global__ void k(float* x) {{
+    __shared__ float s[{cells}];
+    ((float*)s)[threadIdx.x] = 1;
+    x[threadIdx.x] = ((float*)s)[threadIdx.x];
+}}
+""")
+    assert [(str(f.kind), f.line) for f in report.faults] == ([("launch", 2)] if bytes_ else [])
+    assert all(f"{bytes_} bytes of static shared memory: a block has 49152" in f.message for f in report.faults)

@@ -158,3 +158,29 @@ def test_a_threads_variable_without_a_value_may_be_handed_on(tmp_path, apart):
     faults = run_program(path, [], Options(interpret=0.0, defines={"WRONG": "1"}), capture=True).faults
     found = {(f.kind.value, f.place.line) for f in faults if f.place}  # of neighbours that store to one cell, too
     assert found - {("race", 11)} == {("uninitialised-read", 18)}
+
+
+IN_PLACE = """#include <cstdio>
+__global__ void blurred(float** rows, float* out, int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  float left = out[x > 0 ? x - 1 : 0];
+  out[x] = rows[0][x] + left;
+}
+int main() {
+  float *row, **rows, *out, h[64] = {1};
+  cudaMalloc(&rows, sizeof row); cudaMalloc(&out, sizeof h); cudaMalloc(&row, sizeof h);
+  cudaMemcpy(row, h, sizeof h, cudaMemcpyHostToDevice); cudaMemcpy(out, h, sizeof h, cudaMemcpyHostToDevice);
+  cudaMemcpy(rows, &row, sizeof row, cudaMemcpyHostToDevice);
+  blurred<<<BLOCKS, 64 / BLOCKS>>>(rows, out, 64);
+  cudaMemcpy(h, out, sizeof h, cudaMemcpyDeviceToHost); printf("%g\\n", h[1]);
+  cudaFree(row); cudaFree(rows); cudaFree(out);
+}
+"""
+
+
+@pytest.mark.parametrize(("blocks", "advice"), [("2", "store to a second array"), ("1", "put __syncthreads() between")])
+def test_several_blocks_that_work_in_place_are_not_advised_a_barrier(tmp_path, blocks, advice):
+    (tmp_path / "p.cu").write_text(IN_PLACE.replace("BLOCKS", blocks))
+    race = next(f for f in run_program(tmp_path / "p.cu", capture=True).faults if str(f.kind) == "race")
+    assert (race.line in (4, 5), race.array) == (True, "out")
+    assert advice in race.hint

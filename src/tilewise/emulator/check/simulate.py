@@ -198,6 +198,8 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None, u
     kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
     declared = {name for name, _, _, external in prepared.first.shared if not external}
     block_known = own is not None
+    if finding.kind is Kind.LAUNCH:  # of its __shared__ arrays; a program's own launch is reported by its run
+        return own is None and not prepared.function.template and not prepared.first.supplied
     if finding.kind is Kind.DIVERGENT_BARRIER:
         return block_known
     if finding.kind is Kind.RACE:
@@ -279,12 +281,17 @@ def run(setting: Setting) -> Simulation:
     collector = Collector(loaded.source, setting.limits)
     place = here(setting.site.launch.span, loaded) if setting.site is not None else None
     try:
-        check_geometry(geometry)
+        check_geometry(geometry, program.static_shared)
     except UsageError as error:
+        over = "shared memory" in str(error)  # whatever launches it
+        if over and place is None:
+            place = here(setting.prepared.function.span, loaded)
         if place is None or not setting.checks:
             raise
         refused = Finding(Kind.LAUNCH, f"this launch fails: {error}", place, access="launch", count=1)
         refused.hint = "round the grid up, (size + tile - 1) / tile, and keep blocks at 1024 threads or fewer"
+        if over:
+            refused.hint = "use a smaller tile, or extern __shared__ memory of the size that the launch gives"
         nothing = Launch(program, geometry, bound.arguments, bound.symbols, collector, setting.limits)
         return _simulation(setting, Outcome({}, Costs(1), [], 0, 0), [refused], nothing)
     dynamic = setting.dynamic

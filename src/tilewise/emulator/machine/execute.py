@@ -27,7 +27,7 @@ BATCH_LANES = 1 << 16
 MAX_THREADS = 1024
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCKS = 1 << 40
-MAX_SHARED = 227 << 10
+STATIC_SHARED, MAX_SHARED = 48 << 10, 227 << 10
 
 
 @dataclass
@@ -59,7 +59,10 @@ class Outcome:
     statements: int = 0  # of all threads together
 
 
-def check_geometry(geometry: Geometry) -> None:
+def check_geometry(geometry: Geometry, static: int = 0) -> None:
+    """`static`: bytes of __shared__ arrays; what is over 48 KiB does not compile."""
+    if static > STATIC_SHARED:
+        raise UsageError(f"{static} bytes of static shared memory: a block has {STATIC_SHARED}")
     if min(geometry.grid) < 1 or min(geometry.block) < 1:
         raise UsageError(f"grid {extent(geometry.grid)} of {extent(geometry.block)} threads: no side may be zero")
     if geometry.threads > MAX_THREADS:

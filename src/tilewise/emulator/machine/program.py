@@ -54,6 +54,11 @@ class Program:
     array_slots: list[int] = field(default_factory=list)
     usage: list[tuple[Any, int]] = field(default_factory=list)
 
+    @property
+    def static_shared(self) -> int:
+        """Bytes of the arrays that the kernel declares __shared__ with their length."""
+        return sum(type_.size for _, type_, _, external in self.shared if not external)
+
     def dynamic(self, size: int) -> dict[str, int]:
         """The extern __shared__ arrays, each with the bytes that a launch gives all of them together."""
         return {name: size for name, *_, external in self.shared if external}

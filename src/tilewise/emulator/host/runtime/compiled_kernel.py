@@ -250,8 +250,13 @@ def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> 
     told = pairs.setdefault((name, frozenset((line, other))), line)
     who, far = _thread(s), kind >= 4
     hint = f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
+    geometry = s.cuda.astray.geometry
     if far:
         hint = "let only one block touch each cell, or use atomic operations: blocks run in no order"
+    elif block is not None and block.device and geometry is not None and geometry.blocks > 1:
+        hint = "store to a second array, or in a kernel of its own: __syncthreads() orders the threads of one block"
+    elif line == other:
+        hint = "this line reads what others write: read into a variable, __syncthreads(), and store after it"
     messages = (
         f"{who} reads {name} at byte {at}, which another thread wrote at line {other} with no barrier between them",
         f"{who} stores to {name} at byte {at}, where another thread wrote at line {other} with no barrier between them",

@@ -272,16 +272,12 @@ def _explain(finding: Finding, given: Arguments) -> None:
         finding.evidence = named + describe(block)
 
 
-def _static_shared(program: Any) -> int:
-    """Bytes of the arrays that a kernel declares __shared__ with their length."""
-    return sum(type_.size for _, type_, _, external in program.shared if not external) if program is not None else 0
-
-
 def static_shared(s: Session, known: Any) -> int:
     """The same of the kernel that a pointer stands for; 0 where it cannot be read for the machine."""
     site = LaunchSite(tree.Launch(None, [], []), s.program.definition(known.node), known.bindings, known.parameters, [])
     try:
-        return _static_shared(_compiled(s, site))
+        made = _compiled(s, site)
+        return made.static_shared if made is not None else 0
     except (KernelError, EngineError, UsageError):
         return 0
 
@@ -289,14 +285,12 @@ def static_shared(s: Session, known: Any) -> int:
 def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) -> str:
     """What the runtime refuses about a launch, '' where nothing."""
     try:
-        check_geometry(geometry)
+        static = program.static_shared if program is not None else 0
+        check_geometry(geometry, static)
     except UsageError as error:
         return str(error)
     if geometry.block[2] > 64:
         return f"a block of {extent(geometry.block)}: z is at most 64"
-    static = _static_shared(program)
-    if static > 48 << 10:
-        return f"{static} bytes of static shared memory: a block has 49152"
     most = s.cuda.shared_limit
     if shared + static > most:
         return f"{shared + static} bytes of shared memory: a block has {most}"
