@@ -121,12 +121,47 @@ static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, u
 def with_fragments(text):
     """The text of a kernel of `mma.sync` over halves, its products made by the lanes of a warp on the host."""
     text = text.replace(kernel_text("mma_gemm/direct_half/fragments.cuh"), FRAGMENTS)
-    text = text.replace(kernel_text("mma_gemm/copies.cuh"), f'#include "{AMPERE}"\n')
+    text = _cvt(text.replace(kernel_text("mma_gemm/copies.cuh"), f'#include "{AMPERE}"\n'))
+    return re.sub(r'asm volatile\("mma\.sync\.aligned\.m16n8k16.*?\);\n}', _mma, text, flags=re.DOTALL)
+
+
+def _cvt(text):
+    """Conversions to and from halves as functions of the host."""
     text = re.sub(r'asm\("cvt\.rn\.(bf16|f16)\.f32 %0, %1;".*?\);', lambda m: f"y = {m[1]}_bits(x);", text)
     paired = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
     text = re.sub(paired, lambda m: f"z = {m[1]}_bits(x) | {m[1]}_bits(y) << 16;", text)
-    text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "y = half_bits_to_float(x);", text)
-    return re.sub(r'asm volatile\("mma\.sync\.aligned\.m16n8k16.*?\);\n}', _mma, text, flags=re.DOTALL)
+    return re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "y = half_bits_to_float(x);", text)
+
+
+def on_any_card(text):
+    """The text of `mma_sync` for any card and element: its instructions one by one, on the host."""
+    for copies in ("copies", "register_copies"):
+        text = text.replace(kernel_text(f"mma_gemm/{copies}.cuh"), "")
+    names = "read_matrices|read_word|round_word"
+    text = re.sub(
+        rf"(template <bool TRANSPOSED>\n)?static __device__ __forceinline__ void ({names})\(.*?\n}}\n",
+        "",
+        text,
+        flags=re.DOTALL,
+    )
+    if "typedef double Word;" in text:
+        text = re.sub(r"static __device__ __forceinline__ void multiply\(.*?\n}\n", "", text, flags=re.DOTALL)
+    text = re.sub(r'asm volatile\("mma\.sync\.aligned\..*?\);', _instruction, text, flags=re.DOTALL)
+    staged = int("#define REGISTER_STAGED 1" in text)
+    size = re.search(r"#define SIZE (\d)", text)[1]
+    return f'#define HOST_STAGED {staged}\n#define HOST_SIZE {size}\n#include "{AMPERE}"\n{_cvt(text)}'
+
+
+def _instruction(found):
+    """One mma.sync of 8 or 16 rows: which sums, words of M and words of N it takes."""
+    kinds = re.search(r"row\.col\.\w+\.(\w+)\.(\w+)\.", found[0]).groups()
+    given = {
+        name: ", ".join(f"{name}[{i}]" for i in re.findall(rf"{name}\[(\d)\]", found[0])) for name in ("sums", "m", "n")
+    }
+    sums = given["sums"].replace("sums", "&sums")
+    return (
+        f"products_of_words<{kinds[0]}_number, {kinds[1]}_number, Sum>({{{sums}}}, {{{given['m']}}}, {{{given['n']}}});"
+    )
 
 
 def _mma(found):
@@ -163,11 +198,15 @@ def headers():
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values; `allowed` says where copies may read."""
     halves = kernel_text("mma_gemm/direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text
-    if halves:
+    if kernel == "mma_sync":
+        text = on_any_card(text)
+    elif halves:
         text = with_fragments(text)
+    elif kernel == "add_parts":
+        text = _cvt(text)
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
-    if halves:
+    if halves or kernel == "mma_sync":
         pass
     elif kernel_text("mma_gemm/copies.cuh") in text:
         text = on_ampere(text)

@@ -21,7 +21,9 @@
 struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct double2 { double x, y; };
+struct int2 { int x, y; };
 struct int4 { int x, y, z, w; };
+static int2 make_int2(int x, int y) { return {x, y}; }
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }

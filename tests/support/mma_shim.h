@@ -45,3 +45,67 @@ static void multiply(Number (&sums)[4], const Fragment (&m)[4], const Fragment (
                        number_of(of_n[warp + (2 * t + e % 2) * 4 + k % 4][k / 4]);
     take_turns();
 }
+
+// `mma_sync` of any card and element. A lane's word is 4 bytes of k of one row of M or column of N.
+static float f16_number(unsigned bits) { return half_bits_to_float((unsigned short)bits); }
+static float bf16_number(unsigned bits) { return bf16_value((unsigned short)bits); }
+static float tf32_number(unsigned bits) { return __uint_as_float(bits); }
+static int s8_number(unsigned bits) { return (signed char)bits; }
+static int u8_number(unsigned bits) { return (unsigned char)bits; }
+static float e5m2_number(unsigned bits) { return half_bits_to_float((unsigned short)(bits << 8)); }
+static float e4m3_number(unsigned bits) {
+    if ((bits & 0x7f) == 0x7f) return __uint_as_float(0x7fffffffu);
+    return 256.0f * half_bits_to_float((unsigned short)((bits & 0x80) << 8 | (bits & 0x7f) << 7));
+}
+
+#ifdef HOST_SIZE
+// One instruction: rows in halves of 8 as there are pairs of sums, 16 bytes of k for each word of N.
+template <auto OF_M, auto OF_N, typename Number>
+static void products_of_words(std::vector<Number*> sums, std::vector<unsigned> m, std::vector<unsigned> n) {
+    static unsigned of_m[1024][4], of_n[1024][2];
+    unsigned me = threadIdx.x, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4, halves = (unsigned)sums.size() / 2;
+    if (m.size() != halves * n.size()) fprintf(stderr, "words of M and N do not match\n"), abort();
+    memcpy(of_m[me], m.data(), 4 * m.size());
+    memcpy(of_n[me], n.data(), 4 * n.size());
+    take_turns();
+    const unsigned mask = HOST_SIZE == 4 ? ~0u : (1u << HOST_SIZE % 4 * 8) - 1;
+    for (unsigned e = 0; e < sums.size(); ++e)
+        for (unsigned w = 0; w < n.size(); ++w)
+            for (unsigned k = 0; k < 16; k += HOST_SIZE) {
+                unsigned row = of_m[warp + g * 4 + k / 4][e / 2 + w * halves] >> k % 4 * 8 & mask;
+                unsigned column = of_n[warp + (2 * t + e % 2) * 4 + k / 4][w] >> k % 4 * 8 & mask;
+                *sums[e] += OF_M(row) * OF_N(column);
+            }
+    take_turns();
+}
+
+// ldmatrix: lane 8 q + r holds the address of line r of matrix q.
+template <bool TRANSPOSED>
+static void read_matrices(unsigned at, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
+    unsigned *made[4] = {&a, &b, &c, &d}, lane = threadIdx.x % 32;
+    if (at % 16) fprintf(stderr, "ldmatrix of a line on no 16 bytes\n"), abort();
+    for (int q = 0; q < 4; ++q) {
+        unsigned one = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 : lane / 4));
+        unsigned two = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 + 1 : lane / 4));
+        unsigned first = TRANSPOSED ? lane / 4 : lane % 4 * 2, second = TRANSPOSED ? first : first + 1;
+        auto* low = reinterpret_cast<const unsigned short*>(memory + one);
+        auto* high = reinterpret_cast<const unsigned short*>(memory + two);
+        *made[q] = low[first] | (unsigned)high[second] << 16;
+    }
+}
+
+template <typename T> static void read_word(unsigned at, T& word) { word = *on_a_boundary<T>(memory + at); }
+
+#if HOST_STAGED
+template <bool CHECKED, int WORDS> static void load(unsigned (&to)[WORDS], const unsigned char* from, int valid) {
+    if ((size_t)from % (WORDS * 4) && valid) fprintf(stderr, "a load of %d bytes on others\n", WORDS * 4), abort();
+    memset(to, 0, sizeof to);
+    memcpy(to, from, CHECKED ? valid : WORDS * 4);
+}
+
+template <int WORDS> static void put(unsigned to, const unsigned (&words)[WORDS]) {
+    if (to % (WORDS * 4)) fprintf(stderr, "a store of %d bytes on others\n", WORDS * 4), abort();
+    memcpy(memory + to, words, sizeof words);
+}
+#endif
+#endif

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -117,8 +118,27 @@ class Facts(NamedTuple):
     bus_bits: int
 
 
+PRETEND = "TILEWISE_PRETEND"  # in the environment: sm_75, sm_80, …
+
+
+def pretended() -> str:
+    """The arch of the card that this one is to stand for in tests, of child processes too; empty where none is named.
+    Plans and kernels are that card's; its bandwidth, L2, clocks and rates are not."""
+    arch = os.environ.get(PRETEND, "")
+    if arch and not re.fullmatch(r"sm_\d{2,3}", arch):
+        raise UsageError(f"{PRETEND}={arch!r} must be an arch, such as sm_75 or sm_89")
+    return arch
+
+
 def facts_of(device: str) -> Facts:
-    """The attributes of one card."""
+    """The attributes of one card, or of the one it pretends to be."""
+    found, arch = _facts_of(device), pretended().removeprefix("sm_")
+    if not arch:
+        return found
+    return found._replace(name=f"{found.name} as sm_{arch}", capability=(int(arch[:-1]), int(arch[-1])))
+
+
+def _facts_of(device: str) -> Facts:
     make_current(device)
     driver, number = _driver(), card_number(device)
 

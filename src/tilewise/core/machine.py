@@ -82,6 +82,14 @@ def shared_limit(arch: str) -> int:
     return 99 * 1024 if number > 80 else 64 * 1024
 
 
+def resident_threads(arch: str) -> int:
+    """Threads that a multiprocessor holds at once, by compute capability."""
+    number = arch_number(arch)
+    if number == 75:
+        return 1024
+    return 1536 if number in (86, 87, 89) or number >= 120 else 2048
+
+
 def starts_early(arch: str) -> bool:
     """Whether a card can start a kernel while the one queued before it ends (programmatic dependent launch)."""
     return arch_number(arch) >= 90
@@ -101,7 +109,11 @@ def card(
     """A card from its datasheet: float32 lanes of a multiprocessor, what share of them float64 has, and the steps a
     cycle of its tensor cores for 2-byte floats. Where float64 has half the lanes, tensor cores double its rate."""
     rate, tensor_rate = units * lanes * clock, units * tensor * clock
-    tensor_rates = {"float16": tensor_rate, "bfloat16": tensor_rate, "tf32": tensor_rate / 2, "int8": 2 * tensor_rate}
+    number, tensor_rates = arch_number(arch), {"float16": tensor_rate, "int8": 2 * tensor_rate}
+    if number >= 80:
+        tensor_rates |= {"bfloat16": tensor_rate, "tf32": tensor_rate / 2}
+    if number >= 89:
+        tensor_rates["float8"] = 2 * tensor_rate
     if double >= 1 / 2:
         tensor_rates["float64"] = 2 * double * rate
     return Machine(
@@ -111,6 +123,7 @@ def card(
         bandwidth,
         {"": rate, "float64": rate * double, "int64": rate / 4, "complex64": rate / 4, "complex128": rate * double / 4},
         arch,
+        resident_threads=resident_threads(arch),
         tensor_rates=tensor_rates,
     )
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import FLOAT8, DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import PRECISIONS, Problem
 from tilewise.kernels.shared.layouts import contiguous_lines
 
 HALVES = ("bfloat16", "float16")
-AMPERE, HOPPER = 80, 90
-ARCH_NAMES = {AMPERE: "Ampere", HOPPER: "Hopper"}
+TURING, AMPERE, HOPPER = 75, 80, 90
+ARCH_NAMES = {TURING: "Turing", AMPERE: "Ampere", 89: "Ada", HOPPER: "Hopper"}
+INTEGERS8 = frozenset(("int8", "uint8"))
 
 
 class Condition(NamedTuple):
@@ -39,6 +41,7 @@ class Capabilities:
     tensor_cores: bool = False  # the card has them for the dtype: float64 has them on few
     timed_stacks: bool = False  # stacks were timed on such a card
     dtypes: tuple[str, ...] = ()  # of the product; any where there are none
+    since: tuple[tuple[str, int], ...] = ()  # elements (`elements_of`), and from which compute capability on
     one_dtype: bool = False  # M and N are of the product's dtype; others are packed first
     float32_as: tuple[str, ...] = PRECISIONS  # values of precision=
     plus_times: bool = False  # over no other semiring
@@ -93,15 +96,19 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
         return "needs a card from {generation} on (sm_{can.from_arch}), and this is {arch}"
     if number == can.but_arch:
         return "leaves them to others on {arch}"
-    if can.tensor_cores and not machine.tensor_rate(tensor_name(p)):
+    if can.tensor_cores and not machine.tensor_rate(tensor_name(p, machine if can.since else None)):
         return "needs tensor cores for {p.dtype}, and {arch} has none"
     if can.timed_stacks and not (machine.tuned and machine.tuned.stacks):
         return "takes stacks that were timed on such a card"
-    if can.dtypes and p.dtype.name not in can.dtypes:
+    since = dict(can.since)
+    element = elements_of(p, machine)[0].name if since else p.dtype.name
+    if (can.dtypes or since) and element not in (*can.dtypes, *since):
         return "multiplies {dtypes}, not {p.dtype}"
+    if number < (first := since.get(element, 0)):
+        return f"multiplies {element} from {ARCH_NAMES[first]} on (sm_{first}), and this is {{arch}}"
     if can.one_dtype and not p.dtype_m == p.dtype_n == p.dtype:
         return "multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if p.dtype.name == "float32" and p.precision not in can.float32_as:
+    if element == "float32" and p.precision not in can.float32_as:
         return "multiplies float32 with {precisions}, not {p.precision!r}"
     if can.plus_times and not is_plus_times(p.semiring):
         return "knows plus_times alone, not {p.semiring}"
@@ -167,12 +174,25 @@ def _why_not_with_it(can: Capabilities, p: Problem) -> str | None:
     return None
 
 
-def tensor_name(p: Problem) -> str:
-    """Under which a machine has the tensor cores' rate."""
-    return "tf32" if p.dtype.name == "float32" else p.dtype.name.removeprefix("u")
+def tensor_name(p: Problem, machine: Machine | None = None) -> str:
+    """Under which a machine has the tensor cores' rate: of the product's dtype, or of what they multiply on it."""
+    dtype = p.dtype if machine is None else elements_of(p, machine)[0]
+    if dtype.kind == "f" and dtype.itemsize == 1:
+        return "float8"
+    return "tf32" if dtype.name == "float32" else dtype.name.removeprefix("u")
+
+
+def elements_of(p: Problem, machine: Machine) -> tuple[DType, DType]:
+    """M's and N's elements as mma.sync multiplies them: 8-bit ones as they are, where sums are as wide as P's dtype;
+    others are converted to the product's dtype first, and so are 8-bit floats before Ada. Hopper's go to wgmma."""
+    pair, number = (p.dtype_m, p.dtype_n), arch_number(machine.arch)
+    names = {pair[0].name, pair[1].name}
+    integers = p.dtype.name == "int32" and names <= INTEGERS8
+    floats = number >= 89 and p.dtype.kind == "f" and p.dtype.itemsize < 8 and names <= FLOAT8.keys()
+    return pair if number != HOPPER and (integers or floats) else (p.dtype, p.dtype)
 
 
 def _listed(can: Capabilities) -> str:
     as_tf32 = can.float32_as == ("tf32",)
-    names = ["tf32" if name == "float32" and as_tf32 else name for name in can.dtypes]
+    names = ["tf32" if name == "float32" and as_tf32 else name for name in (*can.dtypes, *dict(can.since))]
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)

@@ -39,11 +39,12 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         return [*form.before(), *_steps(plan.real, form.operands(plan.real.problem), scratch), *form.after()]
     before: list[Step] = []
     M, N, made = given.M, given.N, given.P
+    of_m, of_n = family.elements(p, plan.machine)
     if "M" in plan.packs:
-        M = packed(M, p.stack, p.dtype, scratch)
+        M = packed(M, p.stack, of_m, scratch)
         before += copies(given.M, M, own_stack(given.M, p.stack))
     if "N" in plan.packs:
-        N = packed(N, p.stack_n, p.dtype, scratch)
+        N = packed(N, p.stack_n, of_n, scratch)
         before += copies(given.N, N, own_stack(given.N, p.stack_n))
     after: list[Step] = []
     if p.layout_p.leading_dimension(p.m, p.n) is None and not family.can.stores_anywhere:

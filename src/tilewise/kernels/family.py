@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.core.problem import Problem
@@ -64,6 +65,10 @@ class Family(ABC):
         """What `plan` would say of the time, with nothing else made; a family with much to say overrides it."""
         plan = self.plan(problem, machine, None, tile)
         return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
+
+    def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
+        """What operands are packed as, where they are."""
+        return problem.dtype, problem.dtype
 
     @abstractmethod
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 import tilewise as tw
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.dtypes import DTYPES, FLOAT8
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
@@ -19,8 +19,9 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.mma_sync.model import TILES, line_bytes
-from tilewise.kernels.mma_gemm.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.mma_gemm.mma_sync.model import line_bytes, tiles_of
+from tilewise.kernels.mma_gemm.mma_sync.text import Form, generation, render_mma_sync
+from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.transforms.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
 from tilewise.kernels.transforms.sums import render_add_parts
@@ -28,15 +29,23 @@ from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
 H200, A100, RTX4090 = (KNOWN_CARDS[name] for name in ("h200", "a100", "rtx4090"))
-ARCHS = ("sm_80", "sm_89", "sm_90a", "sm_120")
-NAMES = ("bfloat16", "float16", "float32", "float64", "int8", "uint8")
+ARCHS = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_120")
+NAMES = ("bfloat16", "float16", "float32", "float64", "int8", "uint8", "float8_e4m3fn")
 BF16 = DTYPES["bfloat16"]
 
 
 def text_of(name, tile, arch, form, epilogue=None):
-    dtype = DTYPES[name]
-    number = int(arch[3:].rstrip("a"))
-    return render_mma_sync(dtype, dtype, tile, tile.stages(arch), form, epilogue or Epilogue(), min(90, number))
+    dtype = dtype_of_name(name)
+    result = DTYPES["float32"] if name in FLOAT8 else dtype
+    return render_mma_sync(dtype, result, tile, tile.stages(arch), form, epilogue or Epilogue(), generation(arch))
+
+
+def dtype_of_name(name):
+    return DTYPES.get(name) or FLOAT8[name]
+
+
+def every_tile(name, arch):
+    return tiles_of("float8" if name in FLOAT8 else name, dtype_of_name(name).itemsize, arch)
 
 
 def fits(tile, arch):
@@ -58,9 +67,12 @@ def forms(size):
 @pytest.mark.parametrize(
     ("arch", "name", "number"),
     [
+        ("sm_75", "float16", 0),
+        ("sm_75", "int8", 1),
         ("sm_80", "bfloat16", 1),
         ("sm_80", "float64", 0),
         ("sm_89", "float16", 3),
+        ("sm_89", "float8_e4m3fn", 0),
         ("sm_90a", "float64", 0),
         ("sm_90a", "bfloat16", 0),
         ("sm_120", "float32", 0),
@@ -68,9 +80,10 @@ def forms(size):
     ],
 )
 def test_a_sample_compiles(arch, name, number, tmp_path):
-    tile = TILES[DTYPES[name].itemsize][number]
+    size = dtype_of_name(name).itemsize
+    tile = every_tile(name, arch)[number]
     assert fits(tile, arch)
-    text = text_of(name, tile, arch, forms(DTYPES[name].itemsize)[number])
+    text = text_of(name, tile, arch, forms(size)[number])
     assert compile_source(text, arch, DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
 
 
@@ -90,9 +103,9 @@ def test_what_goes_with_it_compiles_for_ampere(tmp_path):
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_spills(arch, name, tmp_path):
-    size = DTYPES[name].itemsize
+    size, before = dtype_of_name(name).itemsize, int(arch[3:].rstrip("a")) < ATOMS[name].since
     after = None if size == 1 else Epilogue(0.5, DTYPES[name], "gelu")
-    for number, (tile, form) in enumerate(itertools.product(TILES[size], forms(size))):
+    for number, (tile, form) in enumerate(itertools.product(() if before else every_tile(name, arch), forms(size))):
         if not fits(tile, arch) or not tile.takes(form.n_along_k, (form.vector_m, form.vector_n)):
             continue  # never planned
         path = tmp_path / f"{number}.cu"
@@ -130,16 +143,20 @@ def test_plans_choose_it_where_it_reaches_the_tensor_cores():
     )
     assert kernel(large, "float64", RTX4090) == "plain"  # its tensor cores are no faster there
     assert kernel(large, "bfloat16", H200) == kernel((128, 65536, 128), "bfloat16", H200) == "wgmma_half"
-    assert kernel(large, "bfloat16", KNOWN_CARDS["t4"]) != "mma_sync"
+    t4 = KNOWN_CARDS["t4"]
+    assert kernel(large, "float16", t4) == kernel(odd, "float16", t4) == kernel(large, "int8", t4) == "mma_sync"
+    for precision in ("tf32", "high"):  # Turing has no tensor cores for these, and the plan says so
+        assert kernel(large, "float32", t4, precision=precision) == "plain"
+    assert kernel(large, "bfloat16", t4) == "plain"
 
 
 @pytest.mark.parametrize(
     ("dtype", "semiring", "card", "message"),
     [
         ("float32", "plus_times", "a100", "multiplies float32 with precision='tf32', not 'high'"),
-        ("int16", "plus_times", "a100", "int8 and uint8, not int16"),
+        ("int16", "plus_times", "a100", "int8, uint8, float8_e4m3fn and float8_e5m2, not int16"),
         ("float64", "max_plus", "h200", "knows plus_times alone, not max_plus"),
-        ("float16", "plus_times", "t4", "needs a card from Ampere on"),
+        ("bfloat16", "plus_times", "t4", "multiplies bfloat16 from Ampere on .sm_80., and this is sm_75"),
     ],
 )
 def test_a_refused_request_names_the_reason(dtype, semiring, card, message):
@@ -171,7 +188,7 @@ def test_copies_are_as_wide_as_rows_allow():
     assert line_bytes(Layout(128, 2), 9, 64, 2) == 0  # elements apart
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[:6])
 @pytest.mark.parametrize("machine", [H200, A100, RTX4090], ids=lambda m: m.arch)
 def test_every_config_has_a_text_and_room(name, machine):
     for extra, transposed in ((0, False), (1, True), (2, False)):

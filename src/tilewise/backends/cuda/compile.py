@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 from weakref import finalize
 
-from tilewise.arrays.card import cuda_core
+from tilewise.arrays.card import cuda_core, pretended
 from tilewise.backends.cuda.bundles import in_a_bundle, machine_code
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.errors import EngineError, UsageError
@@ -99,12 +100,19 @@ def _compile(source: str, arch: str) -> bytes:
             f"the kernel {''.join(name)} is not built for {arch}, and TILEWISE_COMPILE=never forbids to compile it: "
             "build it first with `tilewise warm`, or install the package tilewise-kernels"
         )
-    core = cuda_core()
+    core, form = cuda_core(), "cubin"
+    if pretended():
+        arch, form = arch.replace("sm_", "compute_"), "ptx"
     try:
-        code = core.Program(source, "c++", core.ProgramOptions(arch=arch, std="c++17")).compile("cubin").code
+        code = core.Program(source, "c++", core.ProgramOptions(arch=arch, std="c++17")).compile(form).code
     except Exception as error:
         raise EngineError(f"NVRTC refused the kernel for {arch}: {error}") from error
-    return bytes(code)
+    return bytes(code) if form == "cubin" else _for_any_driver(bytes(code))
+
+
+def _for_any_driver(ptx: bytes) -> bytes:
+    """PTX of an older card's instructions as text that drivers older than the compiler take, too."""
+    return re.sub(rb"\.version \d+\.\d+", b".version 8.4", ptx.rstrip(b"\0"), count=1) + b"\0"
 
 
 class Kernel:

@@ -6,12 +6,14 @@ Nothing here plans or renders, and no lock is held while a recipe is launched.
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from tilewise.arrays.card import make_current
+from tilewise.arrays.card import make_current, pretended
 from tilewise.backends.cuda.loading import LoadedFunction, kernel_function
 from tilewise.backends.cuda.native import (
     DRIVER,
@@ -27,6 +29,7 @@ from tilewise.backends.cuda.native import (
     encoder,
     launchers,
 )
+from tilewise.core.machine import arch_number, resident_threads, shared_limit
 from tilewise.core.recipe import BASES, Launch, Recipe, Step, TensorMap, Zero
 from tilewise.errors import EngineError
 
@@ -124,6 +127,25 @@ def attributes_of(launch: Launch) -> list[bytes]:
     return made
 
 
+def as_pretended(step: Step) -> Step:
+    """A launch with so much shared memory that a multiprocessor holds no more blocks than the pretended card's."""
+    if not isinstance(step, Launch):
+        return step
+    arch, threads = pretended(), math.prod(step.block)
+    spared = 1024 if arch_number(arch) >= 80 else 0  # bytes of a block that are the driver's
+    blocks = min(resident_threads(arch) // threads, (shared_limit(arch) + spared) // max(1, step.shared_bytes + spared))
+    least = (_shared_of_unit() // (max(1, blocks) + 1) - 1024 + 128) & -128
+    return step._replace(shared_bytes=max(step.shared_bytes, least))
+
+
+@lru_cache(maxsize=1)
+def _shared_of_unit() -> int:
+    """Of a multiprocessor that is present."""
+    driver = _driver()
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    return int(driver.cuDeviceGetAttribute(attribute, 0)[1])
+
+
 class Launcher:
     """A recipe on a card. Calling it queues the recipe's steps on a stream, for whatever addresses it is given."""
 
@@ -131,13 +153,14 @@ class Launcher:
         """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
         make_current(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
+        steps = [as_pretended(step) for step in recipe.steps] if pretended() else recipe.steps
         self._held = [  # the driver knows a function by its address alone
             kernel_function(step.source, step.name, device, step.shared_bytes, step.cluster)
             if isinstance(step, Launch)
             else None
-            for step in recipe.steps
+            for step in steps
         ]
-        self._images = _images(list(zip(recipe.steps, self._held, strict=True)), spans or {})
+        self._images = _images(list(zip(steps, self._held, strict=True)), spans or {})
         self._every, self.launch = launchers()  # the second: of a header with M, N, P, scratch and a stream
         self.header = self._images[0].address if len(self._images) == 1 else 0  # of a recipe that fits one image
 

@@ -1,40 +1,71 @@
-"""`multiply`: products of fragments by mma.sync, rendered for an element."""
+"""`multiply`: products of fragments by mma.sync, rendered for an element and a card."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tilewise.algebra.dtypes import DType
 
-# an element's kind and the sums' in the instruction's name, and how many k it takes
-INSTRUCTIONS = {
-    "bfloat16": ("bf16", "f32", 16),
-    "float16": ("f16", "f32", 16),
-    "float32": ("tf32", "f32", 8),
-    "int8": ("s8", "s32", 32),
-    "uint8": ("u8", "s32", 32),
+
+class Atom(NamedTuple):
+    """An element in the instruction's name, its sums', the k of 16 × 8 sums in one fragment, and from which compute
+    capability on; before `whole` a fragment's product takes two or four smaller instructions."""
+
+    kind: str
+    sums: str
+    k: int
+    since: int
+    whole: int
+
+
+AMPERE, ADA, TURING = 80, 89, 75
+ATOMS = {
+    "bfloat16": Atom("bf16", "f32", 16, AMPERE, AMPERE),
+    "float16": Atom("f16", "f32", 16, TURING, AMPERE),
+    "float32": Atom("tf32", "f32", 8, AMPERE, AMPERE),
+    "float64": Atom("f64", "f64", 4, AMPERE, 90),
+    "int8": Atom("s8", "s32", 32, TURING, AMPERE),
+    "uint8": Atom("u8", "s32", 32, TURING, AMPERE),
+    "float8_e4m3fn": Atom("e4m3", "f32", 32, ADA, AMPERE),
+    "float8_e5m2": Atom("e5m2", "f32", 32, ADA, AMPERE),
 }
-
-
-def product_of_fragments(dtype: DType, step: int, arch: int) -> str:
-    """`multiply`: sums of 16 × 8 cells of P take on `step` of k."""
-    if dtype.itemsize == 8:
-        return _double_product(step, arch)
-    kind, sum_kind, k = INSTRUCTIONS[dtype.name]
-    letter = "f" if sum_kind == "f32" else "r"
-    bound = ", ".join(f'"+{letter}"(sums[{i}])' for i in range(4))
-    rounding = ""
-    if kind == "tf32":
-        rounding = """static __device__ __forceinline__ void round_word(unsigned& word) {
+Pieces = tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]  # sums, words of M, words of N
+WHOLE: Pieces = (((0, 1, 2, 3), (0, 1, 2, 3), (0, 1)),)
+PIECES: dict[str, tuple[str, Pieces]] = {  # before `whole`: the instruction, and what each of its pieces takes
+    "f16": ("m16n8k8", (((0, 1, 2, 3), (0, 1), (0,)), ((0, 1, 2, 3), (2, 3), (1,)))),
+    "s8": ("m8n8k16", (((0, 1), (0,), (0,)), ((2, 3), (1,), (0,)), ((0, 1), (2,), (1,)), ((2, 3), (3,), (1,)))),
+}
+PIECES["u8"] = PIECES["s8"]
+ROUNDING = """static __device__ __forceinline__ void round_word(unsigned& word) {
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(__uint_as_float(word)));
 }
 """
-    return f"""{rounding}static __device__ __forceinline__ void multiply(
+
+
+def product_of_fragments(dtype: DType, step: int, arch: int, right: DType | None = None) -> str:
+    """`multiply`: sums of 16 × 8 cells of P take on `step` of k; `right`: N's dtype, where it is not M's."""
+    if dtype.itemsize == 8:
+        return _double_product(step, arch)
+    atom, other = ATOMS[dtype.name], ATOMS[(right or dtype).name]
+    shape, pieces = PIECES[atom.kind] if arch < atom.whole else (f"m16n8k{atom.k}", WHOLE)
+    name = f"mma.sync.aligned.{shape}.row.col.{atom.sums}.{atom.kind}.{other.kind}.{atom.sums}"
+    return f"""{ROUNDING if atom.kind == "tf32" else ""}static __device__ __forceinline__ void multiply(
     Sum (&sums)[4], const unsigned (&m)[4], const unsigned (&n)[2])
 {{
-    asm volatile("mma.sync.aligned.m16n8k{k}.row.col.{sum_kind}.{kind}.{kind}.{sum_kind} "
-                 "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+{"".join(_instruction(name, "f" if atom.sums == "f32" else "r", *piece) for piece in pieces)}}}
+"""
+
+
+def _instruction(name: str, letter: str, sums: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> str:
+    bound = ", ".join(f'"+{letter}"(sums[{i}])' for i in sums)
+    given = ", ".join([f'"r"(m[{i}])' for i in m] + [f'"r"(n[{i}])' for i in n])
+    numbers = [f"%{i}" for i in range(len(sums) + len(m) + len(n))]
+    of_sums, of_m, of_n = numbers[: len(sums)], numbers[len(sums) : -len(n)], numbers[-len(n) :]
+    operands = (f"{{{', '.join(some)}}}" for some in (of_sums, of_m, of_n, of_sums))
+    return f"""    asm volatile("{name} "
+                 "{", ".join(operands)};"
                  : {bound}
-                 : "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3]), "r"(n[0]), "r"(n[1]));
-}}
+                 : {given});
 """
 
 

@@ -15,7 +15,7 @@ from tilewise.kernels.shared.text import defined, kernel_text, with_half_convers
 
 def sum_of(dtype: DType) -> DType:
     """What products of a dtype are added up in."""
-    return DTYPES["int32"] if dtype.is_integer else dtype.partial
+    return DTYPES["int32"] if dtype.is_integer else DTYPES["float32"] if dtype.itemsize == 1 else dtype.partial
 
 
 @Written
@@ -57,17 +57,18 @@ def of_members(text: str) -> str:
     return stacked.named(text, ("planes", "P"))
 
 
-def render_numbers(sums: DType, result: DType, accumulate: bool) -> str:
-    """Sum and Result, from one to the other, and two at a time."""
+def render_numbers(sums: DType, result: DType, accumulate: bool, paired: bool = True) -> str:
+    """Sum and Result, from one to the other, and two at a time; `paired`: the card converts two at a time (Ampere)."""
     kind = {"bfloat16": "bf16", "float16": "f16"}.get(result.name)
     narrow, pair = "return (Result)x;", "to[0] = narrow(x); to[1] = narrow(y);"
     widen = "return (Sum)x;"
     if kind:
         narrow = f'Result y; asm("cvt.rn.{kind}.f32 %0, %1;" : "=h"(y) : "f"(x)); return y;'
-        pair = (
-            f'unsigned z; asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(z) : "f"(y), "f"(x)); '
-            "*reinterpret_cast<unsigned*>(to) = z;"
-        )
+        if paired:
+            pair = (
+                f'unsigned z; asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(z) : "f"(y), "f"(x)); '
+                "*reinterpret_cast<unsigned*>(to) = z;"
+            )
         widen = (
             "return __uint_as_float((unsigned)x << 16);"
             if kind == "bf16"

@@ -1,21 +1,23 @@
-"""Tensor cores by mma.sync: every card from Ampere on, and float64 on Hopper."""
+"""Tensor cores by mma.sync: every card from Turing on, and float64 on Hopper."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilewise.core.machine import Machine
+from tilewise.algebra.dtypes import DType
+from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
 from tilewise.kernels.by_configs import Tabled
-from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import fused_notes, packed_operands, passes
+from tilewise.kernels.capabilities import HOPPER, TURING, Capabilities, Condition, elements_of, tensor_name
+from tilewise.kernels.family import fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
 from tilewise.kernels.shared.beside import AnyStep
+from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 
@@ -28,7 +30,7 @@ class MmaSync(Tabled):
     name = "mma_sync"
     kernels: ClassVar = {mma.KERNEL: mma.IDEA}
     can = Capabilities(
-        AMPERE, dtypes=(*HALVES, "float32", "float64", "int8", "uint8"), float32_as=("tf32",), plus_times=True,
+        TURING, since=tuple((name, atom.since) for name, atom in ATOMS.items()), float32_as=("tf32",), plus_times=True,
         fuses=True,
     )  # fmt: skip
     competes = (
@@ -51,10 +53,19 @@ class MmaSync(Tabled):
         return self.planned(problem, machine, self.name, None, 0.0, config)
 
     def geometry(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Geometry:
-        return config.tile.geometry(machine.arch, problem.dtype.itemsize)
+        return config.tile.geometry(machine.arch, mma.size_of(problem, machine))
 
     def notes(self, problem: Problem, config: mma.MmaConfig) -> list[str]:
         return config.words() + fused_notes(problem)
+
+    def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
+        return elements_of(problem, machine)
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        rate = machine.tensor_rate(tensor_name(problem, machine))
+        if arch_number(machine.arch) == HOPPER or not rate:
+            return super().limits(problem, machine)
+        return limits_of(problem.steps / rate, problem, machine)
 
     def packs(self, problem: Problem, config: mma.MmaConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
@@ -67,7 +78,7 @@ class MmaSync(Tabled):
         return f"{config.tile.rows}x{config.tile.cols}, {config.tile.resident} a multiprocessor ({chosen_by})"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue, onto(problem, machine))
+        return every_mma_sync(problem, machine, problem.epilogue, onto(problem, machine))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return launches(plan, given, scratch)

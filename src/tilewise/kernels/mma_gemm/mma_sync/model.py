@@ -1,8 +1,8 @@
 """The mma.sync kernel as the planner sees it: its tiles, what it takes, how operands reach it, and its model.
 
-It is the tensor-core kernel of cards before and beside Hopper, and of float64 on Hopper. Operands are copied where they
-lie, in pieces of 16, 8 or 4 bytes as their lines allow. Lines that start on no 4 bytes are realigned first
-(`kernels/transforms/realign.cu`), and so are others where small copies would hold the tensor cores up.
+It is the tensor-core kernel of cards before and beside Hopper, from Turing on, and of float64 on Hopper. Operands are
+copied where they lie, in pieces of 16, 8 or 4 bytes as their lines allow. Lines that start on no 4 bytes are realigned
+first (`kernels/transforms/realign.cu`), and so are others where small copies would hold the tensor cores up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
-from tilewise.kernels.capabilities import tensor_name
+from tilewise.kernels.capabilities import AMPERE, HOPPER, TURING, elements_of, tensor_name
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
     EDGED,
@@ -49,7 +49,7 @@ from tilewise.system.machine_code import Row, Rows
 
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
-PHASE_BYTES = 128  # of k
+PHASE_BYTES = 128  # of k, of most tiles
 VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
 
 
@@ -69,6 +69,8 @@ class MmaTile:
     share: float
     rolling: bool = False
     step_k: int = 0
+    phase: int = PHASE_BYTES  # bytes of k in a stage: half as many make more stages of the same memory
+    along: float = 0.0  # the share where k lies along N's lines, if it is another
 
     @property
     def threads(self) -> int:
@@ -76,28 +78,30 @@ class MmaTile:
 
     @property
     def stage_bytes(self) -> int:
-        return (self.rows + self.cols) * PHASE_BYTES
+        return (self.rows + self.cols) * self.phase
 
     def stages(self, arch: str) -> int:
         """As many as the blocks of a multiprocessor can have, and no more than help."""
-        whole = shared_limit(arch)
+        whole, number = shared_limit(arch), arch_number(arch)
+        if number < AMPERE:  # two buffers, by way of registers; no kilobyte of each block is the driver's
+            return min(2, whole // self.resident // self.stage_bytes)
         each = whole if self.resident == 1 else (whole + 1024) // self.resident - 1024
-        return min(5, each // self.stage_bytes)
+        return min(5 * PHASE_BYTES // self.phase, each // self.stage_bytes)
 
     def takes(self, n_along_k: bool, vectors: tuple[int, int]) -> bool:
         """Whether registers suffice: beside 64 × 64 sums of a warp there are none for the addresses of many small
         copies, and with k along N's lines none for all of M's fragments."""
         crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
-        copies = (side * PHASE_BYTES // v for side, v in zip((self.rows, self.cols), vectors, strict=True))
+        copies = (side * self.phase // v for side, v in zip((self.rows, self.cols), vectors, strict=True))
         if max(copies) > 16 * self.threads:
             return False
-        return not crowded or (vectors == (16, 16) and (self.rolling or not n_along_k))
+        return not crowded or (vectors == (16, 16) and (self.rolling or self.phase < PHASE_BYTES or not n_along_k))
 
     def shared_bytes(self, arch: str) -> int:
         return self.stages(arch) * self.stage_bytes
 
     def geometry(self, arch: str, size: int) -> Geometry:
-        return Geometry((self.threads, 1), self.rows, self.cols, PHASE_BYTES // size, self.shared_bytes(arch))
+        return Geometry((self.threads, 1), self.rows, self.cols, self.phase // size, self.shared_bytes(arch))
 
 
 # by bytes of an element, the fastest inside a large product first; none of them spills
@@ -110,14 +114,43 @@ SMALL = (
     MmaTile(64, 64, 2, 2, 3, 0.6),
 )
 FLOATS = (MmaTile(128, 128, 2, 4, 1, 0.85), *SMALL[4:])  # rounding to tf32 takes registers,
-BYTES = FLOATS[:1]  # and so does turning bytes
+BYTES = FLOATS[:1]  # and so does transposing bytes
 DOUBLES = (
     MmaTile(64, 128, 2, 2, 2, 0.92, True, 8),
     MmaTile(128, 128, 2, 4, 1, 0.925, True, 8),
     MmaTile(64, 64, 2, 2, 3, 0.9, True, 8),
     MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
 )
-TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}
+TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}  # Hopper's
+# Other cards' tiles, their shares measured as such cards on an H200 (`tests/cuda/other_cards.py`)
+WIDE = MmaTile(128, 256, 2, 4, 1, 0.74, phase=64, along=0.66)
+TALL = MmaTile(256, 128, 4, 2, 1, 0.71, phase=64)
+PAIR = MmaTile(128, 128, 2, 2, 2, 0.66, phase=64, along=0.6)
+SQUARE, SMALLER, SMALLEST = (replace(x, share=y) for x, y in zip(SMALL[3:], (0.6, 0.52, 0.42), strict=True))
+TILES_80 = {
+    1: (
+        replace(WIDE, share=0.6, along=0.59),
+        replace(WIDE, share=0.58, along=0.62, rolling=True),
+        replace(SQUARE, share=0.45, phase=64),
+    ),
+    2: (WIDE, TALL, PAIR, SQUARE, SMALLER, SMALLEST),
+    4: (replace(WIDE, share=0.62), SQUARE, SMALLER, SMALLEST),
+    8: DOUBLES,
+}
+TILES_75 = {
+    1: (replace(TALL, share=0.77, along=0.82), replace(PAIR, share=0.8), replace(SQUARE, share=0.6, phase=64)),
+    2: (replace(PAIR, share=0.58), SQUARE, MmaTile(64, 64, 2, 2, 2, 0.4)),
+    4: (),
+    8: (),
+}
+EARLIER: dict[int, dict[int, tuple[MmaTile, ...]]] = {
+    AMPERE: TILES_80,
+    TURING: TILES_75,
+}  # the first that a card reaches
+PROMOTED = (
+    replace(SQUARE, share=0.45, phase=64, rolling=True),
+    replace(SQUARE, share=0.4, phase=64),
+)  # sums are held twice
 
 
 @dataclass(frozen=True)
@@ -136,7 +169,7 @@ class MmaConfig:
         """As tables of measured ways name it."""
         t, edges = self.tile, " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.parts}" if self.parts > 1 else ""
-        rolling = " rolling" if t.rolling else ""
+        rolling = " rolling" * t.rolling + f" p{t.phase}" * (t.phase < PHASE_BYTES)
         return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}r{t.resident}{rolling} {', '.join(self.routes)}{edges}{cut}"
 
     def words(self) -> list[str]:
@@ -160,7 +193,7 @@ class MmaConfig:
 
     def phases_each(self, k: int, size: int) -> int:
         """Phases of a part of k."""
-        return max(1, math.ceil(math.ceil(k * size / PHASE_BYTES) / self.parts))
+        return max(1, math.ceil(math.ceil(k * size / self.tile.phase) / self.parts))
 
 
 def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
@@ -187,13 +220,25 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
     return made or [(PACKED, 16)]
 
 
-def in_the_set(size: int, machine: Machine, requested: bool = False) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
+def tiles_of(rate: str, size: int, arch: str) -> tuple[MmaTile, ...]:
+    """All tiles of such elements on a card."""
+    number = arch_number(arch)
+    if rate == "float8":
+        return PROMOTED
+    every = {HOPPER: TILES} if number == HOPPER else EARLIER
+    return next((tiles[size] for first, tiles in every.items() if number >= first), ())
+
+
+def in_the_set(
+    rate: str, size: int, machine: Machine, requested: bool = False
+) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
     """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `requested` by its name. On
     Hopper halves go to wgmma_half but for small ones with odd lines (of 447 random shapes, each timed in every way, the
     other tiles would win 0.05 %)."""
-    if size == 2 and arch_number(machine.arch) == 90 and not requested:
-        return TILES[size][5:], VECTORS[2:]
-    return TILES[size], VECTORS
+    tiles = tiles_of(rate, size, machine.arch)
+    if size == 2 and arch_number(machine.arch) == HOPPER and not requested:
+        return tiles[5:], VECTORS[2:]
+    return tiles, VECTORS
 
 
 @lru_cache(maxsize=64)
@@ -224,7 +269,12 @@ Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
 def _table(p: Problem, machine: Machine, requested: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
-    return _table_of(tensor_name(p), p.dtype.itemsize, machine, requested)
+    return _table_of(tensor_name(p, machine), size_of(p, machine), machine, requested)
+
+
+def size_of(p: Problem, machine: Machine) -> int:
+    """Bytes of an element as it is multiplied."""
+    return elements_of(p, machine)[0].itemsize
 
 
 @lru_cache(maxsize=64)
@@ -233,18 +283,23 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
     multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
     along N's lines and by bytes of a copy: 0 where registers do not suffice."""
     tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
-    among, _ = in_the_set(size, machine, requested)
-    for tile, share in zip(TILES[size], figures.shares, strict=True):
+    among, _ = in_the_set(rate, size, machine, requested)
+    hopper = arch_number(machine.arch) == HOPPER
+    fitted = dict(zip(TILES[size], figures.shares, strict=True)) if hopper else {}
+    for tile in tiles_of(rate, size, machine.arch):
         if tile not in among or tile.stages(machine.arch) < 2 + tile.rolling:
             continue
+        full = (figures.alone**4 + tile.resident**4) ** 0.25 / tile.resident  # of a full multiprocessor, over its cores
+        share = fitted.get(tile, full)
         steps = _mma_rate(rate, size, machine) / machine.units * tile.share * share  # of a multiprocessor, a second
         phase = tile.rows * tile.cols * (PHASE_BYTES // size) / steps
+        other = tile.share / (tile.along or tile.share)
         cores = [
-            phase * (1 + slow) if tile.takes(along, (vector, vector)) else 0.0
+            phase * (other if along else 1.0) * (1 + slow) if tile.takes(along, (vector, vector)) else 0.0
             for along, (vector, slow) in product((False, True), figures.small.items())
         ]
         sides = tile.rows, tile.cols, tile.resident, machine.units * tile.resident
-        times = tile.stage_bytes / figures.unit, figures.cell * tile.rows * tile.cols
+        times = (tile.rows + tile.cols) * PHASE_BYTES / figures.unit, figures.cell * tile.rows * tile.cols
         tiles.append(tile)
         held = padded(tuple(machine.units * blocks for blocks in range(1, tile.resident + 1)))
         rows += [(*sides, *times, pair, form, *cores, *held) for pair, form in product(range(PAIRS), range(FORMS))]
@@ -253,10 +308,11 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
 
 def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[Pair], Row]:
     """How operands may come, and what all rows share."""
-    size, f, bandwidth = p.dtype.itemsize, FIGURES[p.dtype.itemsize], machine.bandwidth
-    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
-    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    widest = in_the_set(size, machine, requested)[1][0]
+    (of_m, of_n), bandwidth = elements_of(p, machine), machine.bandwidth
+    size, f = of_m.itemsize, FIGURES[of_m.itemsize]
+    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, of_m)
+    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, of_n)
+    widest = in_the_set(tensor_name(p, machine), size, machine, requested)[1][0]
     pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
     lies, vectors, numbers = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
     for routes, vector in pairs:
@@ -294,7 +350,7 @@ def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, reques
 
 def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
     tiles = -(-p.m // tile.rows) * -(-p.n // tile.cols) * p.members
-    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+    phases = -(-p.k * size_of(p, machine) // PHASE_BYTES)
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 
 
@@ -307,15 +363,15 @@ def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[T
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best rate that a tile reaches, the phases of one tile, the bytes. Where k is cut, a part has
     FEWEST_PHASES at least, and parts are added up."""
-    size = some.dtype.itemsize
-    f, (step, phase) = FIGURES[size], _fastest(tensor_name(some), size, machine)
+    size = size_of(some, machine)
+    f, (step, phase) = FIGURES[size], _fastest(tensor_name(some, machine), size, machine)
     lines = (phase * size / PHASE_BYTES, f.tile), (0.0, f.tile + FEWEST_PHASES * phase + f.part)
     return (Bound(f.start, step=step, block=f.tile, byte=1 / (machine.bandwidth * f.memory), lines=lines),)
 
 
 def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
     """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
-    figures, vectors = FIGURES[size], in_the_set(size, machine)[1]
+    figures, vectors = FIGURES[size], in_the_set(rate, size, machine)[1]
     lies = min(1.0, figures.m_across) * min(1.0, figures.n_along)
     timed = [
         (row[0] * row[1], lies * row[CORES_FROM + 3 * along + number], figures.phase[vector])
@@ -334,6 +390,6 @@ def mma_rate(problem: Problem, machine: Machine) -> float:
 
 
 def _mma_rate(name: str, size: int, machine: Machine) -> float:
-    halved = arch_number(machine.arch) == 90 and size < 8
+    halved = arch_number(machine.arch) == HOPPER and size < 8
     whole = machine.tensor_rate(name) or machine.step_rate(name)  # a card without them multiplies by its plain cores
     return whole * (0.46 if halved else 1.0)

@@ -7,11 +7,10 @@ import math
 from collections.abc import Sequence
 
 from tilewise.core.epilogue import PLAIN
-from tilewise.core.machine import arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.mma_gemm.mma_sync.model import KERNEL, MmaConfig
-from tilewise.kernels.mma_gemm.mma_sync.text import form_of, render_mma_sync
+from tilewise.kernels.mma_gemm.mma_sync.text import form_of, generation, render_mma_sync
 from tilewise.kernels.shared.beside import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
@@ -72,9 +71,9 @@ class _Product:
         self._M, self._N, self._P, self._sums = M, N, given.P, sums
         self._source = source_of(plan, M, N, given.P)
         self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, given.bias)
-        size = p.dtype.itemsize
+        size = M.dtype.itemsize
         self._each = config.phases_each(p.k, size)
-        self._parts = max(1, math.ceil(math.ceil(p.k * size / 128) / self._each))
+        self._parts = max(1, math.ceil(math.ceil(p.k * size / config.tile.phase) / self._each))
 
     def in_runs(self) -> list[Launch]:
         """One launch for all members of a stack that lie evenly."""
@@ -113,7 +112,7 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
     apart = config.parts > 1 or _added_apart(plan)
     form = form_of(
-        p.dtype,
+        M.dtype,
         p.result,
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
@@ -122,9 +121,9 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         p.accumulate and not apart,
         apart,
     )
-    stages, number = config.tile.stages(arch), min(90, arch_number(arch))
+    stages, right = config.tile.stages(arch), N.dtype if N.dtype != M.dtype else None
     epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
-    text = render_mma_sync.named(p.dtype, p.result, config.tile, stages, form, epilogue, number)
+    text = render_mma_sync.named(M.dtype, p.result, config.tile, stages, form, epilogue, generation(arch), right)
     return stacked.named(text, ("M", "N", "P"))
 
 

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import FLOAT8, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import Machine, arch_number
+from tilewise.core.problem import Problem
+from tilewise.kernels.capabilities import elements_of, tensor_name
 from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile, in_the_set
 from tilewise.kernels.shared.epilogue import render_epilogue
-from tilewise.kernels.shared.fragments import INSTRUCTIONS, product_of_fragments
+from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.transforms.realign import render_realign
@@ -35,13 +37,26 @@ class Form:
     split: bool = False  # sums are stored as they are, though P is of another dtype
 
 
+def generation(arch: str) -> int:
+    """The compute capability that a card shares its instructions with, as far as this text uses them."""
+    number = arch_number(arch)
+    return next(first for first in (90, 80, 0) if number >= first) if number != 75 else 75
+
+
 @Written
 def render_mma_sync(
-    dtype: DType, result: DType, tile: MmaTile, stages: int, form: Form, epilogue: Epilogue = PLAIN, arch: int = 80
+    dtype: DType,
+    result: DType,
+    tile: MmaTile,
+    stages: int,
+    form: Form,
+    epilogue: Epilogue = PLAIN,
+    arch: int = 80,
+    right: DType | None = None,
 ) -> str:
-    """`arch`: from 90 on float64 has larger products of fragments."""
+    """`arch`: as `generation` has it; `right`: N's dtype, where it is not M's."""
     size, sums = dtype.itemsize, sum_of(dtype)
-    step = tile.step_k or (4 if size == 8 else INSTRUCTIONS[dtype.name][2])
+    step, staged = tile.step_k or ATOMS[dtype.name].k, arch < AMPERE
     defines = {
         "SIZE": size,
         "BLOCK_M": tile.rows,
@@ -52,10 +67,14 @@ def render_mma_sync(
         "RESIDENT": tile.resident,
         "ROLLING": int(tile.rolling),
         "GROUP": GROUP,
+        "PHASE_BYTES": tile.phase,
+        "REGISTER_STAGED": int(staged),
+        "BYTE_PAIRS": int(size == 1 and arch != 90),
+        "PROMOTED": int(dtype.name in FLOAT8),
         "STEP_K": step,
         "WORDS_M": step // 2 if size == 8 else 4,
         "WORDS_N": step // 4 if size == 8 else 2,
-        "ROUNDED": int(size == 4),
+        "ROUNDED": (1 if arch == 90 or tile.rolling else 2) if size == 4 else 0,
         "M_ALONG_K": int(form.m_along_k),
         "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m,
@@ -70,12 +89,12 @@ def render_mma_sync(
             f"typedef {c_name(dtype)} Element;",
             f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
             f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",
-            render_numbers(sums, made, form.accumulate and not form.split),
+            render_numbers(sums, made, form.accumulate and not form.split, paired=not staged),
             render_epilogue(PLAIN if form.split else epilogue, sums),
-            product_of_fragments(dtype, step, arch),
+            product_of_fragments(dtype, step, arch, right),
             kernel_text("shared/in_turn.cuh"),
-            kernel_text("mma_gemm/copies.cuh"),
-            kernel_text("mma_gemm/mma_sync/mma_sync.cu"),
+            kernel_text("mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh"),
+            *(kernel_text(f"mma_gemm/mma_sync/{name}") for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
         )
     )
 
@@ -98,13 +117,15 @@ def form_of(
 
 
 def texts(
-    dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PLAIN, onto: tuple[bool, ...] = (False, True)
+    problem: Problem, machine: Machine, epilogue: Epilogue = PLAIN, onto: tuple[bool, ...] = (False, True)
 ) -> Iterator[str]:
     """Of one epilogue, and whether parts are added `onto` P; sums of parts of k have theirs in `add_parts`."""
+    (dtype, right), result = elements_of(problem, machine), problem.result
+    other = right if right != dtype else None
     yield render_realign.named()
     for accumulate, shares in product(onto, (1, 8)):
-        yield render_add_parts.named(dtype, result, accumulate, shares, epilogue)
-    tiles, vectors = in_the_set(dtype.itemsize, machine)
+        yield render_add_parts.named(problem.dtype, result, accumulate, shares, epilogue)
+    tiles, vectors = in_the_set(tensor_name(problem, machine), dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)
         if stages < 2 + tile.rolling:
@@ -117,7 +138,5 @@ def texts(
                 for store, apart in ((16, False), (1, False), (16, True))
             }
             for form, finish in sorted(forms, key=repr):
-                text = render_mma_sync.named(
-                    dtype, result, tile, stages, form, finish, min(90, arch_number(machine.arch))
-                )
+                text = render_mma_sync.named(dtype, result, tile, stages, form, finish, generation(machine.arch), other)
                 yield stacked.named(text, ("M", "N", "P"))
