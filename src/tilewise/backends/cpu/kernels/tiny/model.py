@@ -12,7 +12,7 @@ IDEA = "a call that costs more than its arithmetic"
 STEPS = 2048  # up to which the call is the cost
 # and vectors of steps, each of which waits for the one before: 100x20x1 of float32 took 3.2 microseconds, by `dots` 0.8
 WAITING = 256
-DOTS = 16  # of a stack of dot products: 1000x64 of float32 took twice as long as by `dots`
+DOTS = 6  # k of a stack of dot products: 10000x8 of float32 took 1.1 times as long as by `dots`, 10000x16 1.6 times
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
