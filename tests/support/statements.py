@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,9 +37,17 @@ def sources(run_folder: Path) -> list[Source]:
     return made_once(run_folder / "statements.pickle", lambda: [read(path) for path in sorted(ROOT.rglob("*.py"))])
 
 
+def inner(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements in it; expressions, most of a tree, hold none."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from inner(child)
+
+
 def read(path: Path) -> Source:
     imports, functions = [], []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in inner(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imports += [Import(alias.name, (), node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
