@@ -23,7 +23,8 @@ def rooms():
 ROOMS = rooms()
 GENERATORS = ("ladder", "simt_gemm", "mma_gemm", "wgmma_gemm")
 EMULATOR_ROOMS = (
-    "multiply", "launching", "check", "host", "compile", "machine", "sema", "parse", "source", "budget", "limits",
+    "multiply", "launching", "prove", "check", "host", "compile", "machine", "sema", "parse", "source", "budget",
+    "limits",
 )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def test_kernel_generators_do_not_know_each_other(all_imports):
 
 
 def test_rooms_of_the_emulator_point_downwards(all_imports):
-    """check > host > compile > machine > sema > parse > source; `multiply` and `launching` are above them."""
+    """prove > check > host > compile > machine > sema > parse > source; `multiply` and `launching` are above them."""
 
     def room(module):
         parts = module.split(".")

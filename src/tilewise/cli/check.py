@@ -17,17 +17,22 @@ from tilewise.cli.terminal import print_json, report_options, say
 @click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
 @click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
 @click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
+@click.option("--prove", is_flag=True, help="Prove bounds, races and barriers for every size (extra: prove).")
 @click.option("--unsafe", is_flag=True, help="Run main even where the system has no sandbox for it.")
 @report_options("text", "sanitizer", "sarif", "json", of="Of the text: ")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
-    everything: bool, unsafe: bool, form: str, language: str, **rest: Any,
+    everything: bool, prove: bool, unsafe: bool, form: str, language: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
     Without --shape, a program with a main is run unchanged; then the launch that main makes, with its own sizes,
     and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
     show is listed apart, and --strict counts it.
+
+    --prove runs nothing: for every size at once, each property of a matrix product is proved, refuted by the smallest
+    size at which the emulator sees it fail, or not decided. Exit 1 when one is refuted; with --strict, when one is not
+    proved.
 
     Threads and blocks are named in CUDA's order, (x 1, y 0); --format sanitizer prints (1,0,0).
     """
@@ -36,6 +41,8 @@ def command(
     from tilewise.teaching.trace import check
 
     chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
+    if prove:
+        return _prove(chosen, options, shapes, form, strict)
     with budget.within(options["limits"]):
         report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, unsafe=unsafe, **options)
         budget.enter("writing the report")
@@ -52,3 +59,18 @@ def command(
         else:
             say(report.text(text_width(), language, costs, everything))
     return 0 if (report.clean if strict else report.ok) else 1
+
+
+def _prove(chosen: str | Path, options: dict[str, Any], shapes: tuple[str, ...], form: str, strict: bool) -> int:
+    from tilewise.teaching.trace.proofs import prove_file
+
+    if shapes:
+        raise click.UsageError("--prove holds for every size: leave --shape out")
+    if form == "sanitizer":
+        raise click.UsageError("--prove reports as text, sarif or json")
+    report = prove_file(chosen, **options)
+    if form == "text":
+        say(report.text())
+    else:
+        print_json(report.to_json() if form == "json" else report.sarif())
+    return 0 if (report.proved if strict else report.ok) else 1

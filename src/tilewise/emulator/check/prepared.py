@@ -59,8 +59,8 @@ class Prepared:
             launch_template = []
             if self.site is not None and self.function.template:
                 launch_template = self._host(self.site, {}).template
-        template = template_values(self.loaded, self.function, launch_template)
-        return compile_entry(self.loaded, self.function, template)
+        self.template = template_values(self.loaded, self.function, launch_template)
+        return compile_entry(self.loaded, self.function, self.template)
 
     @property
     def multiplies(self) -> bool:

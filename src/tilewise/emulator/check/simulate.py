@@ -149,7 +149,7 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     mend is kept, barriers and shared memory."""
     program = prepared.first
     block = own.block if own is not None else _literal_block(prepared)
-    grid = tuple(2 if f"blockIdx.{axis}" in _builtins_used(prepared.function) else 1 for axis in "xyz")
+    grid = tuple(2 if f"blockIdx.{axis}" in builtins_used(prepared.function) else 1 for axis in "xyz")
     geometry = Geometry((grid[0], grid[1], grid[2]), block)
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
     dynamic = own.shared if own is not None else None
@@ -210,7 +210,7 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None, u
 
 
 def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
-    used = _builtins_used(prepared.function)
+    used = builtins_used(prepared.function)
     tile = prepared.literal_tile() or prepared.loaded.own_tile
     if "threadIdx.y" in used:
         width = tile if tile is not None and tile <= 32 else 16
@@ -363,7 +363,7 @@ def default_launch(
     """What covers P where the file does not launch the kernel: as many threads as its tile in shared memory has
     cells, in a row where only x is used."""
     function = current.function
-    used = _builtins_used(function)
+    used = builtins_used(function)
     flat = "threadIdx.y" not in used and "threadIdx.x" in used
     width = current.literal_tile() or current.loaded.width
     if block is None:
@@ -380,7 +380,7 @@ def default_launch(
     return grid, block
 
 
-def _builtins_used(function: Function) -> set[str]:
+def builtins_used(function: Function) -> set[str]:
     words = [t.text for t in tokens_of(function.tokens or [])]
     return {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
 

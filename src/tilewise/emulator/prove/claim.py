@@ -1,0 +1,315 @@
+"""For what a proof holds: the sizes as symbols, the arrays they give, and the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tilewise.emulator.check.binding import Shape, element_of
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role
+from tilewise.emulator.check.simulate import Simulation, builtins_used, simulate
+from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine import ctype
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.prove.arithmetic import Geometry
+from tilewise.emulator.prove.launches import Host
+from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
+from tilewise.emulator.prove.terms import ONE, ZERO, Cond, Poly, at_most, both, within
+from tilewise.emulator.prove.thread import Thread
+from tilewise.emulator.prove.values import Fields, Int, NotModelled, Obligation, Pointer, Real, Ref, Region, Value
+from tilewise.emulator.sema.symbol_table import Environment
+from tilewise.errors import TilewiseError
+
+GRID_Y = 65_535
+Launcher = Callable[[Shape], tuple[Sequence[int] | None, Sequence[int] | None]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A launch that is not the file's: blocks of so many threads, each over rows and columns of P; or a grid."""
+
+    block: tuple[int, int, int]
+    rows: int = 0
+    cols: int = 0
+    grid: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The largest size, and the most elements of an array."""
+
+    size: int
+    elements: int
+
+
+BOUNDS = (Bound(1 << 30, (1 << 31) - 1), Bound(1 << 24, 1 << 30), Bound(1 << 20, 1 << 28), Bound(1 << 15, 1 << 26))
+
+
+@dataclass
+class Claim:
+    prepared: Prepared
+    limits: Limits
+    given: Given | None = None
+    symbols: Symbols = field(default_factory=Symbols)
+    extents: dict[str, Poly] = field(default_factory=dict)  # m, k, n
+    names: list[str] = field(default_factory=list)  # the symbols among the sizes, in the order m, k, n
+    regions: dict[str, Region] = field(default_factory=dict)
+    host_ranges: list[Obligation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    launched: str = ""
+    most: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        if self.prepared.matrices is None:
+            raise NotModelled("what the parameters are is not known: only matrix products are proved", self._line)
+        self._sizes()
+        self._arrays()
+        self.dynamic: Poly | None = None
+        self.geometry = self._geometry()
+        self._transposed()
+        for names, ends in ((THREAD, self.geometry.block), (BLOCK, self.geometry.grid)):
+            for name, end in zip(names, ends, strict=True):
+                self.symbols.facts[name] = [within(ZERO, Poly.of(name), end)]
+
+    @property
+    def _line(self) -> int:
+        return self.prepared.function.line
+
+    # -- sizes and arrays
+
+    def _sizes(self) -> None:
+        prepared = self.prepared
+        assert prepared.matrices is not None
+        meanings = dict(prepared.constants)
+        if not meanings:
+            found = assign_sizes(prepared.first, prepared.matrices, {})
+            if found is None:
+                raise NotModelled("what the sizes mean is not known", self._line)
+            meanings = found
+        self.meanings = meanings
+        named = {meaning: name for name, meaning in reversed(meanings.items())}
+        for role in ("m", "k", "n"):
+            name = named.get("all") or named.get(role) or role
+            if prepared.constants:
+                if name not in prepared.loaded.integers:
+                    raise NotModelled(f"the size {role} is not known", self._line)
+                self.extents[role] = Poly.of(prepared.loaded.integers[name])
+                self.notes.append(f"{name} = {prepared.loaded.integers[name]}")
+            else:
+                self.extents[role] = Poly.of(name)
+        if not prepared.constants:
+            self._equal_sizes()
+        self.names = list(dict.fromkeys(s for p in self.extents.values() for s in p.symbols))
+        self.symbols.sizes = list(self.names)
+        self.symbols.launch |= set(self.names)
+        self.notes = list(dict.fromkeys(self.notes))
+
+    def _equal_sizes(self) -> None:
+        """One variable of the host passed for two sizes: they are the same there."""
+        site = self.prepared.site
+        if site is None or self.given is not None:
+            return
+        first: dict[str, str] = {}
+        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
+            role = {"ldM": "k", "ldN": "n", "ldP": "n"}.get(meaning := self.meanings.get(parameter.name, ""), meaning)
+            if name and role in self.extents:
+                other = first.setdefault(name, role)
+                merged, into = self.extents[role], self.extents[other]
+                self.extents = {r: into if p == merged else p for r, p in self.extents.items()}
+
+    def size(self, meaning: str) -> Poly:
+        fixed = {"one": ONE, "off": ZERO, "tile": Poly.of(self.prepared.loaded.width)}
+        role = {"ldM": "k", "ldN": "n", "ldP": "n", "all": "n"}.get(meaning, meaning)
+        return fixed[meaning] if meaning in fixed else self.extents[role]
+
+    def _arrays(self) -> None:
+        m, k, n = (self.extents[r] for r in "mkn")
+        assert self.prepared.matrices is not None
+        for role, variable in self.prepared.matrices.items():
+            rows, columns = {"M": (m, k), "N": (k, n), "P": (m, n)}[role]
+            dtype, cells = element_of(variable)
+            if cells != 1:
+                raise NotModelled(f"{variable.name} holds vectors", self._line)
+            unit = int(dtype.itemsize if hasattr(dtype, "itemsize") else dtype().itemsize)
+            self.regions[variable.name] = Region(variable.name, "global", unit, rows * columns, rows, columns)
+
+    def _transposed(self) -> None:
+        """Matrices that lie transposed, as `check` reads them from a run with three different sizes."""
+        if len(self.names) < 3 or self.prepared.matrices is None:
+            return
+        width = self.prepared.loaded.width
+        values = dict(zip(self.names, (width + 1, 2 * width - 1 + (width == 2), width + 3), strict=True))
+        try:
+            reading = self.run(values).bound.reading
+        except TilewiseError:
+            return
+        for role in reading.transposed if reading is not None else ():
+            region = self.regions[self.prepared.matrices[role].name]
+            region.rows, region.columns = region.columns, region.rows
+            self.notes.append(f"{region.name} transposed")
+
+    def argument(self, parameter: tree.Parameter, type_: types.Type) -> Value:
+        region = self.regions.get(parameter.name)
+        if isinstance(type_, types.Pointer) and region is not None:
+            return Pointer(Ref(region, ZERO, type_.to))
+        if region is not None:
+            return self._struct(parameter.name, region)
+        if isinstance(type_, types.Scalar) and type_.floating:
+            return Real()
+        if isinstance(type_, types.Scalar) and parameter.name in self.meanings:
+            return Int(self.size(self.meanings[parameter.name]), type_)
+        raise NotModelled(f"what {parameter.name} is", parameter.line or self._line)
+
+    def _struct(self, name: str, region: Region) -> Value:
+        variable = next(v for v in self.prepared.first.parameters if v.name == name)
+        struct = matrix_struct(variable.type)
+        if (
+            struct is None
+            or not isinstance(variable.type, ctype.Struct)
+            or region.rows is None
+            or region.columns is None
+        ):
+            raise NotModelled(f"{name} is more than a matrix", self._line)
+        parts: list[tuple[str, Value]] = []
+        for f in struct.fields:
+            role = member_role(struct, f.name)
+            if role == "data" and isinstance(f.type, ctype.Pointer):
+                parts.append((f.name, Pointer(Ref(region, ZERO, types.FLOAT if region.unit == 4 else types.DOUBLE))))
+            elif role is not None:
+                parts.append((f.name, Int(region.rows if role == "rows" else region.columns, types.INT)))
+        return Fields(tuple(parts))
+
+    # -- the launch
+
+    def _geometry(self) -> Geometry:
+        site = self.prepared.site
+        if self.given is not None:
+            return self._given(self.given)
+        if site is None:
+            return self._covering()
+        self.launched = f"launched as in line {site.launch.line}"
+        forced: dict[str, Poly] = {}
+        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
+            meaning = self.meanings.get(parameter.name)
+            if name and meaning is not None:
+                forced[name] = self.size(meaning)
+        words = {t.text for t in tokens_of(self.prepared.function.tokens or [])} | {
+            t.origin for t in tokens_of(self.prepared.function.tokens or [])
+        }
+        for name in forced.keys() & self.prepared.loaded.integers.keys():
+            if name in words:
+                raise NotModelled(f"{name} is a constant of the kernel and a size of the launch", self._line)
+        loaded = self.prepared.loaded
+        host = Host(loaded.table, Environment(scope=site.function.scope), self.symbols, None, sizes=forced)
+        grid, block, self.dynamic = host.at(site)
+        self.host_ranges = host.events.ranges
+        if host.single:
+            self.most = 1 << 22
+            self.notes.append("the grid is computed in float")
+        self._allocations(host)
+        for parameter, argument in zip(self.prepared.function.parameters, site.launch.arguments, strict=False):
+            meaning = self.meanings.get(parameter.name)
+            if meaning is not None and self.prepared.matrices and not self.prepared.constants:
+                passed = host.whole(host.rvalue(argument), argument).poly
+                if passed != self.size(meaning):
+                    raise NotModelled(
+                        f"the launch passes another number than {meaning} for {parameter.name}", site.launch.line
+                    )
+        return Geometry(block, grid)
+
+    def _allocations(self, host: Host) -> None:
+        site = self.prepared.site
+        assert site is not None
+        seen: dict[str, Region] = {}
+        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
+            region = self.regions.get(parameter.name)
+            if region is None:
+                continue
+            if name and name in seen:
+                self.regions[parameter.name] = seen[name]
+            elif name:
+                seen[name] = region
+            if name in host.allocated:
+                bytes_, line = host.allocated[name]
+                assert region.length is not None
+                if bytes_ != region.length * region.unit:
+                    region.length = self.symbols.divided(bytes_, region.unit)[0]
+                    self.notes.append(f"{parameter.name} as allocated in line {line}")
+
+    def _given(self, given: Given) -> Geometry:
+        one, two, three = (Poly.of(b) for b in given.block)
+        self.launched = f"in blocks of {' x '.join(str(b) for b in given.block if b > 1) or 1} threads"
+        if given.grid is not None:
+            x, y, z = (Poly.of(g) for g in given.grid)
+            self.launched += f", grid {' x '.join(map(str, given.grid))}"
+            return Geometry((one, two, three), (x, y, z))
+        return Geometry((one, two, three), self._over(given.cols, given.rows))
+
+    def _over(self, across: int, down: int) -> tuple[Poly, Poly, Poly]:
+        m, n = self.extents["m"], self.extents["n"]
+        self.launched += f", the grid covers {self.prepared.matrices['P'].name if self.prepared.matrices else 'P'}"
+        grid_x = self.symbols.divided(n + (across - 1), across)[0]
+        return grid_x, self.symbols.divided(m + (down - 1), down)[0], ONE
+
+    def _covering(self) -> Geometry:
+        """As `check` launches a kernel that the file does not."""
+        used = builtins_used(self.prepared.function)
+        flat = "threadIdx.y" not in used and "threadIdx.x" in used
+        width = self.prepared.literal_tile() or self.prepared.loaded.width
+        block = (width * width, 1, 1) if flat else (width, width, 1)
+        given = Given(block, width, width)
+        if flat and "blockIdx.y" not in used:
+            self.launched = f"in blocks of {block[0]} threads, the grid covers P"
+            cells = self.extents["m"] * self.extents["n"]
+            grid = self.symbols.divided(cells + (block[0] - 1), block[0])[0], ONE, ONE
+            return Geometry((Poly.of(block[0]), ONE, ONE), grid)
+        return self._given(given)
+
+    # -- what is assumed, and the kernel under it
+
+    def assumed(self, bound: Bound) -> Cond:
+        top = Poly.of(min(bound.size, self.most))
+        parts = [within(ONE, Poly.of(name), top + 1) for name in self.names]
+        for one in ("mk", "kn", "mn"):
+            cells = self.extents[one[0]] * self.extents[one[1]]
+            parts.append(within(ONE, cells, Poly.of(bound.elements + 1)))
+        parts += [at_most(axis, Poly.of(GRID_Y)) for axis in self.geometry.grid[1:]]
+        return both(*parts)
+
+    def thread(self, wrapping: set[int]) -> Thread:
+        """The kernel executed by one generic thread."""
+        function, loaded = self.prepared.function, self.prepared.loaded
+        env = Environment(bindings=dict(self.prepared.template), scope=function.scope)
+        made = Thread(loaded.table, env, self.symbols, self.geometry, wrapping=wrapping, dynamic=self.dynamic)
+        for parameter in function.parameters:
+            type_ = types.bare(made.resolve(parameter.type))
+            made.declare(parameter.name, type_, self.argument(parameter, type_))
+        made.run(function)
+        return made
+
+    def sentence(self, bound: Bound) -> str:
+        names = ", ".join(self.names)
+        top = min(bound.size, self.most)
+        sizes = f"for every {names} from 1 to {top:,}" if names else "for " + ", ".join(self.notes)
+        tile = f"TILE = {self.prepared.loaded.width}" if self.prepared.loaded.own_tile is not None else ""
+        notes = [n for n in self.notes if names]
+        parts = [sizes, f"at most {bound.elements:,} elements an array", tile, self.launched, *notes]
+        return ", ".join(p for p in parts if p)
+
+    # -- the same launch in the emulator
+
+    def shape(self, values: dict[str, int]) -> Shape:
+        m, k, n = (p.constant if p.constant is not None else values[next(iter(p.symbols))]
+                   for p in (self.extents[r] for r in "mkn"))  # fmt: skip
+        return m, k, n
+
+    def run(self, values: dict[str, int]) -> Simulation:
+        shape = self.shape(values)
+        grid: Sequence[int] | None = None
+        block: Sequence[int] | None = None
+        if self.given is not None:
+            block, grid = self.given.block, self.given.grid
+            grid = grid or (-(-shape[2] // self.given.cols), -(-shape[0] // self.given.rows))
+        return simulate(self.prepared, shape=shape, grid=grid, block=block, args={}, seed=0, limits=self.limits)

@@ -1,0 +1,130 @@
+"""The symbols of one kernel: whose each is (the launch's, a block's or a thread's) and what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.prove.terms import (
+    ONE,
+    ZERO,
+    Cond,
+    Flag,
+    Poly,
+    at_most,
+    below,
+    either,
+    flags_of,
+    mapped,
+    negate,
+    same,
+    symbols_of,
+    within,
+)
+
+AXES = ("x", "y", "z")
+THREAD = tuple(f"threadIdx.{axis}" for axis in AXES)
+BLOCK = tuple(f"blockIdx.{axis}" for axis in AXES)
+
+
+@dataclass
+class Symbols:
+    """`facts` of a symbol hold whenever it is mentioned. Symbols that are neither the launch's nor a block's are a
+    thread's own: two generic threads have two of each."""
+
+    sizes: list[str] = field(default_factory=list)  # at least 1, the same for the whole launch
+    launch: set[str] = field(default_factory=set)
+    facts: dict[str, list[Cond]] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)  # symbols whose value is not modelled: why
+    count: int = 0
+
+    def fresh(self, hint: str, *, launch: bool = False) -> Poly:
+        self.count += 1
+        name = f"{hint}#{self.count}"
+        if launch:
+            self.launch.add(name)
+        return Poly.of(name)
+
+    def flag(self, why: str) -> Cond:
+        self.count += 1
+        name = f"flag#{self.count}"
+        self.data[name] = why
+        return Flag(name)
+
+    def fact(self, symbol: Poly, cond: Cond) -> None:
+        (name,) = symbol.symbols
+        self.facts.setdefault(name, []).append(cond)
+
+    def unknown(self, type_: Scalar, why: str) -> Poly:
+        """Any value of the type."""
+        symbol = self.fresh("any")
+        low, high = limits_of(type_)
+        self.fact(symbol, within(Poly.of(low), symbol, Poly.of(high + 1)))
+        self.data[next(iter(symbol.symbols))] = why
+        return symbol
+
+    def divided(self, value: Poly, by: int) -> tuple[Poly, Poly]:
+        """C's quotient and remainder by a positive constant: both truncate towards zero."""
+        known = value.constant
+        if known is not None:
+            quotient = abs(known) // by * (1 if known >= 0 else -1)
+            return Poly.of(quotient), Poly.of(known - quotient * by)
+        if all(c % by == 0 for c in value.terms.values()):
+            return Poly({m: c // by for m, c in value.terms.items()}), ZERO
+        quotient_ = self.fresh("quotient", launch=value.symbols <= self.launch)
+        rest = value - quotient_ * by
+        end = Poly.of(by)
+        positive, negative = at_most(ZERO, value), below(value, ZERO)
+        self.fact(quotient_, either(negative, within(ZERO, rest, end)))
+        self.fact(quotient_, either(positive, within(ONE - end, rest, ONE)))
+        return quotient_, rest
+
+    def chosen(self, condition: Cond, yes: Poly, no: Poly) -> Poly:
+        uniform = (symbols_of(condition) | yes.symbols | no.symbols) <= self.launch and not flags_of(condition)
+        symbol = self.fresh("either", launch=uniform)
+        self.fact(symbol, either(negate(condition), same(symbol, yes)))
+        self.fact(symbol, either(condition, same(symbol, no)))
+        return symbol
+
+    def own(self, name: str, who: str) -> str:
+        """Its name in the generic thread `who`, "1.a" for thread 1 of block a."""
+        if name in self.launch:
+            return name
+        return f"{name}@{who.rpartition('.')[2] if name in BLOCK else who}"
+
+    def renamed(self, poly: Poly, who: str) -> Poly:
+        return poly.replace({s: Poly.of(self.own(s, who)) for s in poly.symbols})
+
+    def copied(self, cond: Cond, who: str) -> Cond:
+        return mapped(cond, lambda p: self.renamed(p, who), lambda f: f"{f}@{who}")
+
+    def closure(self, cond: Cond) -> list[Cond]:
+        """The facts on every symbol of it, on the symbols of those, and so on."""
+        seen: set[str] = set()
+        out: list[Cond] = []
+        left = symbols_of(cond)
+        while left := left - seen:
+            seen |= left
+            found = [c for s in sorted(left) for c in self.facts_of(s)]
+            out += found
+            left = {s for c in found for s in symbols_of(c)}
+        return out
+
+    def facts_of(self, name: str) -> list[Cond]:
+        """Of a thread's copy of a symbol: the facts with the other symbols of that thread."""
+        base, at, who = name.partition("@")
+        found = self.facts.get(base, [])
+        return [self.copied(c, who) for c in found] if at else found
+
+
+def limits_of(type_: Scalar) -> tuple[int, int]:
+    bits = type_.size * 8
+    if type_.kind == "bool":
+        return 0, 1
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_.signed else (0, (1 << bits) - 1)
+
+
+def differ(symbols: Symbols, names: tuple[str, ...], first: str, second: str) -> Cond:
+    """Two threads or two blocks that differ on some axis."""
+    pairs = [(Poly.of(symbols.own(n, first)), Poly.of(symbols.own(n, second))) for n in names]
+    return either(*(negate(same(a, b)) for a, b in pairs))

@@ -1,0 +1,156 @@
+"""Properties proved for every size: the right kernels are, the broken ones are refuted by the smallest size."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mutant_kernels import SQUARE, STEPPING, compare, mutant, right_kernels
+from seeds import next_seed
+from tilewise.cli.check import command
+from tilewise.emulator.check.loading import choose, load
+from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.simulate import simulate
+from tilewise.emulator.limits import DEFAULT
+from tilewise.emulator.prove.prove import Verdict, prove
+from tilewise.teaching.trace.proofs import prove_file
+
+pytest.importorskip("z3")
+NO_CHECK = SQUARE.replace("if (Row < Width && Col < Width)\n        P", "P")
+BROKEN = {
+    "no boundary check": (NO_CHECK, "global bounds"),
+    "wrong check": (SQUARE.replace("if (Row < Width && ph", "if (Row < Width + 1 && ph"), "global bounds"),
+    "only the row is checked": (SQUARE.replace(" && ph * TILE_WIDTH + tx < Width)", ")"), "rows"),
+    "first barrier missing": (SQUARE.replace("__syncthreads();", "", 1), "shared races"),
+    "second barrier missing": (SQUARE[::-1].replace("__syncthreads();"[::-1], "", 1)[::-1], "shared races"),
+    "divergent barrier": (SQUARE.replace("__syncthreads();", "if (Row < Width) __syncthreads();", 1), "barriers"),
+    "off by one": (SQUARE.replace("if (Row < Width && Col", "if (Row <= Width && Col"), "global bounds"),
+    "grid rounded down": (SQUARE.replace("blocks = (Width + TILE_WIDTH - 1) / ", "blocks = Width / "), "launch"),
+}  # fmt: skip
+KINDS = {"global bounds": "out-of-bounds", "rows": "silent-overrun", "shared races": "race",
+         "barriers": "divergent-barrier", "launch": "launch"}  # fmt: skip
+
+
+def proof_of(text):
+    loaded = load(text, None, None, DEFAULT)
+    return prove(Prepared(loaded, choose(loaded, None)[0]), DEFAULT)
+
+
+def verdicts(text):
+    return {a.name: a for a in proof_of(text).answers}
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("rung", ["naive", "tiled_edges", "coarsened"])
+def test_every_property_of_a_rung_is_proved(rung):
+    report = prove_file(rung, limits=DEFAULT)
+    assert report.proved, report.text()
+    assert {a.name for a in report.proofs[0].answers} >= {
+        "launch",
+        "global bounds",
+        "rows",
+        "global races",
+        "arithmetic",
+    }
+
+
+@pytest.mark.slow  # its quads make one question of 4 s
+def test_register_tiled_is_proved():
+    report = prove_file("register_tiled", limits=replace(DEFAULT, seconds=60.0))
+    assert report.proved, report.text()
+
+
+@pytest.mark.parametrize("text", [SQUARE, STEPPING])
+def test_the_courses_kernels_are_proved(text):
+    proof = proof_of(text)
+    assert proof.proved, proof
+    assert "launched as in line" in proof.assumption
+
+
+@pytest.mark.drawn(2)  # each takes a second or more: the smallest size is searched for
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_form_is_refuted_by_the_smallest_size(name):
+    text, refuted = BROKEN[name]
+    answer = verdicts(text)[refuted]
+    assert answer.verdict is Verdict.REFUTED, answer
+    smallest = next(n for n in range(1, 41) if fails(text, n, KINDS[refuted], answer.witness.finding.array))
+    assert answer.witness.sizes == {"Width": smallest}
+
+
+def fails(text, size, kind, array):
+    loaded = load(text, None, None, DEFAULT)
+    prepared = Prepared(loaded, choose(loaded, None)[0])
+    done = simulate(prepared, shape=(size,) * 3, grid=None, block=None, args={}, seed=0, limits=DEFAULT)
+    return any(f.kind == kind and f.array == array for f in done.findings)
+
+
+NOT_MODELLED = {
+    "a data-dependent index": ("P[Row * Width + Col]", "P[(int)Pvalue]", "global bounds"),
+    "a data-dependent barrier": ("__syncthreads();", "if (Pvalue > 3) __syncthreads();", "barriers"),
+    "a barrier behind break": ("        __syncthreads();", "if (Pvalue > 3) break;\n__syncthreads();", "barriers"),
+    "switch": ("float Pvalue = 0;", "float Pvalue = 0; switch (Width) { case 1: return; }", "all"),
+    "a pointer in memory": ("float Pvalue = 0;", "float Pvalue = 0; float* a[1]; a[0] = P;", "all"),
+    "bits": ("int Row = by * TILE_WIDTH + ty;", "int Row = (by * TILE_WIDTH + ty) ^ Width;", "global races"),
+}  # fmt: skip
+
+
+@pytest.mark.drawn(1)  # seconds: every size that the solver names is run
+@pytest.mark.parametrize("name", NOT_MODELLED)
+def test_what_is_not_modelled_is_not_proved(name):
+    old, new, where = NOT_MODELLED[name]
+    answer = verdicts(SQUARE.replace(old, new, 1))[where]
+    assert answer.verdict is not Verdict.PROVED
+    assert answer.line
+    assert answer.reason or answer.witness
+
+
+def test_arithmetic_that_may_overflow_lowers_the_bound():
+    unguarded = SQUARE.replace("float Pvalue = 0;", "float Pvalue = 0; int cell = Row * Width + Col;")
+    proof = proof_of(unguarded)
+    assert proof.proved
+    assert "from 1 to 1,073,741,824" in proof_of(SQUARE).assumption
+    assert "from 1 to 1,073,741,824" not in proof.assumption
+
+
+@pytest.mark.slow  # three bounds on the sizes are tried
+def test_unsigned_arithmetic_that_wraps_is_no_proof():
+    wraps = SQUARE.replace("M[Row * Width + ph * TILE_WIDTH + tx]", "M[Row * Width + (threadIdx.x - 1u) / 2]")
+    assert verdicts(wraps)["global bounds"].verdict is not Verdict.PROVED
+
+
+@pytest.mark.slow  # forty sizes of each mutant are run
+def test_no_mutant_that_fails_is_proved():
+    rng = random.Random(next_seed())
+    for text in rng.choices(right_kernels(), k=4):
+        verdict, wrong = compare(mutant(text, rng), rng)
+        assert not [w for w in wrong if w.startswith("FALSE")], (verdict, wrong)
+
+
+def test_the_command_prints_a_table_with_the_assumption_first(tmp_path):
+    file = tmp_path / "kernel.cu"
+    file.write_text(SQUARE, encoding="utf-8")
+    done = CliRunner().invoke(command, [str(file), "--prove", "--strict"], standalone_mode=False)
+    assert done.return_value == 0
+    assert "for every Width from 1 to" in done.output.splitlines()[0]
+    assert "launched as in line 31" in done.output.splitlines()[0]
+    assert done.output.count("proved") == 8
+
+
+def test_json_and_sarif_carry_property_assumption_and_witness():
+    report = prove_file(BROKEN["second barrier missing"][0], limits=DEFAULT)
+    assert "fails at Width = 5" in report.text()
+    refuted = [p for p in report.to_json()["proofs"][0]["properties"] if p["verdict"] == "refuted"]
+    assert refuted[0]["witness"]["sizes"] == {"Width": 5}
+    results = report.sarif()["runs"][0]["results"]
+    assert {r["kind"] for r in results} == {"pass", "fail"}
+    assert all("assumption" in r["properties"] for r in results)
+
+
+def test_without_z3_the_message_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "z3", None)
+    with pytest.raises(Exception, match=r"tilewise\[prove\]"):
+        prove_file(Path("nothing.cu"), limits=DEFAULT)
