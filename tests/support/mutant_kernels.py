@@ -168,11 +168,11 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
 
 def property_of(kind: Kind, array: str, shared: set[str]) -> str:
     if kind in (Kind.OUT_OF_BOUNDS, Kind.RACE):
-        word = "bounds" if kind is Kind.OUT_OF_BOUNDS else "races"
-        return f"{'shared' if array in shared else 'global'} {word}"
+        what = "bounds" if kind is Kind.OUT_OF_BOUNDS else "races"
+        return f"{'shared' if array in shared else 'global'} {what}"
     if kind is Kind.SILENT_OVERRUN:
         return "shared bounds" if array in shared else "rows"
-    return { Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
+    return {Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
             Kind.INDEX_OVERFLOW: "arithmetic"}.get(kind, "")  # fmt: skip
 
 

@@ -28,7 +28,7 @@ class Fault:
 @dataclass(frozen=True)
 class Property:
     name: str
-    says: str
+    statement: str
     kinds: frozenset[Kind]
     faults: tuple[Fault, ...]
     rests: bool = False  # on the barriers being reached by all

@@ -40,7 +40,7 @@ class Witness:
 @dataclass(frozen=True)
 class Answer:
     name: str
-    says: str
+    statement: str
     verdict: Verdict
     line: int = 0
     reason: str = ""
@@ -98,7 +98,7 @@ class Prover:
             for i, (p, a) in enumerate(zip(made, answers, strict=True)):
                 if p.rests and a.verdict is Verdict.PROVED:
                     why = "holds only where every thread reaches the barriers"
-                    answers[i] = Answer(a.name, a.says, Verdict.OPEN, barriers.line, why)
+                    answers[i] = Answer(a.name, a.statement, Verdict.OPEN, barriers.line, why)
         answers.append(self._of_overflow(leaving))
         function = self.claim.prepared.function
         return Proof(function.short, function.line, self.claim.sentence(self.bound), answers)
@@ -127,11 +127,11 @@ class Prover:
                                           for o in self.claim.host_ranges]  # fmt: skip
 
     def _of_overflow(self, leaving: list[Fault]) -> Answer:
-        name, says = "arithmetic", "no index leaves its type"
+        name, statement = "arithmetic", "no index leaves its type"
         if not leaving:
-            return Answer(name, says, Verdict.PROVED)
+            return Answer(name, statement, Verdict.PROVED)
         kinds = frozenset({Kind.INDEX_OVERFLOW, Kind.OVERFLOW})
-        return self._refute(Property(name, says, kinds, tuple(leaving)), leaving, leaving)
+        return self._refute(Property(name, statement, kinds, tuple(leaving)), leaving, leaving)
 
     # -- one property
 
@@ -139,13 +139,13 @@ class Prover:
         """`small` is the same property with every expression in its type, as it is at small sizes."""
         if asked.undecided:
             line, reason = asked.undecided[0]
-            return Answer(asked.name, asked.says, Verdict.OPEN, line, reason)
+            return Answer(asked.name, asked.statement, Verdict.OPEN, line, reason)
         try:
             found = self._some(list(asked.faults))
         except NoAnswer as error:
-            return Answer(asked.name, asked.says, Verdict.OPEN, asked.faults[0].line, str(error))
+            return Answer(asked.name, asked.statement, Verdict.OPEN, asked.faults[0].line, str(error))
         if not found:
-            return Answer(asked.name, asked.says, Verdict.PROVED)
+            return Answer(asked.name, asked.statement, Verdict.PROVED)
         return self._refute(small, found if small is asked else list(small.faults), found)
 
     def _some(self, faults: list[Fault]) -> list[Fault]:
@@ -190,13 +190,13 @@ class Prover:
                     finding = self._seen(asked, sizes)
                     if finding is not None:
                         seen = Witness(sizes, self.claim.shape(sizes), finding)
-                        return Answer(asked.name, asked.says, Verdict.REFUTED, finding.line or line, "", seen)
+                        return Answer(asked.name, asked.statement, Verdict.REFUTED, finding.line or line, "", seen)
                 wanted = both(wanted, either(*(negate(same(Poly.of(s), Poly.of(v))) for s, v in sizes.items())))
             found = self._possible(found)
             line, reason = found[0].line, self._why(found)
         except NoAnswer as error:
             reason = str(error)
-        return Answer(asked.name, asked.says, Verdict.OPEN, line, reason)
+        return Answer(asked.name, asked.statement, Verdict.OPEN, line, reason)
 
     def _why(self, found: list[Fault]) -> str:
         data = self.claim.symbols.data

@@ -51,9 +51,9 @@ class ProofReport:
         results: list[Json] = []
         for proof in self.proofs:
             for answer in proof.answers:
-                rules[f"prove/{answer.name}"] = answer.says
+                rules[f"prove/{answer.name}"] = answer.statement
                 results.append(_result(self.file, proof, answer))
-        described = [{"id": name, "shortDescription": {"text": says}} for name, says in rules.items()]
+        described = [{"id": name, "shortDescription": {"text": statement}} for name, statement in rules.items()]
         made: Json = document(results, described)
         return made
 
@@ -97,7 +97,7 @@ def _table(file: str, proof: Proof) -> str:
     """The assumption, then a line a property."""
     lines = [f"{file}: {proof.kernel}: {proof.assumption}"]
     for answer in proof.answers:
-        lines.append(f"  {answer.verdict:<12} {answer.says}")
+        lines.append(f"  {answer.verdict:<12} {answer.statement}")
         lines += [f"  {'':12} {part}" for part in _detail(answer)]
     return "\n".join(lines)
 
@@ -117,7 +117,13 @@ def _sizes(witness: Witness) -> str:
 def _json(proof: Proof) -> Json:
     answers: list[Json] = []
     for a in proof.answers:
-        made: Json = {"property": a.name, "says": a.says, "verdict": str(a.verdict), "line": a.line, "reason": a.reason}
+        made: Json = {
+            "property": a.name,
+            "statement": a.statement,
+            "verdict": str(a.verdict),
+            "line": a.line,
+            "reason": a.reason,
+        }
         if a.witness is not None:
             made["witness"] = _witness(a.witness)
         answers.append(made)
@@ -132,7 +138,7 @@ def _witness(witness: Witness) -> Json:
 
 
 def _result(file: str, proof: Proof, answer: Answer) -> Json:
-    text = "; ".join((f"{answer.verdict}: {answer.says}", *_detail(answer)))
+    text = "; ".join((f"{answer.verdict}: {answer.statement}", *_detail(answer)))
     properties: Json = {"property": answer.name, "assumption": proof.assumption, "kernel": proof.kernel}
     if answer.witness is not None:
         properties["witness"] = _witness(answer.witness)
