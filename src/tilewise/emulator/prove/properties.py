@@ -89,7 +89,7 @@ def _bounds(events: Events, spaces: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def _rows(events: Events) -> tuple[list[Fault], list[tuple[int, str]]]:
-    """An index q * LD + r must have 0 <= r < LD; the same index may be read as (q + 1) * LD + (r - LD)."""
+    """An index q * LD + r must have 0 <= r < LD, with q and r as the index is written."""
     faults: list[Fault] = []
     undecided: list[tuple[int, str]] = []
     for a in events.accesses:
@@ -112,8 +112,7 @@ def _rows(events: Events) -> tuple[list[Fault], list[tuple[int, str]]]:
             else:
                 undecided.append((a.line, f"the index of {a.region.name} is no row and column"))
             continue
-        readings = [_in_row(q + c, r - columns * c, rows, columns, a.width) for c in (0, 1, -1)]
-        faults.append(Fault(both(a.path, negate(either(*readings))), a.line, a.region.name))
+        faults.append(Fault(both(a.path, negate(_in_row(q, r, rows, columns, a.width))), a.line, a.region.name))
     return faults, undecided
 
 
