@@ -70,17 +70,17 @@ class CompiledKernel:
             ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
             ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
-    def watched(self) -> Any:
+    def watched(self, level: int) -> Any:
         """The kernel with a note at every touch of memory; None where it orders warps itself."""
-        program = self.s.program
-        if "watched" not in self._made:
-            self._made["watched"] = None
+        program, key = self.s.program, ("watched", level)
+        if key not in self._made:
+            self._made[key] = None
             if "volatile" not in self.s.source.text:
                 text = kernel_module(program, self.site, None, watched=True)
                 if "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
-                    start = compile_module(text, symbols_of(self.s), entry="run_blocks")
-                    self._made["watched"] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
-        return self._made["watched"]
+                    start = compile_module(text, symbols_of(self.s), level, "run_blocks")
+                    self._made[key] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+        return self._made[key]
 
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
         text = kernel_module(self.s.program, self.site, group)
@@ -101,9 +101,11 @@ class CompiledKernel:
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
-        if watch and self.watched():
+        level = 0 if watch == 1 < geometry.blocks else 2  # LLVM takes longer for it than one block of many
+        counting = self.watched(level) if watch else None
+        if counting:
             begin_count(s.program)
-            self.watched()(arguments, 0, watch, geometry.threads, min(shared, DYNAMIC_SHARED))
+            counting(arguments, 0, watch, geometry.threads, min(shared, DYNAMIC_SHARED))
             blocks = [(max(first, watch), last) for first, last in blocks]
             work = counted_work(s.program, geometry.threads)
         run, width = self._function(geometry)
