@@ -391,6 +391,8 @@ int main() {
     ("int a[4]; a[0] = x[t]; s[t] = a[0] + a[1 + t % 3];", "a"),
     ("int sum; sum += x[t]; s[t] = sum;", "sum"),
     ("int a[2][2]; for (int i = 0; i < 2; i++) a[i][i] += x[t]; s[t] = a[0][0];", "a"),
+    ("int a[4]; a[t % 4] = x[t]; for (int i = 0; i < 4; i++) if (i == t % 4) s[t] = a[i]; s[t] += a[0];", "a"),
+    ("int a[4]; for (int i = 0; i < 4; i++) if (i == t % 4) a[i] = t; s[t] = a[t % 4];", ""),
     ("int v, w[3]; bool late = t > 99; if (late) v = w[0] = w[1] = w[2] = 1; s[t] = late && v > 1 ? w[t % 3] : 1;", ""),
 ])  # fmt: skip
 def test_a_kernels_local_variable_without_a_value_is_named(tmp_path, line, variable, seconds):

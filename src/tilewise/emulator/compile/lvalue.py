@@ -270,11 +270,8 @@ def cells_load(c: Context, site: Site, located: Any, type_: Type) -> Any:
 
 
 def report_unset(c: Context, site: Site, cells: Cells, index: Any) -> None:
-    """Lanes that read a leaf which no thread has written; a whole struct may be copied with some left out."""
-    if isinstance(index, np.ndarray):
-        where = np.array([v is UNSET for v in cells.values])[index]
-    else:
-        where = np.full(c.n, cells.values[int(index)] is UNSET)
+    """Lanes that read a leaf which they have not written; a whole struct may be copied with some left out."""
+    where = cells.lacking(index, c.n)
     lanes = np.flatnonzero(where if c.mask is None else where & c.mask)
     if not len(lanes):
         return

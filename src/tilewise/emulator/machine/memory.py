@@ -78,6 +78,7 @@ class Cells:
         self.dtypes = dtypes  # of each leaf; None for a pointer
         self.dims = dims
         self.mask: Any = None  # the mask when it was declared: assignments under it need no select
+        self.partial: dict[int, Any] = {}  # leaves that only some lanes have written: which lanes
 
     def get(self, index: int) -> Value:
         value = self.values[index]
@@ -88,10 +89,30 @@ class Cells:
 
     def set(self, index: int, value: Value, mask: Any) -> None:
         old = self.values[index]
+        self._written(index, mask)
         if mask is self.mask or old is UNSET:
             self.values[index] = value
         else:
             self.values[index] = merge(mask, value, old)
+
+    def _written(self, index: int, mask: Any) -> None:
+        """Before lanes write a leaf: whose value it will be."""
+        if mask is None or mask is self.mask:
+            self.partial.pop(index, None)
+        elif self.values[index] is UNSET:
+            self.partial[index] = mask
+        elif index in self.partial:
+            self.partial[index] = self.partial[index] | mask
+
+    def lacking(self, index: Any, lanes: int) -> Any:
+        """The lanes whose leaf has no value of their own."""
+        if not isinstance(index, np.ndarray):
+            written = self.partial.get(int(index))
+            return np.full(lanes, self.values[int(index)] is UNSET) if written is None else ~written
+        where = np.array([value is UNSET for value in self.values])[index]
+        for leaf, written in self.partial.items():
+            where |= (index == leaf) & ~written
+        return where
 
     def gather(self, index: np.ndarray, lanes: np.ndarray) -> Value:
         """One cell a lane; all leaves must be of one type."""
@@ -107,6 +128,7 @@ class Cells:
             here = index == i
             if mask is not None:
                 here &= mask
+            self._written(i, here)
             old = self.values[i]
             if old is UNSET:
                 old = poison(self.dtypes[i])
