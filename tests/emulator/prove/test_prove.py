@@ -108,6 +108,20 @@ def test_what_is_not_modelled_is_not_proved(name):
     assert answer.reason or answer.witness
 
 
+def test_an_assert_is_part_of_the_assumption():
+    fitting = NO_CHECK.replace("float Pvalue = 0;", "float Pvalue = 0; assert(Row < Width && Col < Width);")
+    proof = proof_of("#include <assert.h>\n" + fitting)
+    assert "where its asserts hold" in proof.assumption
+    assert {a.name: a for a in proof.answers}["global bounds"].verdict is Verdict.PROVED
+
+
+def test_a_pointer_into_an_array_is_not_its_start():
+    moved = SQUARE.replace(">>>(M, N, P, Width)", ">>>(M + 1, N, P, Width)")
+    answer = verdicts(moved)["all"]
+    assert answer.verdict is Verdict.OPEN
+    assert "start of an array" in answer.reason
+
+
 def test_arithmetic_that_may_overflow_lowers_the_bound():
     unguarded = SQUARE.replace("float Pvalue = 0;", "float Pvalue = 0; int cell = Row * Width + Col;")
     proof = proof_of(unguarded)

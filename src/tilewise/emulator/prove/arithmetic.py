@@ -69,6 +69,7 @@ class Arithmetic:
     typed: dict[int, Type] = field(default_factory=dict)
     files: dict[int, Ref] = field(default_factory=dict)  # arrays of the file
     slots: int = 0
+    assumes: bool = False  # a condition of the kernel's own is used: assert, __builtin_assume
 
     # -- variables
 

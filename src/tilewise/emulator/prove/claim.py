@@ -23,6 +23,7 @@ from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import TilewiseError
 
 GRID_Y = 65_535
+ASSERTED = "where its asserts hold"
 Launcher = Callable[[Shape], tuple[Sequence[int] | None, Sequence[int] | None]]
 
 
@@ -227,9 +228,11 @@ class Claim:
             region = self.regions.get(parameter.name)
             if region is None:
                 continue
-            if name and name in seen:
+            if not name:
+                raise NotModelled(f"{parameter.name} is not the start of an array", site.launch.line)
+            if name in seen:
                 self.regions[parameter.name] = seen[name]
-            elif name:
+            else:
                 seen[name] = region
             if name in host.allocated:
                 bytes_, line = host.allocated[name]
@@ -287,6 +290,8 @@ class Claim:
             type_ = types.bare(made.resolve(parameter.type))
             made.declare(parameter.name, type_, self.argument(parameter, type_))
         made.run(function)
+        if made.assumes and ASSERTED not in self.notes:
+            self.notes.append(ASSERTED)
         return made
 
     def sentence(self, bound: Bound) -> str:

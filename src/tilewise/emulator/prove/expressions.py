@@ -222,6 +222,7 @@ class Expressions(Arithmetic):
         if name == "__syncthreads":
             return self.barrier(node)
         if name == "__assert_failed":
+            self.assumes = True
             self.state.path = FALSE
             return Nothing()
         _, functions = self.table.functions_named(node.function.name, self.env.scope)
@@ -237,6 +238,7 @@ class Expressions(Arithmetic):
 
     def _builtin(self, name: str, node: tree.Call) -> Value:
         if name == "__builtin_assume":
+            self.assumes = True
             self.state.path = both(self.state.path, self.condition(node.arguments[0]))
             return Nothing()
         given = [Nothing() if isinstance(a, tree.Text) else self.rvalue(a) for a in node.arguments]

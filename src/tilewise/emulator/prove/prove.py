@@ -115,6 +115,10 @@ class Prover:
             if not self._some(faults):
                 return thread, []
         self.bound, self.solver = BOUNDS[0], self._solver(BOUNDS[0])
+        host = {o.node for o in self.claim.host_ranges}
+        for fault in self._possible(faults):
+            if fault.other in host:
+                raise NotModelled("the arithmetic of the launch may overflow", fault.line)
         wrapping: dict[int, Fault] = {}
         while leaving := [f for f in self._possible(faults) if f.other not in wrapping]:
             wrapping |= {f.other: f for f in leaving}

@@ -5,6 +5,7 @@ products that a question mentions: for Width >= 1, u <= 0 gives u * Width <= 0, 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -91,17 +92,25 @@ class Solver:
         if left <= 0:
             raise NoAnswer("the time of --limit seconds was used up")
         made.set("timeout", int(1000 * min(QUESTION, left)))
+        made.set("ctrl_c", False)  # Ctrl-C is Python's
         numbers: set[str] = {f"|{name}|" for name in wanted}
         truths: set[str] = set()
         asserted = [f"(assert {_text(fact, numbers, truths)})" for fact in facts]
         declared = [f"(declare-const {n} Int)" for n in numbers] + [f"(declare-const {n} Bool)" for n in truths]
         made.from_string("\n".join((*declared, *asserted)))
         self.asked += 1
-        answer = made.check()
+        found: list[object] = []
+        worker = threading.Thread(target=lambda: found.append(made.check()), daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive():  # in a thread of its own: what stops this one would wait for z3
+                worker.join(0.02)
+        except BaseException:
+            made.interrupt()
+            worker.join(0.3)
+            raise
+        answer = found[0] if found else z3.unknown
         if answer == z3.unknown:
-            reason = made.reason_unknown()
-            if "interrupt" in reason or "keyboard" in reason:
-                raise KeyboardInterrupt
             raise NoAnswer(f"the solver found no answer in {min(QUESTION, left):.0f} s")
         if answer == z3.unsat:
             return None
