@@ -94,6 +94,26 @@ no:
 """
 
 
+SIZES_COPIED = """\
+copy:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %copy ], [ %next, %loop ]
+  %unit = phi i1 [ false, %copy ], [ %unit.now, %loop ]
+  %extent = load i64, ptr %shape[%i]
+  store i64 %extent, ptr %shape.to[%i]
+  %stride = load i64, ptr %strides[%i]
+  store i64 %stride, ptr %strides.to[%i]
+  %long = icmp sgt i64 %extent, 1
+  %one = icmp eq i64 %stride, 1
+  %both = and i1 %long, %one
+  %unit.now = or i1 %unit, %both
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %axes
+  br i1 %more, label %loop, label %copied
+"""
+
+
 def _described_text(device: int) -> str:
     """`described`: the slots of a tensor and their number, 0 where Python must look; %flag is set where its gradient is
     wanted. A stride of one element is required: the imaginary part of a conjugate has none, and is to be negated.
@@ -125,23 +145,7 @@ define private i64 @described(ptr %object, ptr %slots, ptr %flag) {{
   %shape.to = getelementptr i64, ptr %slots, i64 3
   %strides.to = getelementptr i64, ptr %shape.to, i64 %axes
   br label %copy
-copy:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %copy ], [ %next, %loop ]
-  %unit = phi i1 [ false, %copy ], [ %unit.now, %loop ]
-  %extent = load i64, ptr %shape[%i]
-  store i64 %extent, ptr %shape.to[%i]
-  %stride = load i64, ptr %strides[%i]
-  store i64 %stride, ptr %strides.to[%i]
-  %long = icmp sgt i64 %extent, 1
-  %one = icmp eq i64 %stride, 1
-  %both = and i1 %long, %one
-  %unit.now = or i1 %unit, %both
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %axes
-  br i1 %more, label %loop, label %copied
-copied:
+{SIZES_COPIED}copied:
   require icmp eq i1 %unit.now, true else no
   %wanted = call i64 @with_gradient(ptr %object)
   %before = load i64, ptr %flag
