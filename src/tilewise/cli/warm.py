@@ -12,7 +12,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress
 @click.command("warm")
 @click.option("--dtype", "dtypes", help="bf16,fp16,fp32,tf32,fp64 or NumPy's names; those five where it is left out.")
 @click.option("--semiring", default="plus_times", show_default=True, help="By name.")
-@click.option("--arch", help="Build for a card that is not here: sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120.")
+@click.option("--arch", help="Build for a card that is not here: sm_75, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120.")
 @click.option("--device", default="cuda", show_default=True, help="The card to build for.")
 @click.option("--groups", is_flag=True, help="The kernels of tw.grouped_matmul, too.")
 @click.option("--layers", is_flag=True, help="Those of a model's layers, too: with a bias, and accelerate()'s loss.")

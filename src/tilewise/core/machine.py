@@ -105,11 +105,13 @@ def card(
     lanes: int = 128,
     double: float = 1 / 64,
     tensor: int = 512,
+    halved: bool = False,
 ) -> Machine:
     """A card from its datasheet: float32 lanes of a multiprocessor, what share of them float64 has, and the steps a
-    cycle of its tensor cores for 2-byte floats. Where float64 has half the lanes, tensor cores double its rate."""
-    rate, tensor_rate = units * lanes * clock, units * tensor * clock
-    number, tensor_rates = arch_number(arch), {"float16": tensor_rate, "int8": 2 * tensor_rate}
+    cycle of its tensor cores for 2-byte floats; `halved` (GeForce): half as many where sums are float32. Where float64
+    has half the lanes, tensor cores double its rate."""
+    rate, tensor_rate = units * lanes * clock, units * tensor * clock * (0.5 if halved else 1.0)
+    number, tensor_rates = arch_number(arch), {"float16": tensor_rate, "int8": 2 * units * tensor * clock}
     if number >= 80:
         tensor_rates |= {"bfloat16": tensor_rate, "tf32": tensor_rate / 2}
     if number >= 89:
@@ -128,11 +130,19 @@ def card(
     )
 
 
-# For planning where no card is present. Figures from the vendors' datasheets.
+# For planning where no card is present: figures from the vendors' datasheets; docs/cards.md says which were measured.
 KNOWN_CARDS = {
     "t4": card("Tesla T4", "sm_75", 40, 1.59e9, 320e9, lanes=64, double=1 / 32),
+    "a10": card("NVIDIA A10", "sm_86", 72, 1.695e9, 600e9),
     "a100": card("NVIDIA A100", "sm_80", 108, 1.41e9, 1555e9, lanes=64, double=1 / 2, tensor=1024),
-    "rtx4090": card("GeForce RTX 4090", "sm_89", 128, 2.52e9, 1008e9),
+    "rtx3060": card("GeForce RTX 3060", "sm_86", 28, 1.777e9, 360e9, halved=True),
+    "rtx3090": card("GeForce RTX 3090", "sm_86", 82, 1.695e9, 936e9, halved=True),
+    "rtx4070": card("GeForce RTX 4070", "sm_89", 46, 2.475e9, 504e9, halved=True),
+    "rtx4090": card("GeForce RTX 4090", "sm_89", 128, 2.52e9, 1008e9, halved=True),
+    "rtx5090": card("GeForce RTX 5090", "sm_120", 170, 2.407e9, 1792e9, halved=True),
+    "l4": card("NVIDIA L4", "sm_89", 58, 2.04e9, 300e9),
+    "l40s": card("NVIDIA L40S", "sm_89", 142, 2.52e9, 864e9),
     "h100": card("NVIDIA H100", "sm_90", 132, 1.98e9, 3350e9, double=1 / 2, tensor=2048),
     "h200": card("NVIDIA H200", "sm_90", 132, 1.98e9, 4800e9, double=1 / 2, tensor=2048),
+    "b200": card("NVIDIA B200", "sm_100", 148, 1.85e9, 8000e9, double=1 / 2, tensor=4096),
 }

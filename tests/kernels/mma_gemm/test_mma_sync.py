@@ -135,12 +135,13 @@ def test_plans_choose_it_where_it_reaches_the_tensor_cores():
         assert kernel(large, "bfloat16", machine) == "mma_sync"
         assert kernel(odd, "float16", machine) == "mma_sync"
         assert kernel(large, "int8", machine) == "mma_sync"
-        assert kernel(large, "float32", machine, precision="tf32") == "mma_sync"
         assert kernel(large, "float32", machine) == "plain"  # tf32 only by request
         assert kernel(large, "bfloat16", machine, semiring="min_plus") == "plain"
     assert (
         kernel(large, "float64", H200) == kernel(odd, "float64", H200) == kernel(large, "float64", A100) == "mma_sync"
     )
+    assert kernel(large, "float32", A100, precision="tf32") == "mma_sync"
+    assert kernel(large, "float32", RTX4090, precision="tf32") == "plain"  # as many steps a second, and exact
     assert kernel(large, "float64", RTX4090) == "plain"  # its tensor cores are no faster there
     assert kernel(large, "bfloat16", H200) == kernel((128, 65536, 128), "bfloat16", H200) == "wgmma_half"
     t4 = KNOWN_CARDS["t4"]

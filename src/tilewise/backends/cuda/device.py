@@ -37,11 +37,13 @@ def describe(device: str) -> Machine:
         lanes=lanes,
         double=double,
         tensor=tensor,
+        halved="GeForce" in found.name,
     )
     return replace(made, tuned=table_for(made.name, cache_folder()))
 
 
 ARCHS = {
+    "sm_75": "a card like the T4",
     "sm_80": "a card like the A100",
     "sm_86": "a consumer's card of Ampere",
     "sm_89": "a card of Ada",

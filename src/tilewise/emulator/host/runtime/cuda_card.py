@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewise.core.machine import KNOWN_CARDS, Machine
+from tilewise.core.machine import KNOWN_CARDS, Machine, shared_limit
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.errors import UsageError
@@ -39,9 +39,11 @@ NAMES = {
     801: ("cudaErrorNotSupported", "operation not supported"),
     999: ("cudaErrorUnknown", "unknown error"),
 }
-MEMORY = {"t4": 15843721216, "a100": 42505273344, "rtx4090": 25393692672, "h100": 84974239744, "h200": 150754820096}
-SHARED_OPTIN = {"sm_75": 65536, "sm_80": 166912, "sm_89": 101376, "sm_90": 232448}
-THREADS_PER_UNIT = {"sm_75": 1024, "sm_80": 2048, "sm_89": 1536, "sm_90": 2048}
+MEMORY = {
+    "t4": 15843721216, "a10": 24 << 30, "a100": 42505273344, "rtx3060": 12 << 30, "rtx3090": 24 << 30,
+    "rtx4070": 12 << 30, "rtx4090": 25393692672, "rtx5090": 32 << 30, "l4": 24 << 30, "l40s": 48 << 30,
+    "h100": 84974239744, "h200": 150754820096, "b200": 180 << 30,
+}  # fmt: skip
 PCI = 12e9  # bytes a second between host and card
 COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 
@@ -159,7 +161,7 @@ class Card:
             "memoryClockRate": 5001000,
             "memoryBusWidth": 256,
             "l2CacheSize": 4194304,
-            "maxThreadsPerMultiProcessor": THREADS_PER_UNIT[m.arch],
+            "maxThreadsPerMultiProcessor": m.resident_threads,
             "streamPrioritiesSupported": 1,
             "globalL1CacheSupported": 1,
             "localL1CacheSupported": 1,
@@ -169,7 +171,7 @@ class Card:
             "concurrentManagedAccess": 1,
             "computePreemptionSupported": 1,
             "cooperativeLaunch": 1,
-            "sharedMemPerBlockOptin": SHARED_OPTIN[m.arch],
+            "sharedMemPerBlockOptin": shared_limit(m.arch),
             "maxBlocksPerMultiProcessor": 16,
             "pciBusID": 0,
             "pciDeviceID": 4,
