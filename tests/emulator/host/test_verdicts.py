@@ -450,3 +450,19 @@ def test_a_kernel_reaches_no_variable_of_the_host(variable, refused, tmp_path):
     report = run_program(tmp_path / "p.cu", capture=True)
     assert refused in report.message
     assert (report.ended == "refused") == bool(refused)
+
+
+def test_a_missing_argument_that_went_through_a_variable_is_no_fault(tmp_path):
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+void load(const char* filename) {
+  FILE* f = fopen(filename, "rb");
+  if (!f) printf("none\\n");
+}
+int main(int argc, char** argv) {
+  if (argc != 2) printf("one file\\n");
+  char* filename = argv[1];
+  load(filename);
+}
+""")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.wanted, report.faults) == ("arguments", [])

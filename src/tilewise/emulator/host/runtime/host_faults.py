@@ -167,10 +167,12 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
 
 
 def _reads_arguments(s: Session, line: int) -> bool:
-    """Whether a null pointer there is most likely argv[1]: the line says so, or the program never looks at argc."""
-    return "argv" in s.source.line(line) or (
-        re.search(r"\bargv\s*\[", s.source.text) is not None and len(re.findall(r"\bargc\b", s.source.text)) < 2
-    )
+    """Whether a null pointer there is most likely argv[1]: the line says so or names what was made of it, or the
+    program never looks at argc."""
+    text, words = s.source.text, set(re.findall(r"\w+", s.source.line(line)))
+    copies = set(re.findall(r"\b(\w+)\s*=\s*argv\s*\[", text))
+    unread = re.search(r"\bargv\s*\[", text) is not None and len(re.findall(r"\bargc\b", text)) < 2
+    return "argv" in words or bool(words & copies) or unread
 
 
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:
