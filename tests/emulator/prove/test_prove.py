@@ -58,7 +58,7 @@ def test_every_property_of_a_rung_is_proved(rung):
     }
 
 
-@pytest.mark.slow  # its quads make one question of 4 s
+@pytest.mark.slow  # its quads make questions of a second
 def test_register_tiled_is_proved():
     report = prove_file("register_tiled", limits=replace(DEFAULT, seconds=60.0))
     assert report.proved, report.text()

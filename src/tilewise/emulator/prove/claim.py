@@ -276,8 +276,9 @@ class Claim:
         top = Poly.of(min(bound.size, self.most))
         parts = [within(ONE, Poly.of(name), top + 1) for name in self.names]
         for one in ("mk", "kn", "mn"):
-            cells = self.extents[one[0]] * self.extents[one[1]]
-            parts.append(within(ONE, cells, Poly.of(bound.elements + 1)))
+            rows, columns = self.extents[one[0]], self.extents[one[1]]
+            cells = rows * columns
+            parts += [within(ONE, cells, Poly.of(bound.elements + 1)), at_most(rows, cells), at_most(columns, cells)]
         parts += [at_most(axis, Poly.of(GRID_Y)) for axis in self.geometry.grid[1:]]
         return both(*parts)
 

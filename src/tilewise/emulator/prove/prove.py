@@ -11,7 +11,7 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.prove.claim import BOUNDS, Bound, Claim, Given
 from tilewise.emulator.prove.properties import Fault, Property, overflow, properties
-from tilewise.emulator.prove.solver import NoAnswer, Solver
+from tilewise.emulator.prove.solver import QUESTION, NoAnswer, Solver
 from tilewise.emulator.prove.terms import Cond, Poly, at_most, both, either, flags_of, negate, same, symbols_of
 from tilewise.emulator.prove.thread import Thread
 from tilewise.emulator.prove.values import NotModelled
@@ -20,6 +20,7 @@ from tilewise.errors import KernelError, LimitError, UsageError
 TRIES = 6  # sizes at which the emulator is asked
 LARGEST = 4096  # elements of a side that the emulator runs
 CHUNK = 24
+TOGETHER = 0.8  # seconds for a question about several faults, before they are asked about one by one
 
 
 class Verdict(StrEnum):
@@ -160,7 +161,8 @@ class Prover:
 
     def _can(self, faults: list[Fault]) -> bool:
         try:
-            return self.solver.model(either(*(f.cond for f in faults)), []) is not None
+            most = QUESTION if len(faults) == 1 else TOGETHER
+            return self.solver.model(either(*(f.cond for f in faults)), [], most=most) is not None
         except NoAnswer:
             if len(faults) == 1:
                 raise

@@ -65,7 +65,12 @@ class Solver:
         self.ends = time.monotonic() + self.seconds
 
     def model(
-        self, cond: Cond, wanted: list[str], at: Mapping[str, int] | None = None, stages: int = 2
+        self,
+        cond: Cond,
+        wanted: list[str],
+        at: Mapping[str, int] | None = None,
+        stages: int = 2,
+        most: float = QUESTION,
     ) -> dict[str, int] | None:
         """Values of the wanted symbols for which the condition can hold, at given sizes or at any; None where it
         cannot. At any size more laws on products are added, in stages, as long as they may help."""
@@ -75,23 +80,23 @@ class Solver:
         if at:
             fixed = {name: Poly.of(value) for name, value in at.items()}
             facts = [mapped(fact, lambda p: p.replace(fixed), lambda f: f) for fact in facts]
-            return self._ask(facts, wanted)
+            return self._ask(facts, wanted, most)
         products = list(dict.fromkeys(p for fact in facts for p in polys_of(fact) if not p.linear))
-        found = self._ask([self.assumed, *facts], wanted)
+        found = self._ask([self.assumed, *facts], wanted, most)
         for slack in (False, True)[:stages] if products else ():
             if found is None:
                 return None
-            found = self._ask([self.assumed, *facts, *self._laws(products, slack)], wanted)
+            found = self._ask([self.assumed, *facts, *self._laws(products, slack)], wanted, most)
         return found
 
-    def _ask(self, facts: list[Cond], wanted: list[str]) -> dict[str, int] | None:
+    def _ask(self, facts: list[Cond], wanted: list[str], most: float) -> dict[str, int] | None:
         """One question, as SMT-LIB text: z3's own expressions take longer to build than to solve."""
         z3 = self.z3
         made = z3.SolverFor("QF_LIA")
         left = self.ends - time.monotonic()
         if left <= 0:
             raise NoAnswer("the time of --limit seconds was used up")
-        made.set("timeout", int(1000 * min(QUESTION, left)))
+        made.set("timeout", int(1000 * min(most, left)))
         made.set("ctrl_c", False)  # Ctrl-C is Python's
         numbers: set[str] = {f"|{name}|" for name in wanted}
         truths: set[str] = set()
@@ -111,7 +116,7 @@ class Solver:
             raise
         answer = found[0] if found else z3.unknown
         if answer == z3.unknown:
-            raise NoAnswer(f"the solver found no answer in {min(QUESTION, left):.0f} s")
+            raise NoAnswer(f"the solver found no answer in {min(most, left):.0f} s")
         if answer == z3.unsat:
             return None
         model = made.model()
