@@ -127,6 +127,7 @@ WIDE = MmaTile(128, 256, 2, 4, 1, 0.74, phase=64, along=0.66)
 TALL = MmaTile(256, 128, 4, 2, 1, 0.71, phase=64)
 PAIR = MmaTile(128, 128, 2, 2, 2, 0.66, phase=64, along=0.6)
 SQUARE, SMALLER, SMALLEST = (replace(x, share=y) for x, y in zip(SMALL[3:], (0.6, 0.52, 0.42), strict=True))
+FLOATS_80 = tuple(replace(x, share=y) for x, y in zip(FLOATS, (0.36, 0.33, 0.3), strict=True))
 TILES_80 = {
     1: (
         replace(WIDE, share=0.6, along=0.59),
@@ -134,12 +135,12 @@ TILES_80 = {
         replace(SQUARE, share=0.45, phase=64),
     ),
     2: (WIDE, TALL, PAIR, SQUARE, SMALLER, SMALLEST),
-    4: (replace(WIDE, share=0.62), SQUARE, SMALLER, SMALLEST),
+    4: (replace(WIDE, share=0.57, along=0.47), replace(PAIR, share=0.48, along=0.5), *FLOATS_80),
     8: DOUBLES,
 }
 TILES_75 = {
     1: (replace(TALL, share=0.77, along=0.82), replace(PAIR, share=0.8), replace(SQUARE, share=0.6, phase=64)),
-    2: (replace(PAIR, share=0.58), SQUARE, MmaTile(64, 64, 2, 2, 2, 0.4)),
+    2: (replace(PAIR, share=0.6, along=0.56), replace(SQUARE, share=0.55), MmaTile(64, 64, 2, 2, 2, 0.4)),
     4: (),
     8: (),
 }
