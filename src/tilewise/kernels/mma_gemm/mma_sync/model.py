@@ -122,7 +122,8 @@ DOUBLES = (
     MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
 )
 TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}  # Hopper's
-# Other cards' tiles, their shares measured as such cards on an H200 (`tests/cuda/other_cards.py`)
+# Other cards' tiles. Shares of 128x128 and more are measured as such cards on an H200 (`tests/cuda/other_cards.py`), of
+# smaller tiles and float8 estimated.
 WIDE = MmaTile(128, 256, 2, 4, 1, 0.74, phase=64, along=0.66)
 TALL = MmaTile(256, 128, 4, 2, 1, 0.71, phase=64)
 PAIR = MmaTile(128, 128, 2, 2, 2, 0.66, phase=64, along=0.6)
