@@ -150,8 +150,8 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
         for f in done.findings:
             if f.severity is Severity.FAULT:
                 seen.setdefault((f.kind, f.array), shape)
-    shared = {name for name, *_ in prepared.first.shared}
-    faults = {name: where for name, where in ((property_of(kind, array, shared), shape)
+    given = {param.name for param in prepared.function.parameters}
+    faults = {name: where for name, where in ((property_of(kind, array in given), shape)
                                               for (kind, array), shape in reversed(seen.items())) if name}  # fmt: skip
     wrong: list[str] = []
     for answer in proof.answers:
@@ -166,12 +166,13 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
     return "right, proved" if proof.proved else "right, refuted above" if proof.refuted else "right, not decided", wrong
 
 
-def property_of(kind: Kind, array: str, shared: set[str]) -> str:
+def property_of(kind: Kind, in_global: bool) -> str:
+    """Which property a finding refutes; a thread's own arrays are judged with the shared ones."""
     if kind in (Kind.OUT_OF_BOUNDS, Kind.RACE):
         what = "bounds" if kind is Kind.OUT_OF_BOUNDS else "races"
-        return f"{'shared' if array in shared else 'global'} {what}"
+        return f"{'global' if in_global else 'shared'} {what}"
     if kind is Kind.SILENT_OVERRUN:
-        return "shared bounds" if array in shared else "rows"
+        return "rows" if in_global else "shared bounds"
     return {Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
             Kind.INDEX_OVERFLOW: "arithmetic"}.get(kind, "")  # fmt: skip
 
