@@ -6,9 +6,10 @@ import math
 import random
 from dataclasses import replace
 
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_named
 from tilewise.core.epilogue import ACTIVATIONS, epilogue_of
-from tilewise.core.problem import Layout, Problem, problem_of_shape
+from tilewise.core.problem import Groups, Layout, Problem, problem_of_shape, row_major
 
 KINDS = {
     "bfloat16": "high",
@@ -63,3 +64,96 @@ def _stacked(rng: random.Random, p: Problem) -> Problem:
 def stacked(layout: Layout, step: int) -> Layout:
     """A layout of members so far apart, made by its fields: `kernel_goldens` also runs on versions before this one."""
     return Layout(layout.row, layout.col, (step,), layout.misalignment, layout.spare)
+
+
+# --- every kind of product ---
+
+SIZES = ("tiny", "skinny", "thin", "deep", "power", "any", "any", "any")
+MOST_STEPS, MOST_CELLS, STACK_CELLS = 2e11, 5e8, 4e8
+OTHER_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "bool", "float8_e4m3fn")
+
+
+def drawn_anywhere(rng: random.Random) -> Problem:
+    """A single product, a stack or groups, of any dtype and size: of kinds, too, that `drawn_problem` rarely draws."""
+    p = _of_any_dtype(rng)
+    form = rng.choices(("single", "stack", "rows", "k"), (6, 3, 1.2, 0.4))[0]
+    if form == "single" and rng.random() < 0.4:
+        odd, size = rng.random() < 0.5, p.dtype_m.itemsize
+        m, n = _layout(rng, p.m, p.k, rng.choice("NT"), size, odd), _layout(rng, p.k, p.n, rng.choice("NT"), size, odd)
+        return _with_more(rng, replace(p, layout_m=m, layout_n=n))
+    count = 1
+    if form == "stack":
+        count, sides = log_uniform(rng, 2, 4096), [min(x, 2048) for x in (p.m, p.k, p.n)]
+        p = replace(p, **dict(zip("mkn", sides, strict=True)))
+        count = max(2, min(count, int(STACK_CELLS / (p.m * p.k + p.k * p.n + p.m * p.n))))
+    letters = rng.choice(("NN", "NN", "NT", "TN", "TT"))
+    m, n = _plain(p.m, p.k, letters[0]), _plain(p.k, p.n, letters[1])
+    p = replace(p, layout_m=m, layout_n=n, layout_p=row_major(p.m, p.n))
+    if form == "stack":
+        shared = rng.random() < 0.25
+        m, n = stacked(m, p.m * p.k), stacked(n, 0 if shared else p.k * p.n)
+        made = stacked(p.layout_p, p.m * p.n)
+        return _with_more(rng, replace(p, stack=(count,), layout_m=m, layout_n=n, layout_p=made))
+    if form == "rows":
+        count = max(1, min(rng.choice((1, 4, 16, 64, 256)), int(MOST_CELLS / (p.k * p.n))))
+        return replace(p, layout_n=stacked(n, p.k * p.n), groups=Groups(count, "rows", rng.random() < 0.3))
+    if form == "k":
+        count = max(1, min(rng.choice((1, 4, 16, 64)), int(MOST_CELLS / (p.m * p.n))))
+        of_p = row_major(p.m, p.n, (count,))
+        each = {"stack": (count,), "layout_m": stacked(m, 0), "layout_n": stacked(n, 0), "layout_p": of_p}
+        return replace(p, **each, groups=Groups(count, "k"))
+    return _with_more(rng, p)
+
+
+def log_uniform(rng: random.Random, low: float, high: float) -> int:
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def _of_any_dtype(rng: random.Random) -> Problem:
+    """A single row-major product."""
+    while True:
+        m, k, n = _extents(rng, rng.choice(SIZES))
+        if m * k * n < MOST_STEPS and max(m * k, k * n, m * n) < MOST_CELLS:
+            break
+    what = rng.choices(("usual", "dtype", "semiring"), (8, 1, 2))[0]
+    if what == "usual":
+        kind = rng.choice(list(KINDS))
+        return problem_of_shape(m, k, n, kind if kind in DTYPES else "float32", precision=KINDS[kind])
+    if what == "dtype":
+        name = rng.choice(OTHER_DTYPES)
+        made = problem_of_shape(m, k, n, FLOAT8[name] if name in FLOAT8 else dtype_named(name))
+        return replace(made, wanted=DTYPES["float32"]) if name in FLOAT8 else made
+    ring = rng.choice([name for name in SEMIRINGS if name != "plus_times"])
+    dtype = rng.choice(("float32", "float32", "float64", "int32", "float16", "int16"))
+    return problem_of_shape(m, k, n, dtype, ring)
+
+
+def _extents(rng: random.Random, sort: str) -> tuple[int, int, int]:
+    made = {
+        "tiny": lambda: [log_uniform(rng, 1, 64) for _ in range(3)],
+        "skinny": lambda: [log_uniform(rng, 1, 32), log_uniform(rng, 16, 65536), log_uniform(rng, 16, 32768)],
+        "thin": lambda: [log_uniform(rng, 16, 32768), log_uniform(rng, 1, 128), log_uniform(rng, 16, 32768)],
+        "deep": lambda: [log_uniform(rng, 1, 512), log_uniform(rng, 2048, 2**20), log_uniform(rng, 1, 512)],
+        "power": lambda: [2 ** rng.randrange(3, 14) + rng.choice((-1, 0, 1, 1)) for _ in range(3)],
+        "any": lambda: [log_uniform(rng, 1, 16384), log_uniform(rng, 16, 16384), log_uniform(rng, 16, 16384)],
+    }[sort]()
+    if sort == "skinny" and rng.random() < 0.5:
+        made.reverse()
+    if rng.random() < 0.3:
+        made = [max(8, x // 8 * 8) for x in made]
+    m, k, n = made
+    return m, k, n
+
+
+def _plain(rows: int, cols: int, letter: str) -> Layout:
+    return Layout(cols, 1) if letter == "N" else Layout(1, rows)
+
+
+def _with_more(rng: random.Random, p: Problem) -> Problem:
+    """Perhaps added onto P, perhaps with an epilogue."""
+    if rng.random() < 0.07:
+        return replace(p, accumulate=True)
+    if rng.random() < 0.08 and p.semiring.name == "plus_times" and p.dtype.kind == "f":
+        bias = rng.choice((None, DTYPES["float32"], p.dtype))
+        return replace(p, epilogue=epilogue_of(rng.choice((1.0, 0.5)), bias, rng.choice((None, *ACTIVATIONS))))
+    return p
