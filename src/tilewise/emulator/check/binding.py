@@ -11,11 +11,12 @@ import numpy as np
 from tilewise.emulator.check.readings import Reading
 from tilewise.emulator.check.roles import assign_matrices, assign_sizes, matrix_struct, member_role
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine.ctype import Pointer as PointerTo
-from tilewise.emulator.machine.ctype import Scalar, Struct, dtypes_of, element_dtype
+from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.emulator.parse.types import Pointer as PointerTo
+from tilewise.emulator.parse.types import Record, Scalar
 from tilewise.errors import LimitError, UsageError
 
 Shape = tuple[int, int, int]
@@ -138,7 +139,7 @@ def _bind_product(
         variable = next(v for v in program.parameters if v.name == name)
         assert isinstance(variable.type, Scalar)
         number = values[meaning]
-        bound.arguments[name] = variable.type.dtype.type(number)
+        bound.arguments[name] = dtype_of(variable.type).type(number)
         bound.symbols[name] = number
         bound.sizes[name] = number
         word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
@@ -191,14 +192,14 @@ def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> N
                 assert output is not None
                 output.known = None
                 output.data[:] = 0
-            bound.arguments[variable.name] = variable.type.dtype.type(factor)
+            bound.arguments[variable.name] = dtype_of(variable.type).type(factor)
             bound.lines.append(f"{variable.name}: {factor:g}")
 
 
 def element_of(variable: Variable) -> tuple[Any, int]:
     struct = matrix_struct(variable.type)
     if struct is not None:
-        inner = next(f.type for f in struct.fields if isinstance(f.type, PointerTo))
+        inner = next(f.type for f in struct.members if isinstance(f.type, PointerTo))
         assert isinstance(inner, PointerTo)
         return element_dtype(inner.to)  # type: ignore[no-any-return]
     assert isinstance(variable.type, PointerTo)
@@ -229,16 +230,16 @@ def _matrix_argument(bound: Bound, variable: Variable, buffer: Buffer, rows: int
     return leaves
 
 
-def struct_leaves(bound: Bound, name: str, struct: Struct, pointer: Pointer, rows: int, cols: int) -> list[Any]:
+def struct_leaves(bound: Bound, name: str, struct: Record, pointer: Pointer, rows: int, cols: int) -> list[Any]:
     out: list[Any] = []
-    for f in struct.fields:
+    for f in struct.members:
         role = member_role(struct, f.name)
         if role == "data":
             out.append(pointer)
         elif isinstance(f.type, Scalar):
             number = {"rows": rows, "cols": cols, "pitch": cols}.get(role or "", 0)
             bound.symbols[f"{name}.{f.name}"] = number
-            out.append(f.type.dtype.type(number))
+            out.append(dtype_of(f.type).type(number))
         else:
             raise UsageError(f"the member {f.name} of {struct.name} cannot be bound")
     return out
@@ -256,7 +257,7 @@ def _bind_given(
     value = given[name]
     if isinstance(type_, Scalar):
         try:
-            bound.arguments[name] = np.asarray(value).astype(type_.dtype)[()]
+            bound.arguments[name] = np.asarray(value).astype(dtype_of(type_))[()]
         except (TypeError, ValueError) as error:
             raise UsageError(f"{name} is {type_}: {value!r} does not fit ({error})") from None
         if not type_.floating:

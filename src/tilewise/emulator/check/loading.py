@@ -13,13 +13,12 @@ from tilewise.emulator.compile.kernel import DEFAULT_TILE, SUPPLIED, TILE_NAMES,
 from tilewise.emulator.host.launch_site import LaunchSite, find_launches
 from tilewise.emulator.host.translation_unit import Unit, kernel_unit
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.parse.types import Record, Scalar, Type
 from tilewise.emulator.sema.constants import wrap
 from tilewise.emulator.sema.symbol_table import SymbolTable
 from tilewise.emulator.sema.type_resolution import argument
@@ -196,15 +195,15 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
     sized = False
     for parameter in function.parameters:
         type_: Type = compiler.resolve(parameter.type)
-        if isinstance(type_, ctype.Reference):
+        if isinstance(type_, types.Reference):
             type_ = type_.to
         struct = matrix_struct(type_) if matrix_like(type_) else None
-        if isinstance(type_, Scalar) and not type_.floating and type_ is not ctype.BOOL:
+        if isinstance(type_, Scalar) and not type_.floating and type_ is not types.BOOL:
             dimensions.add(parameter.name)
             sized = True
-        elif struct is not None and isinstance(type_, Struct):
+        elif struct is not None and isinstance(type_, Record):
             sized = True
-            for f in struct.fields:
+            for f in struct.members:
                 if isinstance(f.type, Scalar) and not f.type.floating:
                     dimensions.add(f"{parameter.name}.{f.name}")
         elif struct is not None:

@@ -13,11 +13,12 @@ from tilewise.emulator.check.binding import Bound, Shape, element_name, element_
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
 from tilewise.emulator.host.launch_site import LaunchSite
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine.ctype import Pointer as PointerTo
-from tilewise.emulator.machine.ctype import Scalar, Struct, element_dtype
+from tilewise.emulator.machine.leaves import dtype_of, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.emulator.parse.types import Pointer as PointerTo
+from tilewise.emulator.parse.types import Record, Scalar
 
 FEW = 5  # what each of several sizes is, where nobody knows them
 FREE_ELEMENTS = 1 << 20
@@ -80,7 +81,7 @@ def number_of(type_: Scalar, argument: Any) -> Any:
     if not isinstance(argument, (int, float)):
         return None
     try:
-        return type_.dtype.type(argument)
+        return dtype_of(type_).type(argument)
     except (OverflowError, ValueError):
         return None
 
@@ -91,11 +92,11 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limi
     bound = Bound({}, {}, {}, {}, None, {}, None)
     memories: dict[str, Memory] = {}
     for variable, argument in zip(program.parameters, own.arguments, strict=True):
-        struct = matrix_struct(variable.type) if isinstance(variable.type, Struct) else None
+        struct = matrix_struct(variable.type) if isinstance(variable.type, Record) else None
         if isinstance(variable.type, Scalar):
             _bind_number(bound, variable.name, variable.type, argument, own.line)
-        elif struct is not None and isinstance(argument, list) and len(argument) == len(struct.fields):
-            for member, part in zip(struct.fields, argument, strict=True):
+        elif struct is not None and isinstance(argument, list) and len(argument) == len(struct.members):
+            for member, part in zip(struct.members, argument, strict=True):
                 if isinstance(member.type, Scalar):
                     _bind_number(bound, f"{variable.name}.{member.name}", member.type, part, own.line)
                 elif isinstance(part, Memory):
@@ -141,7 +142,7 @@ def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | N
         type_ = variable.type
         if isinstance(type_, Scalar):
             number = number_of(type_, arguments[i]) if arguments else None
-            number = type_.dtype.type(1 if type_.floating else count) if number is None else number
+            number = dtype_of(type_).type(1 if type_.floating else count) if number is None else number
             bound.arguments[variable.name] = number
             if not type_.floating:
                 bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
@@ -248,7 +249,7 @@ def _make_buffers(
 
 def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
     """The pointer, or the object of a matrix with its members around it."""
-    if not isinstance(variable.type, Struct):
+    if not isinstance(variable.type, Record):
         return pointer
-    names = [f"{variable.name}.{f.name}" for f in variable.type.fields]
+    names = [f"{variable.name}.{f.name}" for f in variable.type.members]
     return [bound.arguments.pop(name, pointer) for name in names]

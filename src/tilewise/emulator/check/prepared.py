@@ -31,12 +31,11 @@ from tilewise.emulator.check.roles import (
 )  # fmt: skip
 from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue
-from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import Scalar
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.parse.types import Scalar
 from tilewise.errors import UsageError
 
 
@@ -102,7 +101,7 @@ class Prepared:
         numbers = [
             v
             for v in self.first.parameters
-            if isinstance(v.type, Scalar) and not v.type.floating and v.type is not ctype.BOOL
+            if isinstance(v.type, Scalar) and not v.type.floating and v.type is not types.BOOL
             if v.name not in TILE_NAMES
         ]
         structs = any(matrix_struct(v.type) is not None for v in self.first.parameters)
@@ -186,7 +185,7 @@ class Prepared:
                     continue
                 rows, cols = extents[role]
                 table = {"rows": rows, "cols": cols, "pitch": cols}
-                members = {f.name: table[r] for f in struct.fields if (r := member_role(struct, f.name)) in table}
+                members = {f.name: table[r] for f in struct.members if (r := member_role(struct, f.name)) in table}
                 names = [name for name in self._host_names() if role_by_name(name) == role]
                 position = [p.name for p in parameters].index(variable.name)
                 names += self.site.arguments[position : position + 1]

@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 from tilewise.emulator.compile.kernel import TILE_NAMES
-from tilewise.emulator.machine.ctype import BOOL, Pointer, Scalar, Struct, Type, element_dtype
+from tilewise.emulator.machine.leaves import element_dtype
 from tilewise.emulator.machine.program import Program, Variable
+from tilewise.emulator.parse.types import BOOL, Pointer, Record, Scalar, Type
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
 ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
@@ -50,29 +51,29 @@ def matrix_like(type_: Type) -> bool:
     """A pointer to numbers, or a struct with a pointer to numbers and sizes (by value or by pointer)."""
     if isinstance(type_, Pointer):
         inner = type_.to
-        if isinstance(inner, Struct) and _struct_pointer(inner) is not None:
+        if isinstance(inner, Record) and _struct_pointer(inner) is not None:
             return True
         return element_dtype(inner)[0] is not None
-    return isinstance(type_, Struct) and _struct_pointer(type_) is not None
+    return isinstance(type_, Record) and _struct_pointer(type_) is not None
 
 
-def _struct_pointer(struct: Struct) -> str | None:
-    names = [f.name for f in struct.fields if isinstance(f.type, Pointer)]
-    numbers = [f for f in struct.fields if isinstance(f.type, Scalar) and not f.type.floating]
+def _struct_pointer(struct: Record) -> str | None:
+    names = [f.name for f in struct.members if isinstance(f.type, Pointer)]
+    numbers = [f for f in struct.members if isinstance(f.type, Scalar) and not f.type.floating]
     return names[0] if len(names) == 1 and numbers else None
 
 
-def matrix_struct(type_: Type) -> Struct | None:
+def matrix_struct(type_: Type) -> Record | None:
     inner = type_.to if isinstance(type_, Pointer) else type_
-    return inner if isinstance(inner, Struct) and _struct_pointer(inner) is not None else None
+    return inner if isinstance(inner, Record) and _struct_pointer(inner) is not None else None
 
 
-def member_role(struct: Struct, name: str) -> str | None:
+def member_role(struct: Record, name: str) -> str | None:
     """ "cols", "rows", "pitch" or "data"."""
-    f = struct.field(name)
-    if f is None:
+    found = struct.field(name)
+    if found is None:
         return None
-    if isinstance(f.type, Pointer):
+    if isinstance(found[0].type, Pointer):
         return "data"
     text = name.lower()
     if text in PITCH_NAMES:

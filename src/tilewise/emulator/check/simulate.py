@@ -20,14 +20,15 @@ from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
-from tilewise.emulator.machine.ctype import Scalar, dtypes_of, innermost
 from tilewise.emulator.machine.execute import Launch, Outcome, check_geometry, execute
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.leaves import dtypes_of
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.machine.recorder import Recorder
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.parse.types import Scalar, innermost
 from tilewise.errors import UsageError
 from tilewise.system.quantities import coordinates, extent
 

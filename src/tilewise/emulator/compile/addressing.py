@@ -12,13 +12,14 @@ from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.lvalue import Lvalue, Subscript
 from tilewise.emulator.compile.operand import LOST, Fn, Operand
 from tilewise.emulator.compile.resolver import TypeResolver
-from tilewise.emulator.machine import ctype, load_store
+from tilewise.emulator.machine import load_store
 from tilewise.emulator.machine.access import Site
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Array, Pointer, Scalar, Struct, Type, leaf_count, leaf_offset
+from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, leaf_count, leaf_offset
 from tilewise.emulator.machine.memory import UNSET
 from tilewise.emulator.machine.program import Variable
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
 from tilewise.emulator.sema.symbol_table import SymbolTable
 
 
@@ -66,7 +67,7 @@ class PlaceCompiler(TypeResolver):
     def own_field(self, name: str) -> bool:
         """Whether it is a member of the object whose method is compiled."""
         this = self.find("this")
-        return this is not None and isinstance(this.type, Struct) and this.type.field(name) is not None
+        return this is not None and isinstance(this.type, Record) and this.type.field(name) is not None
 
     def find(self, name: str) -> Variable | None:
         for scope in reversed(self.scopes):
@@ -110,7 +111,7 @@ class PlaceCompiler(TypeResolver):
             return self.member_place(node)
         if isinstance(node, tree.Unary) and node.op == "*":
             pointer = self.expr(node.operand)
-            return self.through(pointer, node) if not isinstance(pointer.type, Struct) else self.called_place(node)
+            return self.through(pointer, node) if not isinstance(pointer.type, Record) else self.called_place(node)
         return self.called_place(node) if isinstance(node, tree.Call) else None
 
     def variable_place(self, variable: Variable, node: tree.Node) -> Lvalue:
@@ -124,7 +125,7 @@ class PlaceCompiler(TypeResolver):
     def through(self, pointer: Operand, node: tree.Node, subscript: Subscript | None = None) -> Lvalue:
         if not isinstance(pointer.type, Pointer):
             raise self.refuse(f"{self.text(node)}: this is {pointer.type}, not a pointer", node)
-        if isinstance(pointer.type.to, ctype.Void):
+        if pointer.type.to is types.VOID:
             raise self.refuse("a void pointer cannot be followed", node)
         if not leaf_count(pointer.type.to):
             raise self.refuse(f"{pointer.type.to} holds nothing", node)
@@ -160,7 +161,7 @@ class PlaceCompiler(TypeResolver):
             made.site = self.new_site(node)
             return made
         pointer = self.load(base) if base is not None else self.expr(node.base)
-        if isinstance(pointer.type, Struct):
+        if isinstance(pointer.type, Record):
             return self.called_place(node)
         if not isinstance(pointer.type, Pointer):
             raise self.refuse(f"{self.text(node.base)} is {pointer.type}; it has no elements", node.base)
@@ -176,12 +177,12 @@ class PlaceCompiler(TypeResolver):
         if base is None:
             return None
         struct = base.type
-        if not isinstance(struct, Struct):
+        if not isinstance(struct, Record):
             raise self.refuse(f"{self.text(node.base)} is {struct}; it has no members", node)
         found = struct.field(node.name)
         if found is None:
             raise self.refuse(f"{struct} has no member {node.name}", node)
-        made = base.inner(found.type, leaf_offset(struct, node.name))
+        made = base.inner(found[0].type, leaf_offset(struct, found[1]))
         made.site = self.new_site(node)
         return made
 
@@ -200,7 +201,7 @@ class PlaceCompiler(TypeResolver):
             return self.address(place, Pointer(type_.of))
         if place.kind == "register":
             return self.load_register(place)
-        locate, dtypes = self.locator(place), ctype.dtypes_of(type_)
+        locate, dtypes = self.locator(place), dtypes_of(type_)
         site = place.site
         if place.kind == "cells":
 
@@ -315,7 +316,7 @@ class PlaceCompiler(TypeResolver):
         return lambda c, located, value: lvalue.pointer_store(c, site, located, type_, value)
 
     def load_at(self, place: Lvalue) -> Any:
-        type_, site, dtypes = place.type, place.site, ctype.dtypes_of(place.type)
+        type_, site, dtypes = place.type, place.site, dtypes_of(place.type)
         if place.kind == "cells":
             return lambda c, located: lvalue.cells_load(c, site, located, type_)
         if place.kind == "shared":
@@ -368,6 +369,6 @@ def unset(c: Context, slot: int, type_: Type, name: str, span: Any) -> Any:
         return At(None, np.int64(0))
     if c.checks:
         c.collector.add(c, Kind.UNINITIALISED_READ, span, c.active_lanes(), array=name, access="register")
-    value = poison(type_.dtype)
+    value = poison(dtype_of(type_))
     c.f[slot] = value
     return value

@@ -11,11 +11,11 @@ from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.addressing import PlaceCompiler
 from tilewise.emulator.compile.lvalue import Lvalue
 from tilewise.emulator.compile.operand import LOST, Operand
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Array, Pointer, Scalar, Struct, Type
+from tilewise.emulator.machine.leaves import dtypes_of, leaf_count, leaves
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
 
 
 def _is_element(node: Any) -> bool:
@@ -69,7 +69,7 @@ class AssignCompiler(PlaceCompiler):
         pointer = place.pointer.type if place.kind == "pointer" and place.pointer is not None else None
         if isinstance(pointer, Pointer) and pointer.const and place.variable is None:
             raise self.refuse(f"{self.text(node.target)} is const: it cannot be assigned to", node.target)
-        if node.op and isinstance(place.type, Struct):
+        if node.op and isinstance(place.type, Record):
             made = self.operator_call(f"operator{node.op}=", [node.target, node.value], node)
             if made is not None:
                 return self.dereferenced(made, node)
@@ -118,7 +118,7 @@ class AssignCompiler(PlaceCompiler):
         if place.kind != "cells" or place.subscripts or variable is None:
             return
         given = {0: value.bare} if isinstance(place.type, Scalar) else dict(value.members)
-        for leaf in range(ctype.leaf_count(place.type)):
+        for leaf in range(leaf_count(place.type)):
             self.flow.note_member((variable.key, place.offset + leaf), given.get(leaf))
 
     def note_fed(self, place: Lvalue, value: Operand) -> None:
@@ -240,15 +240,15 @@ class AssignCompiler(PlaceCompiler):
         """The value of {} for a type: zeros all through."""
         from tilewise.emulator.machine.memory import Pointer as At
 
-        out = [At(None, np.int64(0)) if d is None else np.dtype(d).type(0) for d in ctype.dtypes_of(type_)]
+        out = [At(None, np.int64(0)) if d is None else np.dtype(d).type(0) for d in dtypes_of(type_)]
         return lvalue.pack(type_, out)
 
     def flatten(self, type_: Type, node: Any | None) -> list[Operand]:
         """An initialiser for a type, leaf by leaf."""
         if node is None:
             values = lvalue.unpack(type_, self.zero(type_))
-            return [Operand(leaf, _constant(v)) for leaf, v in zip(ctype.leaves(type_), values, strict=True)]
-        if isinstance(node, tree.Braces) and isinstance(type_, (Array, Struct)):
+            return [Operand(leaf, _constant(v)) for leaf, v in zip(leaves(type_), values, strict=True)]
+        if isinstance(node, tree.Braces) and isinstance(type_, (Array, Record)):
             out, used = self._fill(type_, node.items, 0)
             if used < len(node.items):
                 raise self.refuse(f"{len(node.items)} values are too many for {type_}", node)
@@ -260,20 +260,20 @@ class AssignCompiler(PlaceCompiler):
         if isinstance(type_, Array):
             raise self.refuse("an array needs braces", node)
         value = self.converted(self.expr(node), type_, node)
-        if isinstance(type_, Struct):
+        if isinstance(type_, Record):
             fn = value.fn
-            return [Operand(leaf, _leaf(fn, i)) for i, leaf in enumerate(ctype.leaves(type_))]
+            return [Operand(leaf, _leaf(fn, i)) for i, leaf in enumerate(leaves(type_))]
         return [value]
 
-    def _fill(self, type_: Array | Struct, items: list[Any], at: int) -> tuple[list[Operand], int]:
+    def _fill(self, type_: Array | Record, items: list[Any], at: int) -> tuple[list[Operand], int]:
         """Give the parts of an aggregate the next items; inner braces may be left out, as in `a[2][2] = {1, 2}`."""
-        parts = [type_.of] * type_.length if isinstance(type_, Array) else [f.type for f in type_.fields]
+        parts = [type_.of] * type_.length if isinstance(type_, Array) else [f.type for f in type_.members]
         out: list[Operand] = []
         for part in parts:
             if at >= len(items):
                 out.extend(self.flatten(part, None))
             elif (
-                isinstance(part, (Array, Struct))
+                isinstance(part, (Array, Record))
                 and not isinstance(items[at], tree.Braces)
                 and self._plain(items[at], part)
             ):
@@ -286,7 +286,7 @@ class AssignCompiler(PlaceCompiler):
 
     def _plain(self, item: Any, part: Type) -> bool:
         """Whether the item is for the part's first leaf, not for the part as a whole."""
-        return isinstance(part, Array) or not isinstance(self.expr(item).type, Struct)
+        return isinstance(part, Array) or not isinstance(self.expr(item).type, Record)
 
     def _too_many(self, node: tree.Node) -> list[Operand]:
         raise self.refuse("too many values", node)

@@ -12,14 +12,14 @@ from tilewise.emulator.compile.closures import ClosureCompiler
 from tilewise.emulator.compile.intrinsics import FIXED, REAL, fmax, fmin
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.atomics import ATOMICS, atomic
 from tilewise.emulator.machine.barrier import barrier, warp_barrier
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Scalar, Struct, Type
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.formatting import formatted
-from tilewise.emulator.parse import tree
+from tilewise.emulator.machine.leaves import dtype_of
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Record, Scalar, Type
 
 INT_MIN_MAX = {"min": (np.minimum, fmin), "max": (np.maximum, fmax)}
 OTHERS = frozenset({
@@ -43,7 +43,8 @@ def tagged(type_: Any, value: Any) -> tuple[int, int]:
         return 5, value
     if type_.floating:
         return 4, struct.unpack("<Q", struct.pack("<d", float(value)))[0]
-    return (2 if type_.size == 8 else 0) + type_.unsigned, int(value) & (1 << 64) - 1
+    type_ = types.promote(type_)
+    return (2 if type_.size == 8 else 0) + (not type_.signed), int(value) & (1 << 64) - 1
 
 
 class CallCompiler(ClosureCompiler):
@@ -59,7 +60,7 @@ class CallCompiler(ClosureCompiler):
         if function.owner is not None:
             return self.static_call(node, function)
         this = self.find("this")
-        if this is not None and isinstance(this.type, Struct) and this.type.record.methods_named(function.name):
+        if this is not None and isinstance(this.type, Record) and this.type.methods_named(function.name):
             own = self.calls.setdefault(id(node), replace(node, function=tree.Member(tree.This(), function.name, True)))
             return self.method_call(own, own.function)
         name, functions = self.table.functions_named(function.name, self.env.scope)
@@ -84,14 +85,14 @@ class CallCompiler(ClosureCompiler):
         value = self.expr(node.function)
         if isinstance(value.type, Closure):
             return self.after(value.fn, self.closure_call(node, value.type))
-        if isinstance(value.type, Struct):
+        if isinstance(value.type, Record):
             place, before = self.object_place(node.function)
             return self.after(before, self.method(node, value.type, "operator()", None, place))
         raise self.refuse(f"the function {self.text(node.function)} is not known", node)
 
     def static_call(self, node: tree.Call, function: tree.Name) -> Operand:
         owner = self.resolve(function.owner)
-        if not isinstance(owner, Struct):
+        if not isinstance(owner, Record):
             raise self.refuse(f"{owner} has no function {function.name}", node)
         return self.method(node, owner, function.name, function.arguments, None)
 
@@ -111,7 +112,7 @@ class CallCompiler(ClosureCompiler):
         if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
             return warp_call(self, node, name)
         if name in BUILT_IN and not node.arguments:
-            return self.constant_value(BUILT_IN[name], ctype.DOUBLE if name == "__builtin_inf" else ctype.FLOAT)
+            return self.constant_value(BUILT_IN[name], types.DOUBLE if name == "__builtin_inf" else types.FLOAT)
         if name.startswith("make_") and name[5:] in self.table.entities.classes:
             return self.construct(self.resolve(tree.TypeName(name[5:])), node.arguments, node)
         return self.intrinsic(node, name)
@@ -125,44 +126,44 @@ class CallCompiler(ClosureCompiler):
         values = [self.expr(a) for a in node.arguments]
         if name in INT_MIN_MAX or name == "abs":
             count = 1 if name == "abs" else 2
-            types = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
+            kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
             if len(values) != count:
                 raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
-            type_ = ctype.promote(types[0]) if count == 1 else ctype.common(*types)
+            type_ = types.promote(kinds[0]) if count == 1 else types.common(*kinds)
             function: Any = np.abs if name == "abs" else INT_MIN_MAX[name][type_.floating]
             return self.apply(function, [type_] * count, type_, values, node)
         if name in ("labs", "llabs"):
-            return self.apply(np.abs, [ctype.LLONG], ctype.LLONG, values, node)
+            return self.apply(np.abs, [types.LLONG], types.LLONG, values, node)
         if name in FIXED:
             parameters, result, function = FIXED[name]
             return self.apply(function, list(parameters), result, values, node)
         if name in ("__float2bfloat16", "__float2bfloat16_rn", "__bfloat162float"):
-            wide = ctype.bfloat16()
+            wide = types.BFLOAT16
             back = name == "__bfloat162float"
-            source, target = (wide, ctype.FLOAT) if back else (ctype.FLOAT, wide)
-            return self.apply(lambda v: v.astype(target.dtype), [source], target, values, node)
+            source, target = (wide, types.FLOAT) if back else (types.FLOAT, wide)
+            return self.apply(lambda v: v.astype(dtype_of(target)), [source], target, values, node)
         single = name.endswith("f") and name[:-1] in REAL
         entry = REAL.get(name[:-1] if single else name)
         if entry is not None:
             count, function = entry
             if len(values) != count:
                 raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
-            types = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
-            chosen = ctype.FLOAT if single else ctype.DOUBLE
-            if not single and all(t.floating for t in types) and max(t.rank for t in types) <= ctype.FLOAT.rank:
-                chosen = ctype.FLOAT
+            kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
+            chosen = types.FLOAT if single else types.DOUBLE
+            if not single and all(t.floating for t in kinds) and max(t.rank for t in kinds) <= types.FLOAT.rank:
+                chosen = types.FLOAT
             return self.apply(function, [chosen] * count, chosen, values, node)
         if name in ("isnan", "isinf", "isfinite"):
             function = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}[name]
-            return self.apply(function, [ctype.DOUBLE], ctype.BOOL, values, node)
+            return self.apply(function, [types.DOUBLE], types.BOOL, values, node)
         return None
 
     def apply(
-        self, function: Any, types: list[Scalar], result: Scalar, values: list[Operand], node: tree.Call
+        self, function: Any, kinds: list[Scalar], result: Scalar, values: list[Operand], node: tree.Call
     ) -> Operand:
-        if len(values) != len(types):
-            raise self.refuse(f"{self.text(node.function)} takes {len(types)} arguments, {len(values)} are given", node)
-        ready = [self.converted(v, t, a) for v, t, a in zip(values, types, node.arguments, strict=True)]
+        if len(values) != len(kinds):
+            raise self.refuse(f"{self.text(node.function)} takes {len(kinds)} arguments, {len(values)} are given", node)
+        ready = [self.converted(v, t, a) for v, t, a in zip(values, kinds, node.arguments, strict=True)]
         fns = [e.fn for e in ready]
         if len(fns) == 1:
             only = fns[0]
@@ -194,15 +195,15 @@ class CallCompiler(ClosureCompiler):
                 barrier(c, span)
                 return np.int32(0)
 
-            return Operand(ctype.VOID, sync, pure=False)
+            return Operand(types.VOID, sync, pure=False)
         if name == "__syncwarp":
 
             def sync_warp(c: Context) -> Any:
                 warp_barrier(c)
                 return np.int32(0)
 
-            return Operand(ctype.VOID, sync_warp, pure=False)
-        return Operand(ctype.VOID, lambda c: np.int32(0), pure=False)
+            return Operand(types.VOID, sync_warp, pure=False)
+        return Operand(types.VOID, lambda c: np.int32(0), pure=False)
 
     def atomic(self, node: tree.Call, name: str) -> Operand:
         count, function = ATOMICS[name]
@@ -247,7 +248,7 @@ class CallCompiler(ClosureCompiler):
                 c.output.append(text.decode("utf-8", "surrogateescape"))
             return np.int32(0)
 
-        return Operand(ctype.INT, run, pure=False)
+        return Operand(types.INT, run, pure=False)
 
     def assertion(self, condition: Operand, node: tree.Node) -> Operand:
         fn, span = condition.fn, node.span
@@ -261,7 +262,7 @@ class CallCompiler(ClosureCompiler):
                 c.collector.add(c, Kind.ASSERTION, span, lanes, access="assert")
             return np.int32(0)
 
-        return Operand(ctype.VOID, run, pure=False)
+        return Operand(types.VOID, run, pure=False)
 
     # -- values of structs
 
@@ -269,15 +270,15 @@ class CallCompiler(ClosureCompiler):
         if isinstance(type_, Scalar):
             if len(arguments) != 1:
                 if not arguments:
-                    return self.constant_value(type_.dtype.type(0), type_)
+                    return self.constant_value(dtype_of(type_).type(0), type_)
                 raise self.refuse(f"{type_} is made from one value", node)
             return self.converted(self.expr(arguments[0]), type_, node)
-        if isinstance(type_, Struct):
+        if isinstance(type_, Record):
             if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
                 single = self.expr(arguments[0])
-                if isinstance(single.type, Struct) and single.type.name == type_.name:
+                if single.type is type_:
                     return self.converted(single, type_, node)
-            if any(not m.defaulted for m in type_.record.methods.get("<new>", [])):
+            if any(not m.defaulted for m in type_.methods.get("<new>", [])):
                 return self.constructed(type_, arguments, node)
             parts = self.flatten(type_, tree.Braces(arguments, extent=node.span))
             fns = [p.fn for p in parts]

@@ -6,13 +6,13 @@ from typing import Any
 
 from tilewise.emulator.compile.call import CallCompiler
 from tilewise.emulator.compile.operand import Closure, Operand
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.control import Run, nothing
-from tilewise.emulator.machine.ctype import Array, Pointer, Reference, Scalar, Struct, Type
+from tilewise.emulator.machine.leaves import dtypes_of, leaf_count
 from tilewise.emulator.machine.memory import UNSET, Cells
 from tilewise.emulator.machine.program import Variable
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 
 MOST_LEAVES = 1 << 16  # of a local array or struct: each is an array over all lanes
 
@@ -59,7 +59,7 @@ class DeclarationCompiler(CallCompiler):
         type_ = self.counted(self.resolve(item.type), item.init)
         if isinstance(type_, Reference):
             return self.declare_reference(item, type_)
-        if isinstance(type_, ctype.Void):
+        if type_ is types.VOID:
             raise self.refuse(f"{item.name} cannot be void", item)
         feeding = (*self.path, id(item)) in self.flow.index
         self.in_index += feeding
@@ -71,8 +71,8 @@ class DeclarationCompiler(CallCompiler):
             made = self.named_constant(item, type_, value)
             if made:
                 return None
-        if ctype.leaf_count(type_) > MOST_LEAVES:
-            raise self.refuse(f"{item.name}: a local array of {ctype.leaf_count(type_)} elements is too large", item)
+        if leaf_count(type_) > MOST_LEAVES:
+            raise self.refuse(f"{item.name}: a local array of {leaf_count(type_)} elements is too large", item)
         variable = self.new_variable(item.name, type_, id(item))
         self.scopes[-1][item.name] = variable
         if value is not None:
@@ -92,7 +92,7 @@ class DeclarationCompiler(CallCompiler):
             return self.construct(type_, item.arguments, item)
         if item.init is None:
             return None
-        if isinstance(type_, (Array, Struct)) and isinstance(item.init, tree.Braces):
+        if isinstance(type_, (Array, Record)) and isinstance(item.init, tree.Braces):
             parts = self.flatten(type_, item.init)
             fns = [p.fn for p in parts]
             return Operand(type_, lambda c: tuple(f(c) for f in fns), pure=False, loads=any(p.loads for p in parts))
@@ -103,7 +103,7 @@ class DeclarationCompiler(CallCompiler):
         variable.blank = True
         slot, row_slot = variable.slot, variable.row_slot
         if variable.storage == "cells":
-            dtypes, name, dims = ctype.dtypes_of(variable.type), variable.name, variable.dims
+            dtypes, name, dims = dtypes_of(variable.type), variable.name, variable.dims
 
             def cells(c: Context) -> None:
                 made = Cells(name, len(dtypes), dtypes, dims)
@@ -143,8 +143,8 @@ class DeclarationCompiler(CallCompiler):
         while isinstance(inner, Array):
             dims.append(inner.length)
             inner = inner.of
-        count = ctype.leaf_count(inner)
-        kinds = set(ctype.dtypes_of(inner))
+        count = leaf_count(inner)
+        kinds = set(dtypes_of(inner))
         if None in kinds or len(kinds) != 1:
             raise self.refuse(f"shared memory for {inner} is not supported", item)
         external = "extern" in words and dims[:1] == [0]
@@ -162,7 +162,7 @@ class DeclarationCompiler(CallCompiler):
 
     def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
         key = (*self.path, identity)
-        aggregate = isinstance(type_, (Array, Struct))
+        aggregate = isinstance(type_, (Array, Record))
         storage = "cells" if aggregate or key in self.flow.boxed else "register"
         row_slot = self.new_slot() if storage == "register" and isinstance(type_, Scalar) else -1
         dims: list[int] = []

@@ -11,12 +11,12 @@ from tilewise.emulator.compile.intrinsics import CONSTANTS
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.operator import OperatorCompiler
 from tilewise.emulator.compile.vector_ops import memoised
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.arithmetic import converter
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import BOOL, Array, Pointer, Reference, Scalar, Struct, Type
+from tilewise.emulator.machine.leaves import dtype_of, leaf_count, leaf_offset, leaves, numeric
 from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import BOOL, Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -37,9 +37,8 @@ class ExprCompiler(OperatorCompiler):
         if isinstance(node, tree.Number):
             if node.type is types.NULLPTR:
                 return self.null_pointer()
-            type_ = self.machine_type(node.type, node)
-            assert isinstance(type_, Scalar)
-            e = self.constant_value(type_.dtype.type(node.value), type_)
+            type_ = node.type
+            e = self.constant_value(dtype_of(type_).type(node.value), type_)
             if node.origin and node.origin in self.dimension_names:
                 e.bare = self.symbol(node.origin)
             return e
@@ -66,7 +65,8 @@ class ExprCompiler(OperatorCompiler):
             return self.construct(self.resolve(node.type), given, node)
         if isinstance(node, tree.SizeOf):
             type_ = self.resolve(node.type) if node.type is not None else self.type_of(node.operand)
-            return self.constant_value(np.uint64(type_.align if node.alignment else type_.size), ctype.ULONG)
+            self.table.size_of(type_)
+            return self.constant_value(np.uint64(type_.align if node.alignment else type_.size), types.ULONG)
         if isinstance(node, tree.This):
             return self.unary(tree.Unary("&", tree.Name("this")))
         if isinstance(node, tree.Lambda):
@@ -89,7 +89,7 @@ class ExprCompiler(OperatorCompiler):
         return place.type if place is not None else self.expr(node).type
 
     def null_pointer(self) -> Operand:
-        return Operand(Pointer(ctype.VOID), lambda c: At(None, np.int64(0)))
+        return Operand(types.VOIDP, lambda c: At(None, np.int64(0)))
 
     # -- names and elements
 
@@ -117,7 +117,7 @@ class ExprCompiler(OperatorCompiler):
             return self.load(place)
         if name in CONSTANTS:
             type_, value = CONSTANTS[name]
-            return self.constant_value(type_.dtype.type(value), type_)
+            return self.constant_value(dtype_of(type_).type(value), type_)
         if name in ("nullptr", "NULL"):
             return self.null_pointer()
         if name in BUILTIN_STRUCTS:
@@ -135,9 +135,7 @@ class ExprCompiler(OperatorCompiler):
             return None
         if node.owner is None and node.name not in self.env.bindings and self.file_variable(node.name) is not None:
             return None  # a variable of the file: it may be a leading dimension
-        made = self.machine_type(type_, node)
-        assert isinstance(made, Scalar)
-        return self.constant_value(made.dtype.type(value), made)
+        return self.constant_value(dtype_of(type_).type(value), type_)
 
     def supply(self, name: str, node: tree.Node) -> Operand | None:
         """A constant that comes from a header that is not there."""
@@ -154,7 +152,7 @@ class ExprCompiler(OperatorCompiler):
             if not isinstance(node, tree.Member) or node.name not in ("x", "y", "z"):
                 raise self.refuse(f"{base.name} has the members x, y and z", node)
             key = f"{base.name}.{node.name}"
-            return Operand(ctype.UINT, lambda c: c.builtins[key])
+            return Operand(types.UINT, lambda c: c.builtins[key])
         place = self.place(node)
         if place is not None:
             return self.load(place)
@@ -164,21 +162,22 @@ class ExprCompiler(OperatorCompiler):
                 raise self.refuse(f"{self.text(node.base)} has no elements", node)
             return made
         whole = self.expr(node.base)
-        if not isinstance(whole.type, Struct):
+        if not isinstance(whole.type, Record):
             raise self.refuse(f"{self.text(node.base)} is {whole.type}; it has no members", node)
         found = whole.type.field(node.name)
         if found is None:
             raise self.refuse(f"{whole.type} has no member {node.name}", node)
-        first, count = ctype.leaf_offset(whole.type, node.name), ctype.leaf_count(found.type)
-        fn, single = whole.fn, isinstance(found.type, (Scalar, Pointer))
-        if isinstance(found.type, Array):
+        type_ = numeric(found[0].type)
+        first, count = leaf_offset(whole.type, found[1]), leaf_count(type_)
+        fn, single = whole.fn, isinstance(type_, (Scalar, Pointer))
+        if isinstance(type_, Array):
             raise self.refuse("an array inside a value that has no place is not supported", node)
 
         def pick(c: Context) -> Any:
             value = fn(c)
             return value[first] if single else value[first : first + count]
 
-        return Operand(found.type, pick, pure=whole.pure, shared=whole.shared, loads=whole.loads)
+        return Operand(type_, pick, pure=whole.pure, shared=whole.shared, loads=whole.loads)
 
     # -- conversions
 
@@ -211,10 +210,8 @@ class ExprCompiler(OperatorCompiler):
         if type_ is BOOL and isinstance(have, Pointer):
             fn = e.fn
             return Operand(BOOL, lambda c: np.bool_(fn(c).memory is not None), pure=e.pure)
-        if isinstance(type_, Struct) and isinstance(have, Struct):
-            names = {type_.name, have.name}
-            if len(names) == 1 or names == {"dim3", "uint3"}:
-                return e
+        if isinstance(have, Record) and (type_ is have or {str(type_), have.name} == {"dim3", "uint3"}):
+            return e
         raise self.refuse(f"{have} cannot become {type_}", node)
 
     def narrow(self, e: Operand, made: Operand, node: tree.Node) -> None:
@@ -223,8 +220,8 @@ class ExprCompiler(OperatorCompiler):
         sizes = []
         for pointer in (e.type, made.type):
             assert isinstance(pointer, Pointer)
-            leaves = ctype.leaves(pointer.to)
-            sizes.append(leaves[0].size if leaves else 0)
+            first = leaves(pointer.to)[:1]
+            sizes.append(first[0].size if first else 0)
         root = self.narrowed.get(id(e), sizes[0])
         if id(e) in self.narrowed and e.type == made.type:
             raise self.refuse(f"parts of larger values seen through {e.type} are not supported", node)
@@ -234,7 +231,7 @@ class ExprCompiler(OperatorCompiler):
 
     def cast(self, node: tree.Cast) -> Operand:
         type_ = self.resolve(node.type)
-        if isinstance(type_, ctype.Void):
+        if type_ is types.VOID:
             return self.expr(node.operand)
         if isinstance(type_, Reference):
             place = self.place(node.operand)

@@ -12,12 +12,12 @@ from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.expression import ExprCompiler
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context, Frame
-from tilewise.emulator.machine.ctype import Pointer, Reference, Scalar, Struct, Type
+from tilewise.emulator.machine.leaves import dtypes_of
 from tilewise.emulator.machine.memory import UNSET, Cells, merge
 from tilewise.emulator.machine.program import Variable
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.emulator.sema.type_resolution import argument
@@ -53,7 +53,7 @@ class InlineCompiler(ExprCompiler):
     def environment(self, function: tree.Function, level: dict[str, Any], record: Any = None) -> Environment:
         outer = record.bindings if record is not None else {}
         scope = record.scope if record is not None else function.scope
-        return Environment({**outer, **level}, scope, record, self.known_local)
+        return Environment({**outer, **level}, scope, record, self.known_local, self.type_of)
 
     def overload(self, functions: list[tree.Function], given: list[Operand | None]) -> tree.Function:
         def distance(function: tree.Function) -> int:
@@ -122,13 +122,13 @@ class InlineCompiler(ExprCompiler):
             written = function.result
             result = None if written is None or tree.is_auto(written) else self.resolve(written)
             if isinstance(function, tree.Function) and written is None:
-                result = ctype.VOID  # a constructor
+                result = types.VOID  # a constructor
                 starts += self.member_initialisers(function, scope["this"])
             self.returns.append(result)
             self.returned_members.append(None)
             self.open_functions.add(id(function))
             run_body = self.function_body(body)
-            result = self.returns.pop() or ctype.VOID
+            result = self.returns.pop() or types.VOID
             members = self.returned_members.pop() or {}
         finally:
             self.path, self.scopes, self.in_index, self.env = kept_path, kept_scopes, kept_index, kept_env
@@ -229,12 +229,12 @@ class InlineCompiler(ExprCompiler):
         else:
             place, before = self.object_place(member.base)
         struct = place.type
-        if not isinstance(struct, Struct):
+        if not isinstance(struct, Record):
             raise self.refuse(f"{self.text(member.base)} is {struct}; it has no members", member)
         return self.after(before, self.method(node, struct, member.name, member.arguments, place))
 
-    def method(self, node: tree.Call, struct: Struct, name: str, written: Any, place: Any) -> Operand:
-        found = struct.record.methods_named(name)
+    def method(self, node: tree.Call, struct: Record, name: str, written: Any, place: Any) -> Operand:
+        found = struct.methods_named(name)
         usable = [f for f in found if len(f[0].parameters) >= len(node.arguments)]
         if not usable:
             raise self.refuse(f"{struct} has no method {name} of {len(node.arguments)} arguments", node)
@@ -266,7 +266,7 @@ class InlineCompiler(ExprCompiler):
             value.fn = lambda c: (before(c), fn(c))[1]
         return value
 
-    def constructed(self, struct: Struct, arguments: list[Any], node: tree.Node) -> Operand:
+    def constructed(self, struct: Record, arguments: list[Any], node: tree.Node) -> Operand:
         """An object by a constructor of its class."""
         self.path, kept = (*self.path, "<new>"), self.path
         variable = self.new_variable("<object>", struct, id(node))
@@ -286,10 +286,10 @@ class InlineCompiler(ExprCompiler):
         if len(given) < len(function.initialisers):
             raise self.refuse("a constructor that calls another one is not supported", function)
         struct = this.type
-        assert isinstance(struct, Struct)
+        assert isinstance(struct, Record)
         runs = []
         kept = self.scopes
-        for f in struct.record.fields:
+        for f in struct.fields:
             value = given.get(f.name, f.init.init if f.init is not None else None)
             if value is None:
                 continue
@@ -311,10 +311,10 @@ class InlineCompiler(ExprCompiler):
         """`a + b` where a class has an operator for it; None where neither operand is of a class."""
         given = [self.type_of(o) if not isinstance(o, tree.Braces) else None for o in operands]
         first = given[0]
-        if not any(isinstance(type_, Struct) for type_ in given):
+        if not any(isinstance(type_, Record) for type_ in given):
             return None
         call = self.calls.setdefault(id(node), tree.Call(tree.Name(name), operands, extent=node.span))
-        if isinstance(first, Struct) and first.record is not None and first.record.methods_named(name):
+        if isinstance(first, Record) and first.methods_named(name):
             own = self.calls.setdefault(
                 -id(node), tree.Call(tree.Member(operands[0], name, False), operands[1:], extent=node.span)
             )
@@ -336,7 +336,7 @@ class InlineCompiler(ExprCompiler):
         if variable.storage == "register":
             return self.register_assign(variable, value, node, declare=True).fn
         slot, type_, name, fn = variable.slot, variable.type, variable.name, value.fn
-        dtypes = ctype.dtypes_of(type_)
+        dtypes = dtypes_of(type_)
         for leaf, symbol in value.members.items():
             self.flow.note_member((variable.key, leaf), symbol)
         if value.loads or value.fed:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.machine.arithmetic import converter
-from tilewise.emulator.machine.ctype import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
+from tilewise.emulator.parse.types import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
 
 F = Callable[..., Any]
 

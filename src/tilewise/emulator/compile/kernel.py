@@ -12,13 +12,13 @@ from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.statement import StmtCompiler
 from tilewise.emulator.limits import DEFAULT, Limits
-from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import Scalar, Struct, Type, dtypes_of, innermost
+from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, leaf_count, leaf_offset
 from tilewise.emulator.machine.program import GlobalArray, Program, Variable
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Record, Scalar, Type, innermost
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.symbol_table import HOST_VARIABLE, SymbolTable, Unknown
+from tilewise.emulator.sema.symbol_table import HOST_VARIABLE, Environment, SymbolTable, Unknown
 from tilewise.errors import LimitError
 
 TILE_NAMES = (
@@ -49,7 +49,7 @@ class Compiler(StmtCompiler):
         dimensions: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(table, flow or DataFlow())
-        self.env.local = self.known_local
+        self.env = Environment(local=self.known_local, type_of=self.type_of)
         self.limits = limits
         self.tile = tile
         self.dimension_names = dimensions
@@ -82,10 +82,10 @@ class Compiler(StmtCompiler):
         if name in TILE_NAMES and self.file_variable(name) is None:
             value = self.tile if self.tile is not None else DEFAULT_TILE
             self.supplied[name] = str(value)
-            return self.constant_value(np.int32(value), ctype.INT)
+            return self.constant_value(np.int32(value), types.INT)
         if name in ("WARPSIZE", "WARP_SIZE"):
             self.supplied[name] = "32"
-            return self.constant_value(np.int32(32), ctype.INT)
+            return self.constant_value(np.int32(32), types.INT)
         return None
 
     def known_local(self, name: str) -> Any:
@@ -167,12 +167,12 @@ class Compiler(StmtCompiler):
     def known_initialiser(self, init: Any, type_: Scalar) -> Operand | None:
         """A constant that constexpr functions compute."""
         try:
-            return self.constant_value(type_.dtype.type(constants.evaluate(self.table, init, self.env)[0]), type_)
+            return self.constant_value(dtype_of(type_).type(constants.evaluate(self.table, init, self.env)[0]), type_)
         except (Unknown, OverflowError):
             return None
 
     def _first_values(self, name: str, type_: Type, init: Any) -> list[Any] | str:
-        count = ctype.leaf_count(type_)
+        count = leaf_count(type_)
         if count * LEAF_BYTES > self.limits.memory:  # `run` has made them already, and never asks
             return (
                 f"{name} has {count:,} elements with first values: they would take {count * LEAF_BYTES:,} bytes here, "
@@ -197,19 +197,18 @@ class Compiler(StmtCompiler):
             if name in self.scopes[-1]:
                 raise self.refuse(f"the parameter {name} is declared twice", parameter)
             type_ = self.resolve(parameter.type)
-            if isinstance(type_, ctype.Reference):
-                type_ = type_.to
+            type_ = types.bare(type_)
             variable = self.new_variable(name, type_, id(parameter))
             if isinstance(type_, Scalar) and name in self.dimension_names:
                 variable.bare = self.symbol(name)
-            if isinstance(type_, Struct):
-                for f in type_.fields:
+            if isinstance(type_, Record):
+                for f in type_.members:
                     if f"{name}.{f.name}" in self.dimension_names:
-                        offset = ctype.leaf_offset(type_, f.name)
+                        offset = leaf_offset(type_, f.offset)
                         variable.members[str(offset)] = self.symbol(f"{name}.{f.name}")
             self.scopes[-1][name] = variable
             parameters.append(variable)
-        self.returns.append(ctype.VOID)
+        self.returns.append(types.VOID)
         self.returned_members.append(None)
         body = self.block(body_tree)
         return Program(

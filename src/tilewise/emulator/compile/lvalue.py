@@ -13,11 +13,12 @@ from tilewise.emulator.compile.operand import LOST, Fn, Operand
 from tilewise.emulator.machine import load_store
 from tilewise.emulator.machine.access import INTP, Site, beyond
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Pointer as PointerTo
-from tilewise.emulator.machine.ctype import Scalar, Type, dtypes_of, leaves
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.leaves import dtypes_of, leaves, numeric
 from tilewise.emulator.machine.memory import UNSET, ZERO, Buffer, Cells, Pointer, merge
 from tilewise.emulator.machine.program import Variable
+from tilewise.emulator.parse.types import Pointer as PointerTo
+from tilewise.emulator.parse.types import Scalar, Type
 from tilewise.errors import EngineError
 
 
@@ -37,6 +38,9 @@ class Lvalue:
     pointer: Operand | None = None
     offset: int = 0
     subscripts: list[Subscript] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.type = numeric(self.type)
 
     def inner(self, type_: Type, offset: int = 0, subscript: Subscript | None = None) -> Lvalue:
         more = [*self.subscripts, subscript] if subscript else self.subscripts

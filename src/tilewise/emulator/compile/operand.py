@@ -8,15 +8,14 @@ from typing import Any
 
 from tilewise.emulator.machine.arithmetic import Value
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Scalar, Type
-from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Scalar, Type
 
 Fn = Callable[[Context], Value]
 LOST = -1  # rows of different leading dimensions were mixed: not decidable
 
 
 @dataclass(frozen=True, eq=False)
-class Closure(Type, types.Type):  # a template parameter may be bound to it
+class Closure(Type):  # a template parameter may be bound to it
     """The type of a lambda: its tree, and the variables that were in scope where it stands."""
 
     node: Any

@@ -10,13 +10,13 @@ import numpy as np
 from tilewise.emulator.compile.assign import AssignCompiler
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.vector_ops import binary, masked_pair, memoised, uniform, widen_product
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.arithmetic import COMPARISONS, operation
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import BOOL, INT, Pointer, Scalar, Struct, Type
+from tilewise.emulator.machine.leaves import leaf_count, leaves
 from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.memory import merge
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import BOOL, INT, Pointer, Record, Scalar, Type
 from tilewise.errors import EngineError
 
 
@@ -71,14 +71,14 @@ class OperatorCompiler(AssignCompiler):
                     return Operand(Pointer(place.type), lambda c: c.f[slot])
             return self.address(place, Pointer(place.type))
         e = self.expr(node.operand)
-        if isinstance(e.type, Struct):
+        if isinstance(e.type, Record):
             own = self.operator_call(f"operator{node.op}", [node.operand], node)
             if own is not None:
                 return self.dereferenced(own, node)
         if node.op == "!":
             fn = self.converted(e, BOOL, node).fn
             return self.folded(Operand(BOOL, lambda c: ~fn(c), pure=e.pure, shared=e.shared, loads=e.loads), e)
-        type_ = ctype.promote(self.arithmetic(e, node.operand))
+        type_ = types.promote(self.arithmetic(e, node.operand))
         e = self.converted(e, type_, node)
         if node.op == "+":
             return e
@@ -117,7 +117,7 @@ class OperatorCompiler(AssignCompiler):
         if op in ("&&", "||"):
             return self.logical(node)
         left, right = self.expr(node.left), self.expr(node.right)
-        if isinstance(left.type, Struct) or isinstance(right.type, Struct):
+        if isinstance(left.type, Record) or isinstance(right.type, Record):
             made = self.operator_call(f"operator{op}", [node.left, node.right], node)
             if made is not None:
                 return self.dereferenced(made, node)
@@ -127,7 +127,7 @@ class OperatorCompiler(AssignCompiler):
         if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
             return self.pointer_operation(op, left, right, node)
         a, b = self.arithmetic(left, ln), self.arithmetic(right, rn)
-        type_ = ctype.promote(a) if op in ("<<", ">>") else ctype.common(a, b)
+        type_ = types.promote(a) if op in ("<<", ">>") else types.common(a, b)
         function = operation(op, type_)
         if function is None:
             raise self.refuse(f"{op} needs integers", node)
@@ -232,7 +232,7 @@ class OperatorCompiler(AssignCompiler):
             return self.assertion(condition, node)
         yes, no = self.expr(node.yes), self.expr(node.no)
         if isinstance(yes.type, Scalar) and isinstance(no.type, Scalar):
-            type_: Type = ctype.common(yes.type, no.type) if yes.type != no.type else yes.type
+            type_: Type = types.common(yes.type, no.type) if yes.type != no.type else yes.type
             yes, no = self.converted(yes, type_, node.yes), self.converted(no, type_, node.no)
         elif isinstance(yes.type, Pointer):
             no = self.converted(no, yes.type, node.no)
@@ -273,8 +273,8 @@ class OperatorCompiler(AssignCompiler):
         a, b = left.fn, right.fn
         if isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
             if op == "-":
-                size = ctype.leaf_count(left.type.to)
-                return Operand(ctype.LONG, lambda c: (a(c).offset - b(c).offset) // np.int64(size))
+                size = leaf_count(left.type.to)
+                return Operand(types.LONG, lambda c: (a(c).offset - b(c).offset) // np.int64(size))
             if op in COMPARISONS:
                 compare = COMPARISONS[op]
 
@@ -299,8 +299,8 @@ class OperatorCompiler(AssignCompiler):
         assert isinstance(left.type, Pointer)
         self.arithmetic(right, node)
         self.note_usage(left, right)
-        step = ctype.leaf_count(left.type.to)
-        leaf = ctype.leaves(left.type.to)
+        step = leaf_count(left.type.to)
+        leaf = leaves(left.type.to)
         size = leaf[0].size if leaf else 1
         a, b, row, symbol, soft = left.fn, right.fn, right.row, right.symbol, right.soft
         if symbol is None and right.bare is not None:

@@ -13,10 +13,9 @@ from tilewise.emulator.compile.declaration import DeclarationCompiler
 from tilewise.emulator.compile.inline import merge_return
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.vector_ops import split
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.machine.context import Context, Loop
 from tilewise.emulator.machine.control import Run, loop, nothing, sequence, union
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
 
 
 class StmtCompiler(DeclarationCompiler):
@@ -107,7 +106,7 @@ class StmtCompiler(DeclarationCompiler):
 
     def switch(self, node: tree.Switch) -> Run:
         value = self.expr(node.value)
-        type_ = ctype.promote(self.arithmetic(value, node.value))
+        type_ = types.promote(self.arithmetic(value, node.value))
         fn = self.converted(value, type_, node.value).fn
         self.scopes.append({})
         self.switch_depth += 1
@@ -208,12 +207,12 @@ class StmtCompiler(DeclarationCompiler):
             if expected is None:
                 value = self.expr(node.value)
                 self.returns[-1] = value.type
-            elif isinstance(expected, ctype.Reference):
+            elif isinstance(expected, types.Reference):
                 place = self.place(node.value)
                 if place is None:
                     raise self.refuse("a reference to a mere value is returned", node)
-                value = self.address(place, ctype.Pointer(place.type))
-            elif isinstance(expected, ctype.Void):
+                value = self.address(place, types.Pointer(place.type))
+            elif expected is types.VOID:
                 raise self.refuse("a kernel or void function returns no value", node)
             else:
                 value = self.value_for(node.value, expected)

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.emulator.compile.operand import Operand
-from tilewise.emulator.machine import ctype, warp
+from tilewise.emulator.machine import warp
 from tilewise.emulator.machine.barrier import barrier
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.ctype import Scalar
-from tilewise.emulator.parse import tree
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
 
 
 class Compiling(Protocol):
@@ -30,7 +30,7 @@ def warp_call(compiler: Compiling, node: tree.Call, name: str) -> Operand:
         arguments = arguments[1:]
     span = node.span
     if bare == "__activemask":
-        return Operand(ctype.UINT, lambda c: warp.ballot(c, np.bool_(True)), pure=False)
+        return Operand(types.UINT, lambda c: warp.ballot(c, np.bool_(True)), pure=False)
     if not arguments:
         raise compiler.refuse(f"{name} needs more arguments", node)
     value = compiler.expr(arguments[0])
@@ -40,18 +40,18 @@ def warp_call(compiler: Compiling, node: tree.Call, name: str) -> Operand:
     if bare in warp.SHUFFLES:
         if len(arguments) not in (2, 3):
             raise compiler.refuse(f"{name} takes a value, a lane and perhaps a width", node)
-        which = compiler.converted(compiler.expr(arguments[1]), ctype.INT, arguments[1]).fn
+        which = compiler.converted(compiler.expr(arguments[1]), types.INT, arguments[1]).fn
         width: Any = lambda c: np.int32(warp.WARP)  # noqa: E731
         if len(arguments) == 3:
-            width = compiler.converted(compiler.expr(arguments[2]), ctype.INT, arguments[2]).fn
+            width = compiler.converted(compiler.expr(arguments[2]), types.INT, arguments[2]).fn
         return Operand(
             value.type, lambda c: warp.shuffle(c, bare, fn(c), which(c), width(c)), pure=False, loads=value.loads,
             shared=value.shared, fed=value.fed,
         )  # fmt: skip
     if bare in ("__any", "__all"):
-        return Operand(ctype.INT, lambda c: warp.vote(c, bare == "__all", fn(c)), pure=False)
+        return Operand(types.INT, lambda c: warp.vote(c, bare == "__all", fn(c)), pure=False)
     if bare == "__ballot":
-        return Operand(ctype.UINT, lambda c: warp.ballot(c, fn(c)), pure=False)
+        return Operand(types.UINT, lambda c: warp.ballot(c, fn(c)), pure=False)
     kind = bare.rpartition("_")[2]
     if bare.startswith("__reduce_") and kind in warp.REDUCTIONS and not value.type.floating:
         return Operand(value.type, lambda c: warp.reduce(c, kind, fn(c)), pure=False)
@@ -61,5 +61,5 @@ def warp_call(compiler: Compiling, node: tree.Call, name: str) -> Operand:
             barrier(c, span)
             return warp.block_vote(c, kind, fn(c))
 
-        return Operand(ctype.INT, block_vote, pure=False)
+        return Operand(types.INT, block_vote, pure=False)
     raise compiler.refuse(f"the function {name} is not known", node)

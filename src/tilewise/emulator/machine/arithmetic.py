@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.machine.ctype import BOOL, Scalar
+from tilewise.emulator.machine.leaves import dtype_of
+from tilewise.emulator.parse.types import BOOL, VOID, Scalar
 
 Value = Any
 Op = Callable[[Value, Value], Value]
@@ -20,13 +21,15 @@ Op = Callable[[Value, Value], Value]
 
 def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
     """The function that converts between two scalar types; None where the bits stay as they are."""
-    if source.dtype == target.dtype:
+    if source == target or VOID in (source, target):
         return None
-    dtype = target.dtype
+    have, dtype = dtype_of(source), dtype_of(target)
+    if have == dtype:
+        return None
     if target is BOOL:
         return lambda v: v != 0
     if source.floating and not target.floating:
-        return _saturating(source.dtype, dtype)
+        return _saturating(have, dtype)
     return lambda v: v.astype(dtype)
 
 
@@ -112,7 +115,7 @@ def operation(op: str, type_: Scalar) -> Op | None:
     if op == "/":
         if type_.floating:
             return operator.truediv
-        return divide_unsigned if type_.unsigned else truncated_divide
+        return truncated_divide if type_.signed else divide_unsigned
     if op == "%":
         return None if type_.floating else remainder
     if type_.floating and op in ("&", "|", "^", "<<", ">>"):

@@ -13,13 +13,14 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.context import Context, Frame
 from tilewise.emulator.machine.costs import Costs
-from tilewise.emulator.machine.ctype import Pointer as PointerTo
-from tilewise.emulator.machine.ctype import Scalar, dtypes_of, innermost, leaf_count
 from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.leaves import dtypes_of, leaf_count
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, Pointer
 from tilewise.emulator.machine.program import GlobalArray, Program
 from tilewise.emulator.machine.recorder import Recorder
 from tilewise.emulator.machine.shadow import SharedShadow
+from tilewise.emulator.parse.types import Pointer as PointerTo
+from tilewise.emulator.parse.types import Scalar, innermost
 from tilewise.errors import EngineError, LimitError, UsageError
 from tilewise.system.quantities import extent
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewise.emulator.machine.access import Site
 from tilewise.emulator.machine.control import Run
-from tilewise.emulator.machine.ctype import Type
 from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.parse.types import Type
 
 
 @dataclass(slots=True)

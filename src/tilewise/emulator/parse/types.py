@@ -1,4 +1,4 @@
-"""Types of a host program as x86-64 Linux has them: LP64, signed char, and how LLVM writes them."""
+"""Types as x86-64 Linux has them: LP64, signed char, and how LLVM writes them."""
 
 from __future__ import annotations
 
@@ -164,6 +164,12 @@ class Record(Type):
                 return found[0], found[1] + offset
         return None
 
+    @property
+    def members(self) -> list[Field]:
+        """Its fields with those of its bases before them, each at its offset in the whole."""
+        inherited = [(f, at) for base, at in self.bases for f in base.members]
+        return [Field(f.name, f.type, f.offset + at, f.init) for f, at in inherited] + self.fields
+
     def methods_named(self, name: str) -> list[tuple[Any, Record, int]]:
         """Methods of that name: with the class that has them and where it lies in this one."""
         own = [(m, self, 0) for m in self.methods.get(name, [])]
@@ -203,6 +209,7 @@ ULONG = Scalar("unsigned long", "int", 8, False, 4, "i64")
 LLONG = Scalar("long long", "int", 8, True, 5, "i64")
 ULLONG = Scalar("unsigned long long", "int", 8, False, 5, "i64")
 HALF = Scalar("__half", "float", 2, True, 10, "half")
+BFLOAT16 = Scalar("__nv_bfloat16", "float", 2, True, 11, "bfloat")
 FLOAT = Scalar("float", "float", 4, True, 12, "float")
 DOUBLE = Scalar("double", "float", 8, True, 13, "double")
 NULLPTR = Scalar("nullptr_t", "null", 8, False, -2, "ptr")
@@ -219,8 +226,8 @@ NAMED: dict[str, Type] = {
 }  # fmt: skip
 BY_NAME = {
     t.name: t
-    for t in (VOID, BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF, FLOAT, DOUBLE,
-              NULLPTR)
+    for t in (VOID, BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF, BFLOAT16,
+              FLOAT, DOUBLE, NULLPTR)
 }  # fmt: skip
 
 
@@ -258,3 +265,10 @@ def stored(type_: Type) -> str:
 
 def bare(type_: Type) -> Type:
     return type_.to if isinstance(type_, Reference) else type_
+
+
+def innermost(type_: Type) -> Type:
+    """What an array of arrays is made of."""
+    while isinstance(type_, Array):
+        type_ = type_.of
+    return type_

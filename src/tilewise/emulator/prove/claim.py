@@ -10,7 +10,6 @@ from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role
 from tilewise.emulator.check.simulate import Simulation, builtins_used, simulate
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine import ctype
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.arithmetic import Geometry
@@ -168,15 +167,15 @@ class Claim:
         struct = matrix_struct(variable.type)
         if (
             struct is None
-            or not isinstance(variable.type, ctype.Struct)
+            or not isinstance(variable.type, types.Record)
             or region.rows is None
             or region.columns is None
         ):
             raise NotModelled(f"{name} is more than a matrix", self._line)
         parts: list[tuple[str, Value]] = []
-        for f in struct.fields:
+        for f in struct.members:
             role = member_role(struct, f.name)
-            if role == "data" and isinstance(f.type, ctype.Pointer):
+            if role == "data" and isinstance(f.type, types.Pointer):
                 parts.append((f.name, Pointer(Ref(region, ZERO, types.FLOAT if region.unit == 4 else types.DOUBLE))))
             elif role is not None:
                 parts.append((f.name, Int(region.rows if role == "rows" else region.columns, types.INT)))

@@ -162,9 +162,9 @@ def _cast(p: SymbolTable, node: Any, env: Environment, local: Any) -> Any:
 
 
 def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> Any:
-    if node.type is None:
+    if node.type is None and env.type_of is None:
         raise Unknown
-    type_ = types.bare(p.resolve(node.type, env))
+    type_ = types.bare(env.type_of(node.operand) if node.type is None else p.resolve(node.type, env))
     size = p.size_of(type_)
     return type_.align if node.alignment else size, types.ULONG
 

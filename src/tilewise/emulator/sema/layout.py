@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.late import provide
-from tilewise.emulator.parse.types import Array, Field, Record, Slot, Type
+from tilewise.emulator.parse.types import Field, Record, Slot, Type, innermost
 from tilewise.emulator.sema.constants import evaluate
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
@@ -88,8 +88,7 @@ def _copies(p: SymbolTable, record: Record, method: object) -> bool:
 
 def is_trivial(p: SymbolTable, type_: Type) -> bool:
     """Copied byte by byte, and nothing happens at its end."""
-    while isinstance(type_, Array):
-        type_ = type_.of
+    type_ = innermost(type_)
     return p.layout(type_).trivial if isinstance(type_, Record) else True
 
 

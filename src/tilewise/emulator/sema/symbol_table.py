@@ -30,6 +30,7 @@ class Environment:
     scope: str = ""
     record: Record | None = None
     local: Any = None  # finds a variable of the function that is being lowered
+    type_of: Any = None  # of an expression, for decltype and sizeof; None: the lowering's
     depth: int = 0  # calls around it, while a constant is evaluated
 
 

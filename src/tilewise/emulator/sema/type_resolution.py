@@ -43,6 +43,8 @@ def _reference(p: SymbolTable, node: tree.TypeReference, env: Environment) -> Ty
 
 def _array(p: SymbolTable, node: tree.TypeArray, env: Environment) -> Type:
     of = resolve(p, node.of, env)
+    if isinstance(of, Reference) or of is types.VOID:
+        raise p.refusal(f"an array cannot hold {of}", node.line, max(1, node.column))
     if node.length is None:
         return Array(of, 0)
     try:
@@ -63,7 +65,7 @@ def _auto(p: SymbolTable, node: tree.TypeAuto, env: Environment) -> Type:
 
 
 def _decltype(p: SymbolTable, node: tree.TypeOf, env: Environment) -> Type:
-    made: Type = late.type_of(p, node.value, env)
+    made: Type = env.type_of(node.value) if env.type_of is not None else late.type_of(p, node.value, env)
     return made
 
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from tilewise.emulator.host.runtime.memory import HAS_VALUE, SEEN_BY_BOTH, Allocation, Memory, describe
 from tilewise.emulator.host.runtime.session import Session
-from tilewise.emulator.machine import ctype
-from tilewise.emulator.machine.ctype import element_dtype
 from tilewise.emulator.machine.execute import first_values
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, element_dtype, placed_leaves
 from tilewise.emulator.machine.memory import ZERO, Buffer, Pointer
 from tilewise.emulator.machine.shadow import GlobalShadow
-from tilewise.emulator.parse.types import FunctionType, Record, Scalar
+from tilewise.emulator.parse.types import FunctionType, Record, Scalar, innermost
 from tilewise.emulator.parse.types import Pointer as HostPointer
 from tilewise.errors import EngineError
 
@@ -42,15 +41,15 @@ class Arguments:
         for i, (variable, offset) in enumerate(zip(self.program.parameters, self.site.offsets, strict=True)):
             at = address + offset
             written = self.site.node.written[i] if i < len(self.site.node.written) else variable.name
-            leaves = [self._leaf(leaf, at + place, variable, written) for leaf, place in _leaves(variable.type, 0)]
-            values[variable.name] = leaves[0] if isinstance(variable.type, (ctype.Scalar, ctype.Pointer)) else leaves
+            leaves = [self._leaf(leaf, at + place, variable, written) for leaf, place in placed_leaves(variable.type)]
+            values[variable.name] = leaves[0] if isinstance(variable.type, (Scalar, HostPointer)) else leaves
         self._globals()
         return None if self.bad else values
 
     def _leaf(self, leaf: Any, address: int, variable: Any, written: str) -> Any:
         data = self.s.memory.view(address, leaf.size).tobytes()
-        if isinstance(leaf, ctype.Scalar):
-            return np.frombuffer(data, leaf.dtype)[0]
+        if isinstance(leaf, Scalar):
+            return np.frombuffer(data, dtype_of(leaf))[0]
         return self._pointer(struct.unpack("<Q", data)[0], leaf, variable, written)
 
     def _pointer(self, target: int, leaf: Any, variable: Any, written: str) -> Pointer:
@@ -128,7 +127,7 @@ class Arguments:
         program = self.s.program
         for array in self.program.arrays:
             known = program.globals.get(array.name)
-            dtype = np.dtype(ctype.dtypes_of(_innermost(array.type))[0])
+            dtype = dtypes_of(innermost(array.type))[0]
             if known is None:
                 values = first_values(array, dtype)
                 address = self.s.memory.static(max(1, values.nbytes), array.name, True)
@@ -249,20 +248,5 @@ def _pointers(type_: Any, address: int) -> list[tuple[Any, int]]:
     return []
 
 
-def _innermost(type_: Any) -> Any:
-    while isinstance(type_, ctype.Array):
-        type_ = type_.of
-    return type_
-
-
 def _one_byte(type_: Any) -> Any:
     raise EngineError(f"memory that holds {type_} is not supported on the machine yet")
-
-
-def _leaves(type_: Any, offset: int) -> list[tuple[Any, int]]:
-    """Scalars and pointers of a value, with where they lie."""
-    if isinstance(type_, ctype.Array):
-        return [x for i in range(type_.length) for x in _leaves(type_.of, offset + i * type_.of.size)]
-    if isinstance(type_, ctype.Struct):
-        return [x for f in type_.fields for x in _leaves(f.type, offset + f.offset)]
-    return [(type_, offset)]
