@@ -17,76 +17,60 @@ from tilewise.emulator.machine.leaves import dtypes_of
 from tilewise.emulator.machine.memory import UNSET, Cells, merge
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Type
 from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.given import Given
+from tilewise.emulator.sema.overload import Choice, NoMatch, choose, fits, no_match, operator_choice, with_auto
 from tilewise.emulator.sema.symbol_table import Environment
-from tilewise.emulator.sema.type_resolution import argument
-from tilewise.emulator.sema.unify import unify
 from tilewise.errors import KernelError
 
 
 class InlineCompiler(ExprCompiler):
     def device_call(self, node: tree.Call, functions: list[tree.Function]) -> Operand:
-        usable = [f for f in functions if len(f.parameters) >= len(node.arguments)] or functions
-        function = usable[0]
-        if "__global__" in function.words:
+        if "__global__" in functions[0].words:
             raise self.refuse("a kernel cannot call a kernel here", node)
-        self.check_call(function, node)
-        given = [None if isinstance(a, tree.Braces) else self.expr(a) for a in node.arguments]
-        if len(usable) > 1:
-            function = self.overload(usable, given)
-        written = node.function.arguments if isinstance(node.function, (tree.Name, tree.Member)) else None
-        level = self.template_level(function, node, written, given)
-        return self.inline(function, node, self.environment(function, level))
+        written = node.function.arguments if isinstance(node.function, tree.Name) else None
+        choice = self.choice(functions[0].short, [(f, None, 0) for f in functions], written, node)
+        return self.call_choice(choice, node, None)
 
-    def check_call(self, function: tree.Function, node: tree.Call) -> None:
+    def choice(self, name: str, candidates: list[Any], written: Any, node: tree.Call) -> Choice:
+        """Which function a call means; one that is no template is meant by any arguments that convert."""
+        if len(candidates) == 1 and fits(candidates[0][0], len(node.arguments)):
+            function, record, offset = candidates[0]
+            if not with_auto(function).template:
+                return Choice(function, {}, record, offset)
+        values = self.given(node.arguments)
+        try:
+            return choose(self.table, self.env, name, candidates, written, values)
+        except NoMatch:
+            raise self.refuse(no_match(name, candidates, values), node) from None
+
+    def given(self, nodes: list[Any]) -> list[Any]:
+        """Arguments as the choice of a function sees them."""
+        out: list[Any] = []
+        for node in nodes:
+            if isinstance(node, tree.Braces):
+                out.append(node)
+                continue
+            place = self.place(node)
+            type_ = place.type if place is not None else self.expr(node).type
+            zero = isinstance(node, tree.Number) and node.value == 0
+            out.append(Given(self.written_type(type_), place is not None, zero=zero))
+        return out
+
+    def call_choice(self, choice: Choice, node: tree.Call, this: lvalue.Lvalue | None) -> Operand:
+        function = self.table.definition(choice.node)
         if len(self.path) >= 2 * self.limits.nesting:
             raise self.refuse(f"{function.name}: calls nested too deep", node)
         if id(function) in self.open_functions:
             raise self.refuse(f"{function.name} calls itself, which is not supported", node)
-        if len(node.arguments) > len(function.parameters):
-            raise self.refuse(
-                f"{function.name} takes {len(function.parameters)} arguments, {len(node.arguments)} are given",
-                node,
-            )
+        env = self.environment(function, choice.bindings, choice.record)
+        return self.inline(function, node, env, None if "static" in function.words else this)
 
     def environment(self, function: tree.Function, level: dict[str, Any], record: Any = None) -> Environment:
         outer = record.bindings if record is not None else {}
         scope = record.scope if record is not None else function.scope
         return Environment({**outer, **level}, scope, record, self.known_local, self.type_of)
-
-    def overload(self, functions: list[tree.Function], given: list[Operand | None]) -> tree.Function:
-        def distance(function: tree.Function) -> int:
-            total = 0 if len(function.parameters) == len(given) else 50
-            for parameter, value in zip(function.parameters, given, strict=False):
-                if function.template or value is None:
-                    total += 5
-                    continue
-                type_ = self.resolve(parameter.type)
-                type_ = type_.to if isinstance(type_, Reference) else type_
-                if type_ != value.type:
-                    total += 10 if isinstance(type_, Scalar) and isinstance(value.type, Scalar) else 100
-            return total
-
-        return min(functions, key=distance)
-
-    def template_level(
-        self, function: tree.Function, node: tree.Node, written: list[Any] | None, given: list[Operand | None]
-    ) -> dict[str, Any]:
-        level: dict[str, Any] = {}
-        for wanted, one in zip(function.template, written or [], strict=False):
-            level[wanted.name] = argument(self.table, one, self.env)
-        names = {p.name: p for p in function.template}
-        for parameter, value in zip(function.parameters, given, strict=False):
-            if value is not None and names:
-                type_: Any = value.type if isinstance(value.type, Closure) else self.written_type(value.type)
-                unify(self.table, parameter.type, type_, names, level, Environment(scope=function.scope))
-        for template in function.template:
-            if template.name not in level and template.name != "<none>":
-                if template.default is None:
-                    raise self.refuse(f"the template argument {template.name} cannot be found", node)
-                level[template.name] = argument(self.table, template.default, self.environment(function, level))
-        return level
 
     def inline(
         self, function: tree.Function, node: tree.Call, env: Environment, this: lvalue.Lvalue | None = None
@@ -233,22 +217,11 @@ class InlineCompiler(ExprCompiler):
             raise self.refuse(f"{self.text(member.base)} is {struct}; it has no members", member)
         return self.after(before, self.method(node, struct, member.name, member.arguments, place))
 
-    def method(self, node: tree.Call, struct: Record, name: str, written: Any, place: Any) -> Operand:
-        found = struct.methods_named(name)
-        usable = [f for f in found if len(f[0].parameters) >= len(node.arguments)]
-        if not usable:
-            raise self.refuse(f"{struct} has no method {name} of {len(node.arguments)} arguments", node)
-        given = [None if isinstance(a, tree.Braces) else self.expr(a) for a in node.arguments]
-        kept, self.env = self.env, self.environment(usable[0][0], {}, usable[0][1])
-        try:
-            chosen = self.overload([f[0] for f in usable], given) if len(usable) > 1 else usable[0][0]
-        finally:
-            self.env = kept
-        record = next(f[1] for f in usable if f[0] is chosen)
-        self.check_call(chosen, node)
-        level = self.template_level(chosen, node, written, given)
-        this = None if "static" in chosen.words else place
-        return self.inline(chosen, node, self.environment(chosen, level, record), this)
+    def method(self, node: tree.Call, record: Record, name: str, written: Any, place: Any) -> Operand:
+        found = record.methods_named(name)
+        if not found:
+            raise self.refuse(f"{record} has no method {name}", node)
+        return self.call_choice(self.choice(f"{record}::{name}", found, written, node), node, place)
 
     def object_place(self, node: Any) -> tuple[lvalue.Lvalue, Any]:
         """The place of an object, and what makes it where it is a mere value."""
@@ -309,19 +282,14 @@ class InlineCompiler(ExprCompiler):
 
     def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:
         """`a + b` where a class has an operator for it; None where neither operand is of a class."""
-        given = [self.type_of(o) if not isinstance(o, tree.Braces) else None for o in operands]
-        first = given[0]
-        if not any(isinstance(type_, Record) for type_ in given):
+        choice = operator_choice(self.table, self.env, name, self.given(operands))
+        if choice is None:
             return None
-        call = self.calls.setdefault(id(node), tree.Call(tree.Name(name), operands, extent=node.span))
-        if isinstance(first, Record) and first.methods_named(name):
-            own = self.calls.setdefault(
-                -id(node), tree.Call(tree.Member(operands[0], name, False), operands[1:], extent=node.span)
-            )
-            return self.method_call(own, own.function)
-        _, functions = self.table.functions_named(name, self.env.scope)
-        functions = [f for f in functions if len(f.parameters) == len(operands)]
-        return self.device_call(call, functions) if functions else None
+        own = choice.record is not None
+        call = tree.Call(tree.Name(name), operands[own:], extent=node.span)
+        call = self.calls.setdefault(id(node), call)
+        place, before = self.object_place(operands[0]) if own else (None, None)
+        return self.after(before, self.call_choice(choice, call, place))
 
     def bind_reference(self, variable: Variable, address: Operand) -> Any:
         slot, fn = variable.slot, address.fn

@@ -8,12 +8,12 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
-from tilewise.emulator.host.lower.overload import Choice, NoMatch, choose, fits, methods
 from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.sema.overload import Choice, NoMatch, choose, methods, no_match
 from tilewise.emulator.sema.symbol_table import Environment
 
 PREFIX = "host."
@@ -54,7 +54,7 @@ def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
         return None
     name, entities = node.function.name, b.program.entities
     found = entities.functions.get(f"std::{name}", [])
-    if not found or b.find(name) is not None or (b.env.record is not None and methods(b, b.env.record, name)):
+    if not found or b.find(name) is not None or (b.env.record is not None and methods(b.program, b.env.record, name)):
         return None
     if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
         return None
@@ -78,22 +78,12 @@ def _iterator(node: Any) -> bool:
 def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:
     candidates = callee.candidates if callee.record is not None else [(c, None, 0) for c in callee.candidates]
     try:
-        choice = choose(b, callee.name, candidates, callee.arguments, values, callee.receiver)
+        choice = choose(b.program, b.env, callee.name, candidates, callee.arguments, values, callee.receiver)
     except NoMatch:
         if callee.further:
             return call_overloads(b, replace(callee, candidates=callee.further, further=None), values, node)
-        raise b.refuse(_no_match(callee.name, candidates, values), node) from None
+        raise b.refuse(no_match(callee.name, candidates, values), node) from None
     return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
-
-
-def _no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
-    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
-    name = name.removeprefix("std::")
-    counts = sorted({len(c[0].parameters) for c in candidates})
-    taken = any(fits(c[0], len(values)) or len(c[0].parameters) == len(values) for c in candidates)
-    if candidates and not taken and not any(c[0].variadic for c in candidates):
-        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
-    return f"no {name} takes ({given})"
 
 
 def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: Any = None) -> Any:
@@ -102,11 +92,11 @@ def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: A
     record = place.type
     if not isinstance(record, Record):
         raise b.refuse(f"{record} has no member {name}", node)
-    found = methods(b, record, name)
+    found = methods(b.program, record, name)
     try:
-        choice = choose(b, f"{record}::{name}", found, None, values, place)
+        choice = choose(b.program, b.env, f"{record}::{name}", found, None, values, place)
     except NoMatch:
-        raise b.refuse(_no_match(f"{record}::{name}", found, values), node) from None
+        raise b.refuse(no_match(f"{record}::{name}", found, values), node) from None
     return call_choice(b, choice, place, values, node)
 
 

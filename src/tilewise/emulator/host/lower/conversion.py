@@ -13,7 +13,6 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import (
     Array,
-    Enum,
     FunctionType,
     Pointer,
     Record,
@@ -21,8 +20,10 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )  # fmt: skip
+from tilewise.emulator.sema.deduce import deduce
+from tilewise.emulator.sema.overload import conversion_operator, same, surroundings
+from tilewise.emulator.sema.symbol_table import Environment
 
-EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
 IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned
 NO_FORM = 1 << 32  # of functions that no pointer can call
 
@@ -52,12 +53,38 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     if on_card and not b.program.device:
         handle: Value = late.kernel_handle(b, overloads, wanted)
         return handle
-    instance = late.explicit_instance(b, overloads, wanted)
+    node, bindings, record, _ = explicit_choice(b, overloads, wanted)
+    instance = b.program.instance(node, bindings, record)
     b.calls.add(instance.symbol)
     type_ = FunctionType(instance.result, tuple(instance.parameters))
     special = instance.record is not None or instance.node.variadic  # no pointer to a function passes what it takes
     b.program.addressed[instance.symbol] = NO_FORM if special else call_form(type_)
     return Value(Pointer(type_), instance.symbol)
+
+
+def explicit_choice(
+    b: Builder, overloads: Overloads, wanted: Type | None
+) -> tuple[tree.Function, dict[str, Any], Record | None, tuple[Type, ...]]:
+    """The function whose address is taken, and its parameters: the one with the wanted type, or the only one."""
+    target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
+    program = b.program
+    for candidate in overloads.candidates:
+        node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
+        if record is not None and "static" not in node.words:
+            raise b.refuse(f"{node.name} is a function of {record.name} and is not called: {node.name}()")
+        env = surroundings(program, node, record)
+        bindings: dict[str, Any] = {}
+        if node.template:
+            made = deduce(program, node, overloads.arguments, [], env, b.env)
+            if made is None:
+                continue
+            bindings = made
+        inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
+        parameters = tuple(program.resolve(p.type, inner) for p in node.parameters)
+        if isinstance(target, FunctionType) and parameters != target.parameters:
+            continue
+        return program.definition(node), bindings, record, parameters
+    raise b.refuse(f"no function {overloads.name} fits here")
 
 
 def call_form(type_: FunctionType) -> int:
@@ -105,24 +132,10 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
 
 
 def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
-    wanted = conversion_operator(b, record, type_)
+    wanted = conversion_operator(b.program, record, type_)
     if wanted is None:
         raise b.refuse(f"{record} does not become {type_}")
     return convert(b, late.call_method(b, value, wanted, []), type_)
-
-
-def conversion_operator(b: Builder, record: Record, type_: Type) -> str | None:
-    b.program.layout(record)
-    names = [n for n in record.methods if n.startswith("operator type ")]
-    exact = [n for n in names if n.removeprefix("operator type ") == str(type_)]
-    if exact:
-        return exact[0]
-    if isinstance(type_, Scalar) and type_.kind != "void":
-        for name in names:
-            if "*" not in name:
-                return name
-    pointers = [n for n in names if n.endswith("*")]
-    return pointers[0] if pointers and isinstance(type_, Pointer) else None
 
 
 def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value | None:
@@ -197,10 +210,6 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
     return Value(type_, spill_value(b, made))
 
 
-def same(a: Type, c: Type) -> bool:
-    return a == c or (isinstance(a, Array) and isinstance(c, Array) and a.of == c.of and c.length == 0)
-
-
 def spill(b: Builder, place: Place) -> str:
     """A register variable's value in memory, for a reference that only reads it."""
     return spill_value(b, load(b, place))
@@ -210,102 +219,6 @@ def spill_value(b: Builder, value: Value) -> str:
     address = b.temporary(value.type)
     late.store(b, Place(value.type, address, 1), value.text)
     return address
-
-
-def rank(b: Builder, value: Any, type_: Type) -> int | None:
-    """How far a value is from a parameter's type; None where it cannot become it."""
-    if isinstance(type_, Reference):
-        return _rank_reference(b, value, type_)
-    if isinstance(value, Overloads):
-        return _rank_function(value, type_)
-    source: Type = value.type
-    if isinstance(source, Array):
-        source = Pointer(source.of)
-    if isinstance(source, FunctionType):
-        source = Pointer(source)
-    if source == type_:
-        return EXACT
-    if isinstance(type_, Record) or isinstance(source, Record):
-        return _rank_class(b, value, source, type_)
-    if isinstance(type_, Pointer):
-        return _rank_pointer(value, source, type_)
-    if isinstance(type_, Scalar) and isinstance(source, Scalar):
-        if source.kind == "null" or type_.kind == "null":
-            return CONVERSION if type_.kind == "bool" else None
-        if isinstance(type_, Enum):
-            return None
-        if isinstance(source, Enum) and source.scoped:
-            return None
-        if source.integral and type_ == types.promote(source):
-            return PROMOTION
-        if source.floating and type_ is types.DOUBLE and source.size < 8:
-            return PROMOTION
-        return CONVERSION
-    if isinstance(source, Pointer) and type_ is types.BOOL:
-        return CONVERSION + 1
-    return None
-
-
-def _rank_function(value: Overloads, type_: Type) -> int | None:
-    """A function's name where a pointer to such a function is wanted."""
-    if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
-        count = len(type_.to.parameters)
-        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods come with their class
-        if any(getattr(c, "on_device", False) for c in found):
-            return EXACT
-        return EXACT if any(len(c.parameters) == count for c in found) else None
-    if isinstance(type_, Pointer) and type_.to is types.VOID:
-        return CONVERSION
-    return None
-
-
-def _rank_reference(b: Builder, value: Any, type_: Reference) -> int | None:
-    lvalue = isinstance(value, Place) and not value.moved
-    if type_.rvalue and lvalue and not isinstance(type_.to, FunctionType):
-        return None
-    if isinstance(value, Overloads):
-        return CONVERSION
-    if same(value.type, type_.to):
-        if lvalue and not type_.rvalue:
-            if value.const and not type_.const:
-                return None
-            return EXACT if not type_.const else EXACT + (0 if value.const else 1)
-        if not lvalue and not type_.const and not type_.rvalue:
-            return None
-        return EXACT if type_.rvalue else EXACT + 1
-    if isinstance(value.type, Record) and isinstance(type_.to, Record):
-        b.program.layout(value.type)
-        if value.type.derives(type_.to) is not None:
-            return CONVERSION
-    if not type_.const and not type_.rvalue:
-        return None
-    made = rank(b, value, type_.to)
-    return made if made is None or made < USER or type_.rvalue else made + 1  # a new object is rather moved from
-
-
-def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
-    if source is types.NULLPTR:
-        return PROMOTION
-    if isinstance(source, Scalar):
-        return CONVERSION if isinstance(value, Value) and value.text == "0" and source.integral else None
-    if isinstance(source, Pointer):
-        if isinstance(type_.to, Scalar) and type_.to.kind == "void":
-            return CONVERSION
-        if isinstance(source.to, Record) and isinstance(type_.to, Record) and source.to.derives(type_.to) is not None:
-            return CONVERSION
-    return None
-
-
-def _rank_class(b: Builder, value: Any, source: Type, type_: Type) -> int | None:
-    if isinstance(source, Record) and isinstance(type_, Record):
-        b.program.layout(source)
-        if source.derives(type_) is not None:
-            return CONVERSION
-    if isinstance(source, Record) and not isinstance(type_, Record):
-        return USER if conversion_operator(b, source, type_) is not None else None
-    if isinstance(type_, Record):
-        return USER if late.constructible(b, type_, value) else None
-    return None
 
 
 def place_of(value: Value) -> Place:

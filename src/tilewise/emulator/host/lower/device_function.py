@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.overload import explicit_choice
+from tilewise.emulator.host.lower.conversion import explicit_choice
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import tree

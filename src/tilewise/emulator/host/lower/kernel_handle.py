@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.deduce import deduce
 from tilewise.emulator.host.lower.program import KernelHandle
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import FunctionType, Pointer, Type
+from tilewise.emulator.sema.deduce import deduce
 from tilewise.emulator.sema.symbol_table import Environment
 
 

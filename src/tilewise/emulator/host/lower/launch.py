@@ -7,12 +7,12 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store
 from tilewise.emulator.host.lower.conversion import convert, rvalue
-from tilewise.emulator.host.lower.overload import NoMatch, choose
 from tilewise.emulator.host.lower.program import LaunchSite, Program
 from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.sema.overload import NoMatch, choose
 from tilewise.emulator.sema.symbol_table import Environment
 
 
@@ -59,7 +59,7 @@ def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list
     if not kernels:
         raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
     try:
-        choice = choose(b, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
+        choice = choose(b.program, b.env, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
     except NoMatch:
         raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
     b.line = node.line

@@ -7,12 +7,12 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
-from tilewise.emulator.host.lower.overload import methods
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.overload import methods
 from tilewise.emulator.sema.symbol_table import Unknown
 
 
@@ -48,7 +48,7 @@ def _own_member(b: Builder, node: tree.Name) -> Any:
     b.program.layout(record)
     if b.this is not None and record.field(node.name) is not None:
         return member_place(b, Place(record, b.this.text, INIT, const=b.this.type.const), node.name, node)
-    found = methods(b, record, node.name)
+    found = methods(b.program, record, node.name)
     if found:
         receiver = None if b.this is None else Place(record, b.this.text, INIT, const=b.this.type.const)
         return Overloads(f"{record}::{node.name}", found, node.arguments, receiver, record)
@@ -77,7 +77,7 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
         return _enumerator(b, f"{owner.name}::{node.name}", node)
     if isinstance(owner, Record):
         b.program.layout(owner)
-        found = methods(b, owner, node.name)
+        found = methods(b.program, owner, node.name)
         if found:
             receiver = None
             if b.this is not None and b.env.record is not None and b.env.record.derives(owner) is not None:
@@ -182,7 +182,7 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
             return place_of(Value(f.type, b.make(f"load ptr, ptr {address}")))
         return place
     key = "~" if name.startswith("~") else name
-    candidates = methods(b, record, key)
+    candidates = methods(b.program, record, key)
     if candidates:
         return Overloads(f"{record}::{name}", candidates, arguments, base, record)
     static = _static_member(b, record, name)

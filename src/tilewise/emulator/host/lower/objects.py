@@ -8,11 +8,11 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import check_range, clear, copy_bytes, store
 from tilewise.emulator.host.lower.conversion import convert, object_place
-from tilewise.emulator.host.lower.overload import NoMatch, choose, constructors
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Field, Record, Type
+from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 
 
 def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
@@ -50,7 +50,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
             _aggregate(b, record, address, arguments, [None] * len(arguments))
             return
     try:
-        choice = choose(b, str(record), constructors(record), None, arguments)
+        choice = choose(b.program, b.env, str(record), constructors(record), None, arguments)
     except NoMatch:
         if len(arguments) == 1 and _by_operator(b, record, address, arguments[0]):
             return
@@ -269,7 +269,7 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
         value = make_temporary(b, record, [value])
     if own:
         try:
-            choice = choose(b, "operator=", own, None, [value], target)
+            choice = choose(b.program, b.env, "operator=", own, None, [value], target)
             if not choice.node.defaulted:
                 return late.call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
         except NoMatch:

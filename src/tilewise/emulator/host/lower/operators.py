@@ -17,11 +17,11 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import load, store
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
 from tilewise.emulator.host.lower.handed_on import handed_on
-from tilewise.emulator.host.lower.overload import NoMatch, choose, methods
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
+from tilewise.emulator.sema.overload import operator_choice
 
 TOLD = 10_000  # overflows of a line that are told
 
@@ -75,44 +75,12 @@ def _unboxed(b: Builder, value: Value) -> Value:
 
 def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
     """An operator function of a class or of the program; None where there is none for these values."""
-    record_like = [v for v in values if isinstance(getattr(v, "type", None), (Record, types.Enum))]
-    if not record_like or all(not isinstance(v.type, Record) and not _enum_operator(b, op) for v in record_like):
+    choice = operator_choice(b.program, b.env, f"operator{op}", values)
+    if choice is None:
         return None
-    name = f"operator{op}"
-    first = values[0]
-    if isinstance(getattr(first, "type", None), Record):
-        place = object_place(first)
-        found = methods(b, place.type, name)  # type: ignore[arg-type]
-        if found:
-            try:
-                choice = choose(b, name, found, None, values[1:], place)
-                return late.call_choice(b, choice, place, values[1:], node)
-            except NoMatch:
-                pass
-    candidates = free_operators(b, name, record_like)
-    if candidates:
-        try:
-            choice = choose(b, name, [(c, None, 0) for c in candidates], None, values)
-            return late.call_choice(b, choice, None, values, node)
-        except NoMatch:
-            pass
-    return None
-
-
-def _enum_operator(b: Builder, op: str) -> bool:
-    return any(n.endswith(f"operator{op}") and not n.startswith("std::") for n in b.program.entities.functions)
-
-
-def free_operators(b: Builder, name: str, records: list[Any]) -> list[Any]:
-    functions = b.program.entities.functions
-    scopes = [b.env.scope, *(getattr(r.type, "scope", "") for r in records), "std"]
-    out: list[Any] = []
-    for scope in dict.fromkeys(scopes):
-        for candidate in b.program.names.candidates(name, scope):
-            for function in functions.get(candidate, []):
-                if function not in out:
-                    out.append(function)
-    return out
+    if choice.record is not None:
+        return late.call_choice(b, choice, object_place(values[0]), values[1:], node)
+    return late.call_choice(b, choice, None, values, node)
 
 
 def _logical(b: Builder, node: tree.Binary) -> Value:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.parse.types import Type
+from tilewise.emulator.sema.given import Overloads as Overloads  # a value until its arguments are known
 
 KNOWN = 0  # inside its object and given a value: no check
 INIT = 1  # inside its object: only whether it was given a value is checked
@@ -20,6 +21,12 @@ class Value:
 
     type: Type
     text: str
+
+    lvalue = const = False  # for `sema/overload`
+
+    @property
+    def zero(self) -> bool:
+        return self.text == "0"
 
 
 @dataclass(slots=True)
@@ -36,18 +43,11 @@ class Place:
     const: bool = False
     span: tuple[str, str] | None = None  # the addresses from which to which everything has a value
 
+    zero = False
 
-@dataclass(slots=True)
-class Overloads:
-    """A function's name before its arguments are known."""
-
-    name: str
-    candidates: list[Any]  # of tree.Function
-    arguments: list[Any] | None = None  # template arguments as given
-    receiver: Any = None  # Place of the object, for methods
-    record: Any = None
-    qualified: bool = False  # Class::name: that method, virtual or not
-    further: Any = None  # functions of that name that `using namespace` brings, asked where none of these fits
+    @property
+    def lvalue(self) -> bool:
+        return not self.moved
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
     if card.sticky:
         return
     geometry = Geometry(sizes[0], sizes[1])
-    program, reason = _for_the_machine(s, site)
+    program, reason = for_the_machine(s, site)
     problem = _configuration(s, geometry, shared, program)
     if problem:
         if program is None:
@@ -172,7 +172,7 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
         s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
 
 
-def _for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
+def for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
     """The kernel for the interpreting machine; or None, and what of it that cannot do."""
     try:
         return _compiled(s, site), ""

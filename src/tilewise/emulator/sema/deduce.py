@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.lower.program import Program
-from tilewise.emulator.host.lower.values import Overloads, Place
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import (
     VOID,
@@ -16,7 +14,8 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )
-from tilewise.emulator.sema.symbol_table import Environment
+from tilewise.emulator.sema.given import Overloads
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.sema.type_resolution import argument, resolve
 from tilewise.emulator.sema.unify import unify
 from tilewise.errors import KernelError
@@ -25,7 +24,12 @@ UNKNOWN = Pointer(FunctionType(VOID, ()))  # a kernel's template whose arguments
 
 
 def deduce(
-    p: Program, node: tree.Function, given: list[Any] | None, values: list[Any], env: Environment, where: Environment
+    p: SymbolTable,
+    node: tree.Function,
+    given: list[Any] | None,
+    values: list[Any],
+    env: Environment,
+    where: Environment,
 ) -> dict[str, Any] | None:
     """Bindings for the function's template parameters; None where the arguments do not fit.
 
@@ -53,7 +57,7 @@ def deduce(
         written = parameter.type
         if isinstance(written, tree.TypeReference):
             forwards = written.rvalue and isinstance(written.to, tree.TypeName) and written.to.name in names
-            if forwards and isinstance(value, Place) and not value.moved:
+            if forwards and value.lvalue:
                 bound.setdefault(written.to.name, Reference(type_, value.const))
                 continue
             written = written.to
@@ -86,7 +90,7 @@ def _met(concept: str, type_: Any) -> bool:
     return kinds.get(concept.removeprefix("std::"), True)
 
 
-def _function_type(p: Program, overloads: Overloads, where: Environment) -> Type | None:
+def _function_type(p: SymbolTable, overloads: Overloads, where: Environment) -> Type | None:
     """The type of a function's name where there is only one of it."""
     found = [c[0] if isinstance(c, tuple) else c for c in overloads.candidates]
     defined = [c for c in found if c.tokens is not None] or found

@@ -1,0 +1,317 @@
+"""Which function a call means: candidates ranked by the conversions they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Array, Enum, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.sema.deduce import deduce
+from tilewise.emulator.sema.given import Overloads
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.errors import KernelError
+
+AUTO_NAMES = "auto:"
+EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
+
+
+@dataclass
+class Choice:
+    node: tree.Function
+    bindings: dict[str, Any]
+    record: Record | None
+    offset: int = 0  # of the class that has the method in the object
+
+
+class NoMatch(Exception):
+    """None of the candidates takes these arguments."""
+
+
+def surroundings(p: SymbolTable, node: tree.Function, record: Record | None) -> Environment:
+    if record is not None:
+        return p.record_environment(record)
+    return Environment(scope=node.scope)
+
+
+def choose(
+    p: SymbolTable, where: Environment, name: str, candidates: list[tuple[tree.Function, Record | None, int]],
+    given: list[Any] | None, values: list[Any], receiver: Any = None,
+) -> Choice:  # fmt: skip
+    """The best of the candidates for these values; raises NoMatch."""
+    best: Choice | None = None
+    best_cost: tuple[int, ...] = ()
+    constant = receiver is not None and receiver.const
+    for node, record, offset in candidates:
+        if node.deleted or not fits(node, len(values)):
+            continue
+        if "const method" not in node.words and constant and "static" not in node.words and node.name != "<new>":
+            continue
+        env = surroundings(p, node, record)
+        template = with_auto(node)
+        bindings: dict[str, Any] = {}
+        if template.template:
+            found = deduce(p, template, given, values, env, where)
+            if found is None:
+                continue
+            bindings = found
+        elif given:
+            continue
+        costs = _costs(p, template, bindings, env, values)
+        if costs is None:
+            continue
+        cost = (max(costs, default=0), sum(costs), bool(template.template), node.variadic,
+                "const method" in node.words and not constant)  # fmt: skip
+        if best is None or cost < best_cost:
+            best, best_cost = Choice(template, bindings, record, offset), cost
+    if best is None:
+        raise NoMatch(name)
+    return best
+
+
+def no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
+    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
+    name = name.removeprefix("std::")
+    counts = sorted({len(c[0].parameters) for c in candidates})
+    taken = any(fits(c[0], len(values)) or len(c[0].parameters) == len(values) for c in candidates)
+    if candidates and not taken and not any(c[0].variadic for c in candidates):
+        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
+    return f"no {name} takes ({given})"
+
+
+def fits(node: tree.Function, count: int) -> bool:
+    least = sum(p.default is None for p in node.parameters)
+    if any(t.pack for t in node.template):
+        return False
+    return least <= count and (count <= len(node.parameters) or node.variadic)
+
+
+_WITH_AUTO: dict[int, tree.Function] = {}
+
+
+def with_auto(node: tree.Function) -> tree.Function:
+    """A function with auto parameters is a template of their types."""
+    if not any(tree.is_auto(p.type) for p in node.parameters):
+        return node
+    known = _WITH_AUTO.get(id(node))
+    if known is not None:
+        return known
+    parameters, template = [], list(node.template)
+    for i, parameter in enumerate(node.parameters):
+        if tree.is_auto(parameter.type):
+            name = f"{AUTO_NAMES}{i}"
+            template.append(tree.TemplateParameter(name, True))
+            parameters.append(tree.Parameter(parameter.name, _replace(parameter.type, name), parameter.default,
+                                             line=parameter.line))  # fmt: skip
+        else:
+            parameters.append(parameter)
+    made = tree.Function(
+        node.name, node.result, parameters, node.words, template, node.variadic, node.tokens, node.initialisers,
+        node.owner, node.scope, node.library, line=node.line, column=node.column, body=node.body,
+    )  # fmt: skip
+    _WITH_AUTO[id(node)] = made
+    return made
+
+
+def _replace(written: Any, name: str) -> Any:
+    if isinstance(written, tree.TypeAuto):
+        return tree.TypeName(name)
+    if isinstance(written, tree.TypeConst):
+        return tree.TypeConst(_replace(written.of, name))
+    if isinstance(written, tree.TypePointer):
+        return tree.TypePointer(_replace(written.to, name))
+    return tree.TypeReference(_replace(written.to, name), written.rvalue)
+
+
+def _costs(
+    p: SymbolTable, node: tree.Function, bindings: dict[str, Any], env: Environment, values: list[Any]
+) -> list[int] | None:
+    inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
+    costs: list[int] = []
+    for i, value in enumerate(values):
+        if i >= len(node.parameters):
+            costs.append(20)
+            continue
+        try:
+            type_ = p.resolve(node.parameters[i].type, inner)
+        except KernelError:
+            return None
+        if isinstance(value, tree.Braces):
+            costs.append(EXACT if isinstance(type_, (Record, Reference)) else 3)
+            continue
+        cost = rank(p, value, type_)
+        if cost is None:
+            return None
+        costs.append(cost)
+    return costs
+
+
+def methods(p: SymbolTable, record: Record, name: str) -> list[tuple[tree.Function, Record | None, int]]:
+    p.layout(record)
+    return list(record.methods_named(name))
+
+
+def constructors(record: Record) -> list[tuple[tree.Function, Record | None, int]]:
+    return [(m, record, 0) for m in record.methods.get("<new>", [])]
+
+
+def operator_choice(p: SymbolTable, where: Environment, name: str, values: list[Any]) -> Choice | None:
+    """The operator of the first one's class, else a free one; None where there is none for these values."""
+    records = [v for v in values if isinstance(getattr(v, "type", None), (Record, Enum))]
+    if not any(isinstance(v.type, Record) for v in records) and not (records and _on_enums(p, name)):
+        return None
+    first = values[0]
+    tried: list[tuple[Any, list[Any], Any]] = []
+    if isinstance(getattr(first, "type", None), Record):
+        tried.append((methods(p, first.type, name), values[1:], first))
+    tried.append(([(f, None, 0) for f in _free_operators(p, where, name, records)], values, None))
+    for candidates, given, receiver in tried:
+        try:
+            return choose(p, where, name, candidates, None, given, receiver)
+        except NoMatch:
+            continue
+    return None
+
+
+def _on_enums(p: SymbolTable, name: str) -> bool:
+    return any(n.endswith(name) and not n.startswith("std::") for n in p.entities.functions)
+
+
+def _free_operators(p: SymbolTable, where: Environment, name: str, records: list[Any]) -> list[tree.Function]:
+    scopes = [where.scope, *(getattr(r.type, "scope", "") for r in records), "std"]
+    names = dict.fromkeys(n for scope in scopes for n in p.names.candidates(name, scope))
+    return list(dict.fromkeys(f for n in names for f in p.entities.functions.get(n, [])))
+
+
+def same(a: Type, c: Type) -> bool:
+    return a == c or (isinstance(a, Array) and isinstance(c, Array) and a.of == c.of and c.length == 0)
+
+
+def rank(p: SymbolTable, value: Any, type_: Type) -> int | None:
+    """How far a value is from a parameter's type; None where it cannot become it."""
+    if isinstance(type_, Reference):
+        return _rank_reference(p, value, type_)
+    if isinstance(value, Overloads):
+        return _rank_function(value, type_)
+    source: Type = value.type
+    if isinstance(source, Array):
+        source = Pointer(source.of)
+    if isinstance(source, FunctionType):
+        source = Pointer(source)
+    if source == type_:
+        return EXACT
+    if isinstance(type_, Record) or isinstance(source, Record):
+        return _rank_class(p, value, source, type_)
+    if isinstance(type_, Pointer):
+        return _rank_pointer(value, source, type_)
+    if isinstance(type_, Scalar) and isinstance(source, Scalar):
+        if source.kind == "null" or type_.kind == "null":
+            return CONVERSION if type_.kind == "bool" else None
+        if isinstance(type_, Enum):
+            return None
+        if isinstance(source, Enum) and source.scoped:
+            return None
+        if source.integral and type_ == types.promote(source):
+            return PROMOTION
+        if source.floating and type_ is types.DOUBLE and source.size < 8:
+            return PROMOTION
+        return CONVERSION
+    if isinstance(source, Pointer) and type_ is types.BOOL:
+        return CONVERSION + 1
+    return None
+
+
+def _rank_function(value: Overloads, type_: Type) -> int | None:
+    """A function's name where a pointer to such a function is wanted."""
+    if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
+        count = len(type_.to.parameters)
+        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods come with their class
+        if any(getattr(c, "on_device", False) for c in found):
+            return EXACT
+        return EXACT if any(len(c.parameters) == count for c in found) else None
+    if isinstance(type_, Pointer) and type_.to is types.VOID:
+        return CONVERSION
+    return None
+
+
+def _rank_reference(p: SymbolTable, value: Any, type_: Reference) -> int | None:
+    if isinstance(value, Overloads):
+        return CONVERSION
+    lvalue = value.lvalue
+    if type_.rvalue and lvalue and not isinstance(type_.to, FunctionType):
+        return None
+    if same(value.type, type_.to):
+        if lvalue and not type_.rvalue:
+            if value.const and not type_.const:
+                return None
+            return EXACT if not type_.const else EXACT + (0 if value.const else 1)
+        if not lvalue and not type_.const and not type_.rvalue:
+            return None
+        return EXACT if type_.rvalue else EXACT + 1
+    if isinstance(value.type, Record) and isinstance(type_.to, Record):
+        p.layout(value.type)
+        if value.type.derives(type_.to) is not None:
+            return CONVERSION
+    if not type_.const and not type_.rvalue:
+        return None
+    made = rank(p, value, type_.to)
+    return made if made is None or made < USER or type_.rvalue else made + 1  # a new object is rather moved from
+
+
+def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
+    if source is types.NULLPTR:
+        return PROMOTION
+    if isinstance(source, Scalar):
+        return CONVERSION if value.zero and source.integral else None
+    if isinstance(source, Pointer):
+        if isinstance(type_.to, Scalar) and type_.to.kind == "void":
+            return CONVERSION
+        if isinstance(source.to, Record) and isinstance(type_.to, Record) and source.to.derives(type_.to) is not None:
+            return CONVERSION
+    return None
+
+
+def _rank_class(p: SymbolTable, value: Any, source: Type, type_: Type) -> int | None:
+    if isinstance(source, Record) and isinstance(type_, Record):
+        p.layout(source)
+        if source.derives(type_) is not None:
+            return CONVERSION
+    if isinstance(source, Record) and not isinstance(type_, Record):
+        return USER if conversion_operator(p, source, type_) is not None else None
+    if isinstance(type_, Record):
+        return USER if constructible(p, type_, value) else None
+    return None
+
+
+def conversion_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:
+    p.layout(record)
+    names = [n for n in record.methods if n.startswith("operator type ")]
+    exact = [n for n in names if n.removeprefix("operator type ") == str(type_)]
+    if exact:
+        return exact[0]
+    if isinstance(type_, Scalar) and type_.kind != "void":
+        for name in names:
+            if "*" not in name:
+                return name
+    pointers = [n for n in names if n.endswith("*")]
+    return pointers[0] if pointers and isinstance(type_, Pointer) else None
+
+
+_TRYING: set[tuple[int, int]] = set()
+
+
+def constructible(p: SymbolTable, record: Record, value: Any) -> bool:
+    """Whether one value makes an object of the class, without being asked to (no explicit constructors)."""
+    p.layout(record)
+    key = (id(record), id(value))
+    if key in _TRYING:
+        return False
+    _TRYING.add(key)
+    try:
+        usable = [c for c in constructors(record) if "explicit" not in c[0].words]
+        choose(p, p.record_environment(record), record.name, usable, None, [value])
+        return True
+    except NoMatch:
+        return False
+    finally:
+        _TRYING.discard(key)
