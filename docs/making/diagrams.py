@@ -1,11 +1,9 @@
 """The diagrams of the pages on kernels and programs: `python docs/making/diagrams.py` writes docs/pictures/*.svg.
-
-The bars are drawn from docs/benchmarks/mma.json; the rows of the alignment diagram are computed from a stride.
+The rows of the alignment diagram are computed from a stride.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1]
@@ -124,30 +122,7 @@ def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> str:
     return picture(960, top + 24 * rows + 24, "Eight alignment classes of rows with an odd stride", body)
 
 
-def bars() -> str:
-    """float64 and mma.sync beside cuBLAS, from mma.json."""
-    rows = json.loads((DOCS / "benchmarks" / "mma.json").read_text(encoding="utf-8"))["rows"]
-    cases: dict[str, dict[str, float]] = {}
-    for row in rows:
-        cases.setdefault(row["case"], {})[row["kernel"]] = row["tflops"]
-    shown = []
-    for case, by in cases.items():
-        if "cublas" in by:  # for bfloat16 its own mma.sync kernel, which it does not choose by itself on Hopper
-            ours = by.get("tilewise mma_sync") or by["tilewise"]
-            shown.append((case, ours, by.get("cublas mma.sync") or by["cublas"]))
-    left, top, high, wide = 210, 52, 34, 560
-    body = text(20, 28, "times cuBLAS (bfloat16: its fastest mma.sync kernel), one H200")
-    for i, (case, ours, vendor) in enumerate(shown):
-        y, ratio = top + high * i, ours / vendor
-        body += text(left - 12, y + 17, case, "end")
-        body += rect(left, y, wide * ratio / 1.5, 24, BLUE if ratio >= 1 else GREY, 0.85)
-        body += text(left + wide * max(ratio, 1) / 1.5 + 8, y + 17, f"{ratio:.2f}  ({ours:.4g} TFLOP/s)", "small")
-    x = left + wide / 1.5
-    body += f'<path d="M{x:g} {top - 8} V{top + high * len(shown)}" stroke="#1c2126" stroke-dasharray="4 3"/>'
-    return picture(920, top + high * len(shown) + 14, "Speed of mma.sync kernels relative to cuBLAS", body)
-
-
-PICTURES = {"run": program, "mma-pipeline": pipeline, "alignment-classes": alignment, "mma-speed": bars}
+PICTURES = {"run": program, "mma-pipeline": pipeline, "alignment-classes": alignment}
 
 
 def main() -> None:

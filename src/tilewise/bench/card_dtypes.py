@@ -32,6 +32,7 @@ DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
 FLOAT8_ERRORS = tuple(product(("float32", "bfloat16"), DATA[:2], (1024, 4096, 16384)))  # P's dtype, data, k
 OPTIONS: dict[str, dict[str, Any]] = {
     "float32": {},
+    "float64": {},
     "tf32": {"precision": "tf32"},
     "int8 to int32": {"dtype": "int32"},
     "float8 to bfloat16": {"dtype": "bfloat16"},
@@ -40,6 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 KINDS = tuple(OPTIONS)
 CASES: dict[str, tuple[ProductCase, ...]] = {
     "float32": FLOAT32_CASES,
+    "float64": (*cubes(2047, 2048, 4096, 4097, 8191, 8192), ProductCase((5003, 3001, 7013))),
     "tf32": (
         *(ProductCase((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN")),
         *cubes(2047, 4097, 8191),
@@ -51,7 +53,8 @@ CASES: dict[str, tuple[ProductCase, ...]] = {
     "float8 to bfloat16": cubes(4096, 8192, layouts="NT"),
     "float8 to bfloat16, fast peer": cubes(4096, 8192, layouts="NT"),
 }
-BOUNDS = {"float32": 5e-6, "tf32": 1e-3, "int8 to int32": 1e-9}  # of the relative error; 1e-2 for the others
+# of the relative error; 1e-2 for the others
+BOUNDS = {"float32": 5e-6, "float64": 1e-13, "tf32": 1e-3, "int8 to int32": 1e-9}
 
 
 def pieces(request: Request) -> Iterator[Piece]:
@@ -106,7 +109,8 @@ def _operands(torch: Any, kind: str, case: ProductCase) -> tuple[Any, Any]:
     if kind.startswith("int8"):
         draw = lambda *extents: torch.randint(-128, 128, extents, device="cuda")  # noqa: E731
         return products.operands(torch, case, torch.int8, draw=draw)
-    return products.operands(torch, case, torch.float8_e4m3fn if kind.startswith("float8") else torch.float32)
+    number = {"float64": torch.float64, "float8": torch.float8_e4m3fn}.get(kind.split()[0], torch.float32)
+    return products.operands(torch, case, number)
 
 
 def _peers(torch: Any, kind: str, M: Any, N: Any, P: Any) -> dict[str, Work]:

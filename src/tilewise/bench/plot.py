@@ -51,7 +51,6 @@ def draw(document: dict[str, Any], path: Path) -> None:
         "semirings": _semirings,
         "shapes": _over_peers if on_cpu else _cliff,
         "ladder": _ladder,
-        "mma": _ladder,
     }
     if suite not in figures:
         raise UsageError(f"bench {suite} has no picture: leave --plot out")

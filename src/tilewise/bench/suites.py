@@ -37,7 +37,6 @@ SUITES = {
     "cpu-random": Suite("shapes", measures="the CPU's engine", drawn=True),
     "cliffs": Suite("cliffs", measures="the CPU's engine", sizes=False),
     "dtypes": Suite(card="card_dtypes", measures="a card"),
-    "mma": Suite(card="card_shapes", measures="a card's tensor cores"),
     "semirings": Suite("semirings", "card_semirings"),
     "linear": Suite("linear", "linear"),
     "model": Suite("model", "model"),

@@ -40,12 +40,11 @@ def command(
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
     float32 and float64 on a CPU), `cpu-random`, `semirings-random`, `halves-random` (random shapes on a CPU),
     `cliffs` (walks along m, k and n on a CPU: neighbours whose times do not follow their work), `dtypes` (other
-    numbers on a card), `mma` (float64, mma.sync on a card, a fused bias and gelu), `semirings` (every semiring
-    against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
-    `model` (whole training steps), `host` (what a call costs the host, tensors at new addresses every time), `calls`
-    (what a call costs, by library and keyword), `random` (random shapes on a card, by three clocks), `scale` (larger
-    than card, memory or one process), `stacks` (many products of one shape, known and random) or `groups` (rows of
-    experts, random). Peers that are installed take part.
+    numbers on a card), `semirings` (every semiring against the machine's limit), `linear` (a layer of a language model
+    beside torch's, forward and backward), `model` (whole training steps), `host` (what a call costs the host, tensors
+    at new addresses every time), `calls` (what a call costs, by library and keyword), `random` (random shapes on a
+    card, by three clocks), `scale` (larger than card, memory or one process), `stacks` (many products of one shape,
+    known and random) or `groups` (rows of experts, random). Peers that are installed take part.
 
     All candidates of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
