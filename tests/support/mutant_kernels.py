@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tilewise.emulator.check.loading import choose, load
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.simulate import simulate
+from tilewise.emulator.check.simulate import AtShape, simulate
 from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.machine.findings import Kind, Severity
 from tilewise.emulator.prove.prove import Verdict, prove
@@ -144,7 +144,7 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
     seen: dict[tuple[Kind, str], tuple[int, int, int]] = {}
     for shape in small_shapes(prepared.square(), rng):
         try:
-            done = simulate(prepared, shape=shape, grid=None, block=None, args={}, seed=0, limits=DEFAULT)
+            done = simulate(prepared, AtShape(shape), seed=0, limits=DEFAULT)
         except TilewiseError:
             continue
         for f in done.findings:

@@ -1,9 +1,10 @@
-"""Which kernels one of the two executors refuses: NumPy lanes (`compile/`) and compiled code (`host/lower/`).
+"""Which kernels compiled code takes (`run`) and NumPy lanes refuse (`check`, `trace`).
 
     python tests/support/refused_kernels.py FILE.cu or FOLDER …
 
-Every program is read once, and each kernel that its launches name is compiled for both. The last line counts them; the
-others are the refusals, the most frequent reason first, with the files that show it.
+Every program is read once, and each kernel that its launches name is compiled for lanes; one that they refuse is
+compiled for the host's processor as well. A row a reason, the most frequent first, with files that show it; the last
+line counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SHOWN = 4  # files of a reason
 
 
 def judged(path: Path) -> list[tuple[str, str, str]]:
-    """(kernel, why lanes refuse it, why compiled code does) for each kernel launched; '' where one takes it."""
+    """(kernel, why lanes refuse it, why compiled code then does) for each kernel launched; '' where one takes it."""
     from tilewise.emulator.host.running import build
     from tilewise.emulator.host.runtime.compiled_kernel import compiled
     from tilewise.emulator.host.runtime.cuda_launch import for_the_machine, prepare
@@ -36,10 +37,12 @@ def judged(path: Path) -> list[tuple[str, str, str]]:
         if site.kernel is None or any(name == site.kernel.name for name, *_ in out):
             continue
         lanes = for_the_machine(session, site)[1]
-        try:
-            made = compiled(session, site, Geometry((1, 1, 1), (32, 1, 1)))
-        except TilewiseError as error:
-            made = str(error)
+        made: object = ""
+        if lanes:
+            try:
+                made = compiled(session, site, Geometry((1, 1, 1), (32, 1, 1)))
+            except TilewiseError as error:
+                made = str(error)
         out.append((site.kernel.name, lanes, made if isinstance(made, str) else ""))
     return out
 
@@ -60,19 +63,20 @@ def reason(message: str) -> str:
 def main(arguments: list[str]) -> int:
     given = [Path(a).resolve() for a in arguments]
     paths = [p for g in given for p in (sorted(g.rglob("*.cu")) if g.is_dir() else [g])]
-    refusals: dict[tuple[str, str], list[str]] = defaultdict(list)
-    kernels = 0
+    refusals: dict[str, list[str]] = defaultdict(list)
+    kernels = neither = 0
     with Pool(1, maxtasksperchild=1) as pool:
         for path, found in zip(paths, pool.imap(attempt, paths), strict=True):
             kernels += len(found)
+            neither += sum(bool(made) for *_, made in found)
             for _, lanes, made in found:
-                for who, why in (("lanes", lanes), ("compiled", made)):
-                    if why:
-                        refusals[who, reason(why)].append(str(path))
-    for (who, why), files in sorted(refusals.items(), key=lambda item: -len(item[1])):
-        print(f"{len(files):4} {who}: {why}   {' '.join(files[:SHOWN])}")
-    counts = {who: sum(len(f) for (w, _), f in refusals.items() if w == who) for who in ("lanes", "compiled")}
-    print(f"{len(paths)} files, {kernels} kernels; lanes refuse {counts['lanes']}, compiled code {counts['compiled']}")
+                if lanes and not made:
+                    refusals[reason(lanes)].append(str(path))
+    for why, files in sorted(refusals.items(), key=lambda item: -len(item[1])):
+        print(f"{len(files):4} {why}   {' '.join(files[:SHOWN])}")
+    refused = sum(map(len, refusals.values()))
+    print(f"{len(paths)} files, {kernels} kernels: lanes refuse {refused} of those that compiled code takes")
+    print(f"neither takes {neither}")
     return 0
 
 

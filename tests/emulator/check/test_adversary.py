@@ -8,14 +8,14 @@ from simt_support import KERNELS, course
 
 from tilewise.emulator.check.adversary import run_adversarially
 from tilewise.emulator.check.loading import choose, load
-from tilewise.emulator.check.simulate import Prepared, simulate
+from tilewise.emulator.check.simulate import AtShape, Prepared, simulate
 from tilewise.emulator.limits import DEFAULT
 
 
 def simulated(kernel, shape, tile):
     loaded = load(kernel, None, tile, DEFAULT)
     prepared = Prepared(loaded, choose(loaded, None)[0])
-    return simulate(prepared, shape=shape, grid=None, block=None, args={}, seed=1, limits=DEFAULT)
+    return simulate(prepared, AtShape(shape), seed=1, limits=DEFAULT)
 
 
 @pytest.mark.parametrize("backwards", [False, True])

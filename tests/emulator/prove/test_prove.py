@@ -14,7 +14,7 @@ from seeds import next_seed
 from tilewise.cli.check import command
 from tilewise.emulator.check.loading import choose, load
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.simulate import simulate
+from tilewise.emulator.check.simulate import AtShape, simulate
 from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.prove.prove import Verdict, prove
 from tilewise.teaching.trace.proofs import prove_file
@@ -84,7 +84,7 @@ def test_a_broken_form_is_refuted_by_the_smallest_size(name):
 def fails(text, size, kind, array):
     loaded = load(text, None, None, DEFAULT)
     prepared = Prepared(loaded, choose(loaded, None)[0])
-    done = simulate(prepared, shape=(size,) * 3, grid=None, block=None, args={}, seed=0, limits=DEFAULT)
+    done = simulate(prepared, AtShape((size,) * 3), seed=0, limits=DEFAULT)
     return any(f.kind == kind and f.array == array for f in done.findings)
 
 

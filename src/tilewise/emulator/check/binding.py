@@ -16,7 +16,7 @@ from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Po
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.machine.shadow import GlobalShadow
 from tilewise.emulator.parse.types import Pointer as PointerTo
-from tilewise.emulator.parse.types import Record, Scalar
+from tilewise.emulator.parse.types import Scalar, Type, innermost
 from tilewise.errors import LimitError, UsageError
 
 Shape = tuple[int, int, int]
@@ -134,7 +134,18 @@ def _bind_product(
     for role, variable in bound.matrices.items():  # before anything is allocated
         _check_room(role, variable, extents[role], limits)
     one, two = operands(shape, dtype, cells, seed)
-    _bind_matrices(program, bound, extents, {"M": one, "N": two}, zeroed, checks)
+    for role, data in (("M", one), ("N", two), ("P", None)):
+        variable, (rows, cols) = bound.matrices[role], extents[role]
+        dtype, cells = element_of(variable)
+        flat = data.astype(dtype).reshape(-1) if data is not None else None
+        count = rows * cols * cells
+        _bind_members(bound, variable, rows, cols)
+        buffer = add_memory(
+            program, bound, variable, flat, count, filled=role != "P" or zeroed, view=extents[role], role=role,
+            checks=checks,
+        )  # fmt: skip
+        bound.arrays[role] = buffer.data[:count].reshape(rows, cols * cells)
+        bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {element_name(variable)}")
     for name, meaning in meanings.items():
         variable = next(v for v in program.parameters if v.name == name)
         assert isinstance(variable.type, Scalar)
@@ -145,39 +156,6 @@ def _bind_product(
         word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
         bound.lines.append(f"{name}: {word} = {number}")
     _bind_factors(program, bound, given)
-
-
-def _bind_matrices(
-    program: Program,
-    bound: Bound,
-    extents: dict[str, tuple[int, int]],
-    given: dict[str, Any],
-    zeroed: bool,
-    checks: bool,
-) -> None:
-    """A buffer for each matrix: the operands filled, P poisoned or zeroed."""
-    assert bound.matrices is not None
-    for role, variable in bound.matrices.items():
-        rows, cols = extents[role]
-        dtype, cells = element_of(variable)
-        buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
-        data = given.get(role)
-        if data is None:
-            flat = np.full(max(1, rows * cols * cells), 0 if zeroed else buffer.poison, dtype)
-            if not zeroed:
-                buffer.known = np.zeros(len(flat), np.bool_)
-            buffer.written = np.zeros(len(flat), np.bool_)
-        else:
-            flat = data.astype(dtype).reshape(-1)
-            flat = flat if len(flat) else np.zeros(1, dtype)
-        buffer.data = flat
-        buffer.matrix = MatrixView(rows, cols, max(1, cols), cells)
-        if checks and (role == "P" or program.stores_to(variable)):
-            buffer.shadow = GlobalShadow(buffer)
-        bound.buffers[variable.name] = buffer
-        bound.arrays[role] = flat[: rows * cols * cells].reshape(rows, cols * cells)
-        bound.arguments[variable.name] = _matrix_argument(bound, variable, buffer, rows, cols)
-        bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {element_name(variable)}")
 
 
 def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> None:
@@ -196,53 +174,73 @@ def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> N
             bound.lines.append(f"{variable.name}: {factor:g}")
 
 
-def element_of(variable: Variable) -> tuple[Any, int]:
+def element_type(variable: Variable) -> Type | None:
+    """What a matrix or an array holds; None where the parameter is neither."""
     struct = matrix_struct(variable.type)
-    if struct is not None:
-        inner = next(f.type for f in struct.members if isinstance(f.type, PointerTo))
-        assert isinstance(inner, PointerTo)
-        return element_dtype(inner.to)  # type: ignore[no-any-return]
-    assert isinstance(variable.type, PointerTo)
-    return element_dtype(variable.type.to)  # type: ignore[no-any-return]
+    kinds = [f.type for f in struct.members] if struct is not None else [variable.type]
+    return next((innermost(kind.to) for kind in kinds if isinstance(kind, PointerTo)), None)
+
+
+def element_of(variable: Variable) -> tuple[Any, int]:
+    type_ = element_type(variable)
+    return element_dtype(type_) if type_ is not None else (None, 0)
 
 
 def element_name(variable: Variable) -> str:
     struct = matrix_struct(variable.type)
-    if struct is not None:
-        return f"in {struct.name}"
-    assert isinstance(variable.type, PointerTo)
-    inner = variable.type.to
-    while hasattr(inner, "of"):
-        inner = inner.of
-    return str(inner)
+    return str(element_type(variable)) if struct is None else f"in {struct.name}"
 
 
-def _matrix_argument(bound: Bound, variable: Variable, buffer: Buffer, rows: int, cols: int) -> Any:
+def add_memory(
+    program: Program, bound: Bound, variable: Variable, data: np.ndarray | None, count: int, *, filled: bool = True,
+    view: tuple[int, int] | None = None, role: str = "", checks: bool = True,
+) -> Buffer:  # fmt: skip
+    """The memory behind a pointer, or behind that of a matrix's members: `count` cells with these data, or with what
+    memory holds that nobody gave values. `filled`: the host put some there. `view`: rows and columns."""
+    dtype, cells = element_of(variable)
+    buffer = Buffer(variable.name, "global", np.zeros(1, dtype), count)
+    if data is None:
+        data = np.full(count, 0 if filled else buffer.poison, dtype)
+    if len(data):
+        buffer.data = data
+    if not filled:
+        buffer.known = np.zeros(len(buffer.data), np.bool_)
+    if checks and (role == "P" or program.stores_to(variable)):
+        buffer.shadow = GlobalShadow(buffer)
+    if role == "P" or (checks and buffer.shadow is not None):
+        buffer.written = np.zeros(len(buffer.data), np.bool_)
+    if view is not None:
+        buffer.matrix = MatrixView(*view, max(1, view[1]), cells)
+    bound.buffers[variable.name] = buffer
+    bound.arguments[variable.name] = _pointing(bound, variable, Pointer(buffer, ZERO))
+    return buffer
+
+
+def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
+    """The pointer, or the object of a matrix with its members around it, or a pointer to that object."""
     struct = matrix_struct(variable.type)
-    pointer = Pointer(buffer, ZERO)
     if struct is None:
         return pointer
-    leaves = struct_leaves(bound, variable.name, struct, pointer, rows, cols)
-    if isinstance(variable.type, PointerTo):
-        cells = Cells(variable.name, len(leaves), dtypes_of(struct))
-        cells.values = leaves
-        return Pointer(cells, ZERO)
-    return leaves
+    leaves = [bound.arguments.pop(f"{variable.name}.{f.name}", pointer) for f in struct.members]
+    if not isinstance(variable.type, PointerTo):
+        return leaves
+    cells = Cells(variable.name, len(leaves), dtypes_of(struct))
+    cells.values = leaves
+    return Pointer(cells, ZERO)
 
 
-def struct_leaves(bound: Bound, name: str, struct: Record, pointer: Pointer, rows: int, cols: int) -> list[Any]:
-    out: list[Any] = []
+def _bind_members(bound: Bound, variable: Variable, rows: int, cols: int) -> None:
+    """The sizes in a matrix object."""
+    struct = matrix_struct(variable.type)
+    if struct is None:
+        return
     for f in struct.members:
-        role = member_role(struct, f.name)
-        if role == "data":
-            out.append(pointer)
-        elif isinstance(f.type, Scalar):
-            number = {"rows": rows, "cols": cols, "pitch": cols}.get(role or "", 0)
-            bound.symbols[f"{name}.{f.name}"] = number
-            out.append(dtype_of(f.type).type(number))
-        else:
+        role, name = member_role(struct, f.name), f"{variable.name}.{f.name}"
+        if isinstance(f.type, Scalar):
+            bound.symbols[name] = {"rows": rows, "cols": cols, "pitch": cols}.get(role or "", 0)
+            bound.arguments[name] = dtype_of(f.type).type(bound.symbols[name])
+        elif role != "data":
             raise UsageError(f"the member {f.name} of {struct.name} cannot be bound")
-    return out
 
 
 def _bind_given(
@@ -277,12 +275,8 @@ def _bind_given(
             else:
                 raise UsageError(f"{name} is {type_}: the array must be {np.dtype(dtype)}, not {value.dtype}")
         flat = data.reshape(-1)
-        buffer = Buffer(name, "global", flat if len(flat) else np.zeros(1, dtype), len(flat))
-        if checks and program.stores_to(variable):
-            buffer.shadow = GlobalShadow(buffer)
-        bound.buffers[name] = buffer
+        add_memory(program, bound, variable, flat, len(flat), checks=checks)
         bound.arrays[name] = value
-        bound.arguments[name] = Pointer(buffer, ZERO)
         bound.lines.append(f"{name}: {' x '.join(map(str, value.shape))} {value.dtype}")
         return
     raise UsageError(f"{name} is {type_}: {type(value).__name__} cannot be bound to it")

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.check.binding import Bound, Shape, element_name, element_of, operands
+from tilewise.emulator.check.binding import Bound, Shape, add_memory, element_name, element_of, operands
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
 from tilewise.emulator.host.launch_site import LaunchSite
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine.leaves import dtype_of, element_dtype
-from tilewise.emulator.machine.memory import ZERO, Buffer, MatrixView, Pointer
+from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
-from tilewise.emulator.machine.shadow import GlobalShadow
 from tilewise.emulator.parse.types import Pointer as PointerTo
 from tilewise.emulator.parse.types import Record, Scalar
 
@@ -147,14 +145,11 @@ def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | N
             if not type_.floating:
                 bound.symbols[variable.name] = bound.sizes[variable.name] = int(number)
             continue
-        dtype = element_dtype(type_.to)[0] if isinstance(type_, PointerTo) else None
+        dtype = element_of(variable)[0] if isinstance(type_, PointerTo) else None
         if dtype is None:
             raise NotKnown(f"{variable.name} is {type_}")
         data = rng.integers(0, 8, FREE_ELEMENTS).astype(dtype)
-        buffer = Buffer(variable.name, "global", data, len(data))
-        bound.buffers[variable.name] = buffer
-        bound.arrays[variable.name] = data
-        bound.arguments[variable.name] = Pointer(buffer, ZERO)
+        bound.arrays[variable.name] = add_memory(program, bound, variable, data, len(data), checks=False).data
     return bound
 
 
@@ -212,44 +207,20 @@ def _make_buffers(
     for variable in program.parameters:
         if variable.name not in lengths:
             continue
-        dtype, cells = element_of(variable)
-        length, role, memory = lengths[variable.name], roles.get(variable.name), given[variable.name]
-        buffer = Buffer(variable.name, "global", np.zeros(0, dtype), length)
-        source = {"M": one, "N": two}.get(role or "")
-        stores = program.stores_to(variable)
-        if source is not None and source.size == length:
-            buffer.data = source.astype(dtype).reshape(-1)
-            if not memory.filled:
-                buffer.known = np.zeros(len(buffer.data), np.bool_)
-        elif role == "P" or (stores and not memory.filled):
-            buffer.data = np.full(max(1, length), 0 if memory.filled else buffer.poison, dtype)
-            if not memory.filled:
-                buffer.known = np.zeros(len(buffer.data), np.bool_)
+        (dtype, cells), name = element_of(variable), variable.name
+        length, role, filled = lengths[name], roles.get(name, ""), given[name].filled
+        data = {"M": one, "N": two}.get(role)
+        if data is not None and data.size == length:
+            data = data.astype(dtype).reshape(-1)
+        elif role == "P" or (program.stores_to(variable) and not filled):
+            data = None
         else:
-            buffer.data = rng.integers(0, 8, max(1, length)).astype(dtype)
-        if not len(buffer.data):
-            buffer.data = np.zeros(1, dtype)
-        if stores:
-            buffer.shadow = GlobalShadow(buffer)
-            buffer.written = np.zeros(len(buffer.data), np.bool_)
-        if variable.name in views and cells == 1:
-            rows, cols = views[variable.name]
-            buffer.matrix = MatrixView(rows, cols, cols, cells)
-        bound.buffers[variable.name] = buffer
-        bound.arguments[variable.name] = _pointing(bound, variable, Pointer(buffer, ZERO))
-        shown = f"{views[variable.name][0]}x{views[variable.name][1]}" if variable.name in views else str(length)
-        bound.lines.append(f"{variable.name}: {role + ', ' if role else ''}{shown} {element_name(variable)}")
-        if role is not None and bound.shape is not None:
+            data, filled = rng.integers(0, 8, max(1, length)).astype(dtype), True
+        view = views.get(name) if cells == 1 else None
+        buffer = add_memory(program, bound, variable, data, length, filled=filled, view=view, role=role)
+        shown = f"{views[name][0]}x{views[name][1]}" if name in views else str(length)
+        bound.lines.append(f"{name}: {role + ', ' if role else ''}{shown} {element_name(variable)}")
+        bound.arrays[role or name] = buffer.data
+        if role and bound.shape is not None:
             m, k, n = bound.shape
-            extent = {"M": (m, k), "N": (k, n), "P": (m, n)}[role]
-            bound.arrays[role] = buffer.data[:length].reshape(extent)
-        else:
-            bound.arrays[variable.name] = buffer.data
-
-
-def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
-    """The pointer, or the object of a matrix with its members around it."""
-    if not isinstance(variable.type, Record):
-        return pointer
-    names = [f"{variable.name}.{f.name}" for f in variable.type.members]
-    return [bound.arguments.pop(name, pointer) for name in names]
+            bound.arrays[role] = buffer.data[:length].reshape({"M": (m, k), "N": (k, n), "P": (m, n)}[role])

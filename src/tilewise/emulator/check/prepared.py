@@ -107,17 +107,16 @@ class Prepared:
         structs = any(matrix_struct(v.type) is not None for v in self.first.parameters)
         return len(numbers) == 1 and not structs and size_by_name(numbers[0].name) is None
 
-    def for_shape(self, shape: Shape | None) -> tuple[Loaded, Program, dict[str, int]]:
-        """The program with the file's constant sizes set to the shape."""
+    def for_shape(self, shape: Shape | None) -> tuple[Prepared, dict[str, int]]:
+        """The kernel in the file with its constant sizes set to the shape, and those sizes."""
         if shape is None or not self.constants:
-            return self.loaded, self.first, {}
+            return self, {}
         m, k, n = shape
         if "all" in self.constants.values() and not (m == k == n):
             raise UsageError(f"{self.function.short} takes one size for all: the shape must be square, not {m}x{k}x{n}")
         table = {"m": m, "k": k, "n": n, "all": n}
         values = {name: table[meaning] for name, meaning in self.constants.items()}
-        self.current = self.with_constants(values)
-        return self.current.loaded, self.current.first, values
+        return self.with_constants(values), values
 
     def with_constants(self, values: Mapping[str, int]) -> Prepared:
         """The same kernel in the file with some constants changed."""
@@ -142,6 +141,11 @@ class Prepared:
             if not external and len(dims) == 2 and 2 <= dims[0] <= 32 and dims[1] - dims[0] in (0, 1):
                 return int(dims[0])
         return None
+
+    @property
+    def has_own_tile(self) -> bool:
+        """Whether the kernel's tile is written in the file."""
+        return self.loaded.own_tile is not None or self.literal_tile() is not None
 
     def widest_tile(self) -> int | None:
         sides = [d for _, _, dims, external in self.first.shared if not external for d in dims if len(dims) == 2]

@@ -36,26 +36,21 @@ FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
 OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
 
 
-@dataclass
-class Simulation:
-    """What one launch gave. `invented`: nothing in the file says how the kernel is launched."""
+@dataclass(frozen=True)
+class AtShape:
+    """A launch as it is asked for. What is not said comes from the file's own <<<…>>>, evaluated for the shape."""
 
-    entry: str
     shape: Shape | None
-    tile: int | None
-    geometry: Geometry
-    bound: Bound
-    supplied: list[str]
-    outcome: Outcome
-    findings: list[Finding]
-    recorder: Recorder | None
-    launch: Launch
-    site: LaunchSite | None
-    notes: list[str] = field(default_factory=list)
-    invented: bool = False
-    own_tile: bool = True  # the kernel's tile is written in the file
-    output_known: bool = True  # what P holds before the launch
-    reason: str = ""  # why the program's own launch is not known
+    grid: Sequence[int] | None = None
+    block: Sequence[int] | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FreeSizes:
+    """A launch of which nobody knows the sizes, and as much of it as the file says."""
+
+    written: OwnLaunch | None
 
 
 @dataclass
@@ -69,12 +64,27 @@ class Setting:
     site: LaunchSite | None
     dynamic: int | None  # bytes of extern __shared__ memory; None where no launch says
     limits: Limits
-    notes: list[str]
     checks: bool = True
-    semiring: Semiring | None = None
-    record: Any = None
+    semiring: Semiring | None = None  # what P is held against, plus_times where nothing is said
+    record: Any = None  # None for no events, else "all" or the (bx, by) of the blocks to record
     blocks: np.ndarray | None = None
-    invented: bool = False
+    invented: bool = False  # nothing in the file says how the kernel is launched
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Simulation(Setting):
+    """What one launch gave."""
+
+    outcome: Outcome = field(kw_only=True)
+    findings: list[Finding] = field(kw_only=True)
+    launch: Launch = field(kw_only=True)
+    recorder: Recorder | None = None
+    reason: str = ""  # why the program's own launch is not known
+
+    @property
+    def shape(self) -> Shape | None:
+        return self.bound.shape
 
 
 def triple(values: Sequence[int] | None, what: str) -> tuple[int, int, int] | None:
@@ -88,37 +98,23 @@ def triple(values: Sequence[int] | None, what: str) -> tuple[int, int, int] | No
 
 
 def simulate(
-    prepared: Prepared,
-    *,
-    shape: Shape | None,
-    grid: Sequence[int] | None,
-    block: Sequence[int] | None,
-    args: Mapping[str, Any],
-    seed: Seed,
-    limits: Limits,
-    record: Any = None,
-    checks: bool = True,
-    semiring: Semiring | None = None,
-) -> Simulation:
-    """`record`: None for no events, else "all" or the (bx, by) of the blocks to record. `semiring`: what P is held
-    against, plus_times where nothing is said."""
-    current, bound = _bound(prepared, shape, args, limits, seed, checks)
-    value = current.evaluate_launch(bound)
-    notes: list[str] = []
-    geometry, site, guessed = _geometry(current, value, bound, shape, grid, block, notes)
-    dynamic = value.shared if value is not None else None
-    setting = Setting(
-        current, current.first, bound, geometry, site, dynamic, limits, notes, checks, semiring, record,
-        invented=guessed,
-    )  # fmt: skip
+    prepared: Prepared, launch: AtShape | OwnLaunch | FreeSizes, *, seed: Seed, limits: Limits,
+    semiring: Semiring | None = None, record: Any = None, checks: bool = True,
+) -> Simulation:  # fmt: skip
+    """Bind, run and judge one launch of a kernel."""
+    if isinstance(launch, FreeSizes):
+        return _with_free_sizes(prepared, launch.written, seed, limits)
+    if isinstance(launch, OwnLaunch):
+        return run(replace(_as_made(prepared, launch, seed, limits), semiring=semiring, record=record))
+    setting = replace(_as_asked(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
     made = run(setting)
     uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
-    if guessed and grid is None and uncovered is not None:
-        turned = (geometry.grid[1], geometry.grid[0], 1)
-        if turned != geometry.grid:  # nothing in the file says which way the grid lies: x may be the row
+    if setting.invented and launch.grid is None and uncovered is not None:
+        x, y, _ = setting.geometry.grid
+        if x != y:  # nothing in the file says which way the grid lies: x may be the row
+            turned = replace(launch, grid=(y, x, 1), block=setting.geometry.block)
             again = simulate(
-                prepared, shape=shape, grid=turned, block=geometry.block, args=args, seed=seed, limits=limits,
-                record=record, checks=checks, semiring=semiring,
+                prepared, turned, seed=seed, limits=limits, semiring=semiring, record=record, checks=checks
             )  # fmt: skip
             if not any(f.kind is Kind.UNCOVERED for f in again.findings):
                 again.notes.append("no launch in the file: x is taken over the rows of P")
@@ -128,26 +124,29 @@ def simulate(
     return made
 
 
-def simulate_own(
-    prepared: Prepared, own: OwnLaunch, *, seed: Seed, limits: Limits, semiring: Semiring | None = None
-) -> Simulation:
+def _as_asked(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
+    current, bound = _bound(prepared, launch, limits, seed, checks)
+    value = current.evaluate_launch(bound)
+    dynamic = value.shared if value is not None else None
+    setting = Setting(current, current.first, bound, Geometry((1, 1, 1), (1, 1, 1)), None, dynamic, limits, checks)
+    _set_geometry(setting, value, launch)
+    return setting
+
+
+def _as_made(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
-    program = prepared.first
-    bound = bind_own(program, own, prepared.loaded.integers, limits, seed)
+    bound = bind_own(prepared.first, own, prepared.loaded.integers, limits, seed)
     geometry = Geometry(own.grid, own.block)
-    notes: list[str] = []
-    blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
-    if blocks is not None:
-        notes.append(f"{len(blocks)} of its {geometry.blocks} blocks were run")
-    setting = Setting(
-        prepared, program, bound, geometry, own.site, own.shared, limits, notes, True, semiring, blocks=blocks
-    )
-    return run(setting)
+    setting = Setting(prepared, prepared.first, bound, geometry, own.site, own.shared, limits)
+    setting.blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
+    if setting.blocks is not None:
+        setting.notes.append(f"{len(setting.blocks)} of its {geometry.blocks} blocks were run")
+    return setting
 
 
-def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limits: Limits) -> Simulation:
-    """A kernel whose sizes nobody knows: enough blocks and memory for anything, so that only what no launch can
-    mend is kept, barriers and shared memory."""
+def _with_free_sizes(prepared: Prepared, own: OwnLaunch | None, seed: Seed, limits: Limits) -> Simulation:
+    """Enough blocks and memory for anything, so that only what no launch can mend is kept, barriers and shared
+    memory."""
     program = prepared.first
     block = own.block if own is not None else _literal_block(prepared)
     grid = tuple(2 if f"blockIdx.{axis}" in builtins_used(prepared.function) else 1 for axis in "xyz")
@@ -155,7 +154,7 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
     dynamic = own.shared if own is not None else None
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
-    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
+    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, invented=True)
     made = run(setting)
     unknown = _unknown_sizes(program, own)
     ends = dynamic == 0 or (dynamic is not None and not unknown)  # of extern __shared__ memory, for any sizes
@@ -170,7 +169,7 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     return made
 
 
-def _of_one_thread(setting: Setting, own: OwnLaunch | None, seed: int) -> set[tuple[Kind, int, str]]:
+def _of_one_thread(setting: Setting, own: OwnLaunch | None, seed: Seed) -> set[tuple[Kind, int, str]]:
     """What a single thread with sizes of 1 does wrong in an array whose length the kernel declares: every launch does
     it. Lengths that a template or a header would give are not the kernel's."""
     program, alone = setting.program, Geometry((1, 1, 1), (1, 1, 1))
@@ -239,40 +238,38 @@ def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
 
 
 def _bound(
-    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: Seed, checks: bool
-) -> tuple[Prepared, Bound]:
+    prepared: Prepared, launch: AtShape, limits: Limits, seed: Seed, checks: bool
+) -> tuple[Prepared, Bound]:  # fmt: skip
     """The file with its constants set to the shape, and the arguments for it."""
-    loaded, program, constants = prepared.for_shape(shape)
-    current = prepared if not constants else prepared.current
+    current, constants = prepared.for_shape(launch.shape)
     zeroed = current.clears_output(prepared.matrices)
-    bound = bind(program, shape, args, constants, limits, seed, zeroed, checks, loaded.width)
-    passed = current.passed_constants(bound)
+
+    def bound(one: Prepared) -> Bound:
+        width = one.loaded.width
+        return bind(one.first, launch.shape, launch.args, constants, limits, seed, zeroed, checks, width)
+
+    made = bound(current)
+    passed = current.passed_constants(made)
     if passed:  # the host hands its own constants to the kernel: the launch must see the sizes asked for
         current = current.with_constants({**constants, **passed})
-        bound = bind(current.first, shape, args, constants, limits, seed, zeroed, checks, current.loaded.width)
-    return current, bound
+        made = bound(current)
+    return current, made
 
 
-def _geometry(
-    current: Prepared, value: LaunchValue | None, bound: Bound, shape: Shape | None, grid: Sequence[int] | None,
-    block: Sequence[int] | None, notes: list[str],
-) -> tuple[Geometry, LaunchSite | None, bool]:  # fmt: skip
-    """Grid and block as given, else as the file launches, else as the kernel's own tile says; and whether that last
-    was needed."""
-    chosen_grid, chosen_block = triple(grid, "grid"), triple(block, "block")
-    site = None
+def _set_geometry(setting: Setting, value: LaunchValue | None, launch: AtShape) -> None:
+    """Grid and block as given, else as the file launches, else as the kernel's own tile says."""
+    current, grid, block = setting.prepared, triple(launch.grid, "grid"), triple(launch.block, "block")
     if value is not None:
-        if value.unknown and (chosen_grid is None or chosen_block is None):
+        if value.unknown and (grid is None or block is None):
             line = current.site.launch.span.line if current.site else 0
-            notes.append(f"the launch at line {line} could not be evaluated: {value.unknown}")
-        elif chosen_grid is None and chosen_block is None:
-            site = current.site
-        chosen_grid = chosen_grid or value.grid
-        chosen_block = chosen_block or value.block
-    invented = chosen_grid is None or chosen_block is None
-    if chosen_grid is None or chosen_block is None:
-        chosen_grid, chosen_block = default_launch(current, shape, chosen_grid, chosen_block, bound)
-    return Geometry(chosen_grid, chosen_block), site, invented
+            setting.notes.append(f"the launch at line {line} could not be evaluated: {value.unknown}")
+        elif grid is None and block is None:
+            setting.site = current.site
+        grid, block = grid or value.grid, block or value.block
+    setting.invented = grid is None or block is None
+    if grid is None or block is None:
+        grid, block = default_launch(current, launch.shape, grid, block, setting.bound)
+    setting.geometry = Geometry(grid, block)
 
 
 def run(setting: Setting) -> Simulation:
@@ -315,7 +312,7 @@ def run(setting: Setting) -> Simulation:
         for finding in findings:
             word(finding, bound)
         explain(findings, setting.prepared.function, program, geometry)
-    return _simulation(setting, outcome, findings, launch, recorder)
+    return _simulation(setting, outcome, findings, launch)
 
 
 def without_other_layout(findings: list[Finding], bound: Bound) -> list[Finding]:
@@ -345,17 +342,8 @@ def _recorder(setting: Setting) -> tuple[Recorder | None, list[int] | None]:
     return Recorder([b.name for b in buffers]), watch
 
 
-def _simulation(
-    setting: Setting, outcome: Outcome, findings: list[Finding], launch: Launch, recorder: Recorder | None = None
-) -> Simulation:
-    program, bound = setting.program, setting.bound
-    supplied = [f"{name} = {text}" for name, text in program.supplied.items()]
-    return Simulation(
-        program.entry, bound.shape, setting.prepared.loaded.width, setting.geometry, bound, supplied, outcome, findings,
-        recorder, launch, setting.site, setting.notes, setting.invented,
-        setting.prepared.loaded.own_tile is not None or setting.prepared.literal_tile() is not None,
-        setting.prepared.allocates_output(bound.matrices),
-    )  # fmt: skip
+def _simulation(setting: Setting, outcome: Outcome, findings: list[Finding], launch: Launch) -> Simulation:
+    return Simulation(**vars(setting), outcome=outcome, findings=findings, launch=launch, recorder=launch.recorder)
 
 
 def default_launch(

@@ -59,7 +59,7 @@ def settle(tried: Sequence[Tried]) -> str:
     seen |= {_key(f) for t in tried for f in t.done.findings if _missing_barrier(f)}
     for t in tried:
         _set(t.done.findings, seen)
-        if not t.done.output_known:
+        if not t.done.prepared.allocates_output(t.done.bound.matrices):
             _doubt(t.done)
     return words
 
@@ -103,7 +103,7 @@ def _stands(done: Simulation) -> bool:
             return False
         if f.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN) and f.array == name and f.access == "store":
             return False
-        if f.kind is Kind.OUT_OF_BOUNDS and f.array in shared and not done.own_tile:
+        if f.kind is Kind.OUT_OF_BOUNDS and f.array in shared and not done.prepared.has_own_tile:
             return False
     return True
 

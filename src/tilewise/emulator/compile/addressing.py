@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,22 +75,10 @@ class PlaceCompiler(TypeResolver):
                 return scope[name]
         return None
 
-    @abstractmethod
-    def expr(self, node: Any) -> Operand:
-        """Filled in further up the chain."""
-
-    @abstractmethod
-    def converted(self, e: Operand, type_: Type, node: tree.Node) -> Operand:
-        """Filled in further up the chain."""
-
-    @abstractmethod
-    def global_variable(self, name: str, node: tree.Node) -> Variable | None:
-        """Filled in further up the chain."""
-
-    @abstractmethod
-    def called_place(self, node: Any) -> Lvalue | None:
-        """Filled in further up the chain."""
-
+    expr: Callable[[Any], Operand]
+    converted: Callable[[Operand, Type, tree.Node], Operand]
+    global_variable: Callable[[str, tree.Node], Variable | None]
+    called_place: Callable[[Any], Lvalue | None]
     # -- places
 
     def place(self, node: Any) -> Lvalue | None:
@@ -201,34 +189,18 @@ class PlaceCompiler(TypeResolver):
             return self.address(place, Pointer(type_.of))
         if place.kind == "register":
             return self.load_register(place)
-        locate, dtypes = self.locator(place), dtypes_of(type_)
-        site = place.site
+        locate, get = self.locator(place), self.load_at(place)
         if place.kind == "cells":
-
-            def from_cells(c: Context) -> Any:
-                return lvalue.cells_load(c, site, locate(c), type_)
-
             variable = place.variable
             assert variable is not None
-            e = Operand(type_, from_cells, pure=not variable.blank)
+            e = Operand(type_, lambda c: get(c, locate(c)), pure=not variable.blank)
             if not place.subscripts:
                 self.known_members(place, variable, e)
             if variable.key in self.flow.fed:
                 e.fed = True
             return e
-        if place.kind == "shared":
-
-            def from_shared(c: Context) -> Any:
-                buffer, local, flat, ok = locate(c)
-                own = lvalue.local_index(local) if c.recorder is not None else None
-                return lvalue.pack(type_, load_store.read_shared(c, site, buffer, own, flat, ok, dtypes))
-
-            return Operand(type_, from_shared, pure=False, shared=True)
-
-        def from_pointer(c: Context) -> Any:
-            return lvalue.pointer_load(c, site, locate(c), type_, dtypes)
-
-        return Operand(type_, from_pointer, pure=False, loads=True)
+        shared = place.kind == "shared"
+        return Operand(type_, lambda c: get(c, locate(c)), pure=False, shared=shared, loads=not shared)
 
     def known_members(self, place: Lvalue, variable: Variable, e: Operand) -> None:
         found: dict[int, int] = {}

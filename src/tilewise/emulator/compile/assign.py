@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,21 +40,10 @@ def _is_plain(node: Any) -> bool:
 class AssignCompiler(PlaceCompiler):
     const_pointers: bool = True
 
-    @abstractmethod
-    def operate(self, op: str, left: Operand, right: Operand, node: tree.Node, ln: tree.Node, rn: tree.Node) -> Operand:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def dereferenced(self, made: Operand, node: tree.Node) -> Operand:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def construct(self, type_: Type, arguments: list[Any], node: tree.Node) -> Operand:
-        """Filled in further up the chain of compilers."""
+    operate: Callable[[str, Operand, Operand, tree.Node, tree.Node, tree.Node], Operand]
+    operator_call: Callable[[str, list[Any], tree.Node], Operand | None]
+    dereferenced: Callable[[Operand, tree.Node], Operand]
+    construct: Callable[[Type, list[Any], tree.Node], Operand]
 
     def value_for(self, node: Any, type_: Type) -> Operand:
         """The value of an initialiser or right-hand side, converted."""

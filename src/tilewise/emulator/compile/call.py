@@ -173,15 +173,7 @@ class CallCompiler(ClosureCompiler):
             run = lambda c: function(first(c), second(c))  # noqa: E731
         else:
             run = lambda c: function(*[f(c) for f in fns])  # noqa: E731
-        made = Operand(
-            result,
-            run,
-            pure=all(e.pure for e in ready),
-            shared=any(e.shared for e in ready),
-            loads=any(e.loads for e in ready),
-            fed=any(e.fed for e in ready),
-        )
-        return self.folded(made, *ready)
+        return self.folded(Operand.of(result, run, *ready), *ready)
 
     # -- synchronisation, atomics, printing
 
@@ -282,12 +274,5 @@ class CallCompiler(ClosureCompiler):
                 return self.constructed(type_, arguments, node)
             parts = self.flatten(type_, tree.Braces(arguments, extent=node.span))
             fns = [p.fn for p in parts]
-            return Operand(
-                type_,
-                lambda c: tuple(f(c) for f in fns),
-                pure=all(p.pure for p in parts),
-                shared=any(p.shared for p in parts),
-                loads=any(p.loads for p in parts),
-                fed=any(p.fed for p in parts),
-            )
+            return Operand.of(type_, lambda c: tuple(f(c) for f in fns), *parts)
         raise self.refuse(f"{type_} cannot be made like this", node)

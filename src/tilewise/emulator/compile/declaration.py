@@ -95,7 +95,7 @@ class DeclarationCompiler(CallCompiler):
         if isinstance(type_, (Array, Record)) and isinstance(item.init, tree.Braces):
             parts = self.flatten(type_, item.init)
             fns = [p.fn for p in parts]
-            return Operand(type_, lambda c: tuple(f(c) for f in fns), pure=False, loads=any(p.loads for p in parts))
+            return Operand.of(type_, lambda c: tuple(f(c) for f in fns), *parts, pure=False)
         return self.value_for(item.init, type_)
 
     def blank(self, variable: Variable) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,9 +80,7 @@ class ExprCompiler(OperatorCompiler):
             raise self.refuse("a launch from inside a kernel is not supported", node)
         raise self.refuse("this is not supported in device code", node)
 
-    @abstractmethod
-    def call(self, node: tree.Call) -> Operand:
-        """Filled in further up the chain of compilers."""
+    call: Callable[[tree.Call], Operand]
 
     def type_of(self, node: Any | None) -> Type:
         assert node is not None
@@ -177,7 +176,7 @@ class ExprCompiler(OperatorCompiler):
             value = fn(c)
             return value[first] if single else value[first : first + count]
 
-        return Operand(type_, pick, pure=whole.pure, shared=whole.shared, loads=whole.loads)
+        return Operand.of(type_, pick, whole)
 
     # -- conversions
 
@@ -188,7 +187,7 @@ class ExprCompiler(OperatorCompiler):
         if isinstance(type_, Scalar) and isinstance(have, Scalar):
             convert = converter(have, type_)
             if convert is None:
-                return Operand(type_, e.fn, e.const, e.pure, e.bare, e.symbol, e.row, e.soft, e.shared, e.loads, e.fed)
+                return replace(e, type=type_, members={})
             if e.const is not None:
                 with np.errstate(all="ignore"):
                     made = self.constant_value(convert(e.const), type_)
@@ -196,12 +195,13 @@ class ExprCompiler(OperatorCompiler):
                 return made
             fn = e.fn
             run = memoised(convert, fn, self.new_memo()) if not have.floating else lambda c: convert(fn(c))
-            out = Operand(type_, run, None, e.pure, shared=e.shared, loads=e.loads, fed=e.fed)
+            out = Operand.of(type_, run, e)
             if not type_.floating and not have.floating and type_.size >= 4:
                 out.bare, out.symbol, out.row, out.soft = e.bare, e.symbol, e.row, e.soft
             return out
         if isinstance(type_, Pointer) and isinstance(have, Pointer):
-            made = Operand(type_, e.fn, e.const, e.pure, shared=e.shared, loads=e.loads)
+            made = Operand.of(type_, e.fn, e)
+            made.const = e.const
             self.copy_roots(e, made)
             self.narrow(e, made, node)
             return made
@@ -209,7 +209,7 @@ class ExprCompiler(OperatorCompiler):
             return Operand(type_, lambda c: At(None, np.int64(0)))
         if type_ is BOOL and isinstance(have, Pointer):
             fn = e.fn
-            return Operand(BOOL, lambda c: np.bool_(fn(c).memory is not None), pure=e.pure)
+            return Operand.of(BOOL, lambda c: np.bool_(fn(c).memory is not None), e)
         if isinstance(have, Record) and (type_ is have or {str(type_), have.name} == {"dim3", "uint3"}):
             return e
         raise self.refuse(f"{have} cannot become {type_}", node)
@@ -244,13 +244,7 @@ class ExprCompiler(OperatorCompiler):
             raise self.refuse("a pointer cannot be seen as a number here", node)
         return self.converted(e, type_, node)
 
-    @abstractmethod
-    def closure(self, node: tree.Lambda) -> Operand:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def file_variable(self, name: str) -> tree.Variable | None:
-        """Filled in further up the chain of compilers."""
-
+    closure: Callable[[tree.Lambda], Operand]
+    file_variable: Callable[[str], tree.Variable | None]
     depth: int
     dimension_names: frozenset[str]

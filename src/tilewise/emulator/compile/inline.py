@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -130,10 +130,9 @@ class InlineCompiler(ExprCompiler):
             value = frame.value
             return np.int32(0) if value is UNSET else value
 
-        return Operand(
-            result, run, pure=False, shared=any(v.shared for v in values), loads=any(v.loads for v in values),
-            fed=any(v.fed for v in values), members=members,
-        )  # fmt: skip
+        made = Operand.of(result, run, *values, pure=False)
+        made.members = members
+        return made
 
     def bind_parameters(
         self, function: Any, node: tree.Call, env: Environment, path: Any, scope: dict[str, Variable], starts: list[Any]
@@ -323,28 +322,14 @@ class InlineCompiler(ExprCompiler):
     returned_members: list[dict[int, int] | None]  # what all returns so far agree on
     limits: Limits
 
-    @abstractmethod
-    def call_result(self, node: tree.Call) -> Operand:
-        """Filled in further up the chain of compilers."""
-
+    call_result: Callable[[tree.Call], Operand]
     open_functions: set[int]  # that are being compiled, one in another
     calls: dict[int, tree.Call]  # made for operators and constructors, by their node
 
-    @abstractmethod
-    def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def known_local(self, name: str) -> Any:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:
-        """Filled in further up the chain of compilers."""
-
-    @abstractmethod
-    def function_body(self, node: Any) -> Any:
-        """Filled in further up the chain of compilers."""
+    new_variable: Callable[[str, Type, int], Variable]
+    known_local: Callable[[str], Any]
+    parameter_variable: Callable[[str, Type, int], Variable]
+    function_body: Callable[[Any], Any]
 
 
 def merge_return(c: Context, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewise.emulator.machine.arithmetic import Value
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.parse.types import Scalar, Type
+from tilewise.emulator.parse.types import Type
 
 Fn = Callable[[Context], Value]
 LOST = -1  # rows of different leading dimensions were mixed: not decidable
@@ -46,7 +46,10 @@ class Operand:
     fed: bool = False  # depends on a register that a global load filled
     members: dict[int, int] = field(default_factory=dict)  # of a struct: leaves that are leading dimensions
 
-    @property
-    def scalar(self) -> Scalar:
-        assert isinstance(self.type, Scalar)
-        return self.type
+    @classmethod
+    def of(cls, type_: Type, fn: Fn, *parts: Operand, pure: bool = True) -> Operand:
+        """Computed from others: what one of them reads, it reads."""
+        return cls(
+            type_, fn, pure=pure and all(e.pure for e in parts), shared=any(e.shared for e in parts),
+            loads=any(e.loads for e in parts), fed=any(e.fed for e in parts),
+        )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,7 @@ def is_assertion(node: Any) -> bool:
 
 
 class OperatorCompiler(AssignCompiler):
-    @abstractmethod
-    def assertion(self, condition: Operand, node: tree.Node) -> Operand:
-        """Filled in further up the chain of compilers."""
+    assertion: Callable[[Operand, tree.Node], Operand]
 
     def condition(self, node: Any) -> Operand:
         return self.converted(self.expr(node), BOOL, node)
@@ -77,7 +75,7 @@ class OperatorCompiler(AssignCompiler):
                 return self.dereferenced(own, node)
         if node.op == "!":
             fn = self.converted(e, BOOL, node).fn
-            return self.folded(Operand(BOOL, lambda c: ~fn(c), pure=e.pure, shared=e.shared, loads=e.loads), e)
+            return self.folded(Operand.of(BOOL, lambda c: ~fn(c), e), e)
         type_ = types.promote(self.arithmetic(e, node.operand))
         e = self.converted(e, type_, node)
         if node.op == "+":
@@ -86,13 +84,12 @@ class OperatorCompiler(AssignCompiler):
         if node.op == "~":
             if type_.floating:
                 raise self.refuse("~ needs an integer", node)
-            made = Operand(type_, memoised(lambda v: ~v, fn, self.new_memo()), pure=e.pure)
+            made = Operand.of(type_, memoised(lambda v: ~v, fn, self.new_memo()), e)
         else:
-            made = Operand(type_, lambda c: -fn(c), pure=e.pure)
+            made = Operand.of(type_, lambda c: -fn(c), e)
             if e.symbol is not None and e.row is not None:
                 row = e.row
                 made.symbol, made.row, made.soft = e.symbol, lambda c: -row(c), e.soft
-        made.shared, made.loads, made.fed = e.shared, e.loads, e.fed
         return self.folded(made, e)
 
     def folded(self, made: Operand, *operands: Operand) -> Operand:
@@ -113,7 +110,7 @@ class OperatorCompiler(AssignCompiler):
                 a(c)
                 return b(c)
 
-            return Operand(second.type, both, pure=first.pure and second.pure, shared=first.shared or second.shared)
+            return Operand.of(second.type, both, first, second)
         if op in ("&&", "||"):
             return self.logical(node)
         left, right = self.expr(node.left), self.expr(node.right)
@@ -133,14 +130,7 @@ class OperatorCompiler(AssignCompiler):
             raise self.refuse(f"{op} needs integers", node)
         left, right = self.converted(left, type_, ln), self.converted(right, type_, rn)
         result = BOOL if op in COMPARISONS else type_
-        made = Operand(
-            result,
-            left.fn,
-            pure=left.pure and right.pure,
-            shared=left.shared or right.shared,
-            loads=left.loads or right.loads,
-            fed=left.fed or right.fed,
-        )
+        made = Operand.of(result, left.fn, left, right)
         if not type_.floating and op == "*" and type_ is INT and self.in_index:
             function = widen_product(node.span)
             made.fn = binary(function, left.fn, right.fn, self.new_memo(), with_context=True)
@@ -214,17 +204,10 @@ class OperatorCompiler(AssignCompiler):
             c.mask = mask
             return x & y if conjunction else x | y
 
-        made = Operand(
-            BOOL,
-            run,
-            pure=left.pure and pure,
-            shared=left.shared or right.shared,
-            loads=left.loads or right.loads,
-        )
         if left.const is not None and right.const is not None:
             value = np.bool_((left.const and right.const) if conjunction else (left.const or right.const))
             return self.constant_value(value, BOOL)
-        return made
+        return Operand.of(BOOL, run, left, right)
 
     def ternary(self, node: tree.Ternary) -> Operand:
         condition = self.condition(node.condition)
@@ -250,14 +233,7 @@ class OperatorCompiler(AssignCompiler):
                 return merge(which, a(c), b(c))
             return masked_pair(c, which, a, b, memo)
 
-        made = Operand(
-            yes.type,
-            run,
-            pure=both_pure and condition.pure,
-            shared=yes.shared or no.shared,
-            loads=yes.loads or no.loads,
-            fed=yes.fed or no.fed,
-        )
+        made = Operand.of(yes.type, run, yes, no, pure=condition.pure)
         if condition.const is not None:
             return yes if condition.const else no
         symbols = {e.symbol for e in (yes, no) if e.symbol is not None}
@@ -284,7 +260,7 @@ class OperatorCompiler(AssignCompiler):
                         return np.bool_(op in ("!=", "<", "<="))
                     return compare(p.offset, q.offset)
 
-                return Operand(BOOL, run, pure=left.pure and right.pure)
+                return Operand.of(BOOL, run, left, right)
         if isinstance(right.type, Pointer) and op == "+":
             left, right = right, left
         if op in ("==", "!=") and isinstance(left.type, Pointer) and right.const is not None:
@@ -325,7 +301,7 @@ class OperatorCompiler(AssignCompiler):
             rows = row(c)
             return pointer.moved(cells, rows if sign > 0 else -rows, symbol, soft)
 
-        made = Operand(left.type, run, pure=left.pure and right.pure)
+        made = Operand.of(left.type, run, left, right)
         self.copy_roots(left, made)
         if id(left) in self.narrowed:
             self.narrowed[id(made)] = self.narrowed[id(left)]

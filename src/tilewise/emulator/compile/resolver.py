@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.machine.leaves import NUMBERS, numeric
@@ -15,7 +15,7 @@ from tilewise.errors import KernelError
 PARTS = (layout, type_resolution, unify)  # imported for what they provide to the symbol table
 
 
-class TypeResolver(ABC):
+class TypeResolver:
     def __init__(self, table: SymbolTable) -> None:
         self.table = table
         self.source = table.source
@@ -25,13 +25,8 @@ class TypeResolver(ABC):
     def refuse(self, message: str, node: tree.Node) -> KernelError:
         return self.source.error(message, *node.span)
 
-    @abstractmethod
-    def constant(self, node: Any) -> int:
-        """Filled in further up the chain."""
-
-    @abstractmethod
-    def type_of(self, node: Any) -> Type:
-        """Filled in further up the chain."""
+    constant: Callable[[Any], int]
+    type_of: Callable[[Any], Type]
 
     def resolve(self, node: Any) -> Type:
         return self.computed(self.table.resolve(node, self.env), node)

@@ -44,10 +44,7 @@ def warp_call(compiler: Compiling, node: tree.Call, name: str) -> Operand:
         width: Any = lambda c: np.int32(warp.WARP)  # noqa: E731
         if len(arguments) == 3:
             width = compiler.converted(compiler.expr(arguments[2]), types.INT, arguments[2]).fn
-        return Operand(
-            value.type, lambda c: warp.shuffle(c, bare, fn(c), which(c), width(c)), pure=False, loads=value.loads,
-            shared=value.shared, fed=value.fed,
-        )  # fmt: skip
+        return Operand.of(value.type, lambda c: warp.shuffle(c, bare, fn(c), which(c), width(c)), value, pure=False)
     if bare in ("__any", "__all"):
         return Operand(types.INT, lambda c: warp.vote(c, bare == "__all", fn(c)), pure=False)
     if bare == "__ballot":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tilewise.emulator.check.binding import Shape, element_of
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role
-from tilewise.emulator.check.simulate import Simulation, builtins_used, simulate
+from tilewise.emulator.check.simulate import AtShape, Simulation, builtins_used, simulate
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
@@ -317,4 +317,4 @@ class Claim:
         if self.given is not None:
             block, grid = self.given.block, self.given.grid
             grid = grid or (-(-shape[2] // self.given.cols), -(-shape[0] // self.given.rows))
-        return simulate(self.prepared, shape=shape, grid=grid, block=block, args={}, seed=0, limits=self.limits)
+        return simulate(self.prepared, AtShape(shape, grid, block), seed=0, limits=self.limits)

@@ -15,7 +15,7 @@ from tilewise.emulator.check.adversary import demonstrate
 from tilewise.emulator.check.binding import Seed
 from tilewise.emulator.check.loading import choose, load, uses_shared
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.simulate import Simulation, simulate
+from tilewise.emulator.check.simulate import AtShape, Simulation, simulate
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.machine.events import EventKind, Events, empty_events
 from tilewise.emulator.machine.findings import Finding
@@ -73,10 +73,8 @@ def trace(
         grid, block = launch_for(rung, size, grid, block)
 
         def run(record: Any) -> Simulation:
-            return simulate(
-                chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits, record=record,
-                semiring=ring,
-            )  # fmt: skip
+            launch = AtShape(size, grid, block, copied(args))
+            return simulate(chosen, launch, seed=seed, limits=limits, record=record, semiring=ring)
 
         if blocks != SOME:
             return _recorded(chosen, run(blocks if blocks == ALL else tuple(blocks)), adversarial)

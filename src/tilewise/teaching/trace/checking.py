@@ -14,7 +14,7 @@ from tilewise.emulator.check.adversary import demonstrate
 from tilewise.emulator.check.loading import Loaded, choose
 from tilewise.emulator.check.own_binding import NotKnown, OwnLaunch, own_launch
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.simulate import Simulation, simulate, simulate_free, simulate_own
+from tilewise.emulator.check.simulate import AtShape, FreeSizes, Simulation, simulate
 from tilewise.emulator.check.verdict import Tried, settle
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.limits import Limits
@@ -141,7 +141,7 @@ def _try(one: Prepared, request: CheckRequest, own: OwnLaunch | None, tried: lis
     reason = ""
     if own is not None:
         try:
-            tried.append(Tried("own", _own(one, request, own)))
+            tried.append(Tried("own", _run(one, request, own)))
         except NotKnown as error:
             reason = error.reason
     if one.multiplies:
@@ -185,7 +185,7 @@ def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
 
 def _free(one: Prepared, request: CheckRequest, own: OwnLaunch | None, reason: str) -> Simulation:
     try:
-        done = simulate_free(one, own or one.written_launch(), seed=request.seed, limits=request.limits)
+        done = _run(one, request, FreeSizes(own or one.written_launch()))
     except NotKnown as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
@@ -197,20 +197,15 @@ def _free(one: Prepared, request: CheckRequest, own: OwnLaunch | None, reason: s
     return done
 
 
-def _own(one: Prepared, request: CheckRequest, own: OwnLaunch) -> Simulation:
-    done = simulate_own(one, own, seed=request.seed, limits=request.limits, semiring=request.semiring)
-    if request.adversarial and done.launch.blocks is None:
-        demonstrate(done)
-    return done
-
-
 def _probe(one: Prepared, request: CheckRequest, size: Shape | None) -> Simulation:
-    grid, block = launch_for(request.rung, size, request.grid, request.block)
-    done = simulate(
-        one, shape=size, grid=grid, block=block, args=copied(request.args), seed=request.seed, limits=request.limits,
-        semiring=request.semiring,
-    )  # fmt: skip
-    if request.adversarial:
+    return _run(
+        one, request, AtShape(size, *launch_for(request.rung, size, request.grid, request.block), copied(request.args))
+    )
+
+
+def _run(one: Prepared, request: CheckRequest, launch: AtShape | OwnLaunch | FreeSizes) -> Simulation:
+    done = simulate(one, launch, seed=request.seed, limits=request.limits, semiring=request.semiring)
+    if request.adversarial and done.launch.blocks is None:
         demonstrate(done)
     return done
 

@@ -100,9 +100,10 @@ def run_of(prepared: Prepared, done: Simulation, origin: str = "given") -> Run:
     counters["split warps"] = sum(b[1] for b in costs.branches.values())
     order = {Severity.FAULT: 0, Severity.COST: 1, Severity.NOTE: 2}
     findings = sorted(done.findings, key=lambda f: (order[f.severity], f.line, str(f.kind)))
+    supplied = [f"{name} = {text}" for name, text in done.program.supplied.items()]
     return Run(
-        prepared.loaded.source.name, done.entry, done.shape, done.tile, done.geometry.grid, done.geometry.block,
-        tuple(done.bound.lines), tuple(done.supplied + done.notes), counters, tuple(findings),
+        prepared.loaded.source.name, done.program.entry, done.shape, done.prepared.loaded.width, done.geometry.grid,
+        done.geometry.block, tuple(done.bound.lines), (*supplied, *done.notes), counters, tuple(findings),
         "".join(done.outcome.output), dict(done.bound.arrays), origin, _reading(done),
     )  # fmt: skip
 
