@@ -100,3 +100,21 @@ def test_jax_in_and_out():
             tw.matmul(M, M.T, out=P)
         W = jax.numpy.abs(P)
         np.testing.assert_array_equal(jax.jit(tw.closure)(W), tw.closure(W))
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bit_floats_are_widened_in_every_call_and_written_to_out(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng, dtype = np.random.default_rng(3), np.dtype(getattr(ml_dtypes, name))
+    M, N = rng.normal(size=(9, 5)).astype(dtype), rng.normal(size=(5, 7)).astype(dtype)
+    expected = M.astype(float) @ N.astype(float)
+    for _ in range(3):  # the second is served by a prepared call
+        np.testing.assert_allclose(tw.matmul(M, N), expected, rtol=1e-5, atol=1e-6)
+        part = M[1:, :3].astype(float) @ N[:3].astype(float)
+        np.testing.assert_allclose(tw.matmul(M[1:, :3], N[:3]), part, rtol=1e-5, atol=1e-6)
+        out = np.zeros(expected.shape, dtype)
+        assert tw.matmul(M, N, out=out) is out
+        np.testing.assert_array_equal(out, expected.astype(np.float32).astype(dtype))
+    out.flags.writeable = False
+    with pytest.raises(tw.ShapeError, match="read-only"):
+        tw.matmul(M, N, out=out)

@@ -44,18 +44,15 @@ class NumpyLibrary(Library):
 
     def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:
         """A NumPy array as an Operand of the library it came from."""
-        dtype = dtype_of(host.dtype)
+        given, dtype, writable = host, dtype_of(host.dtype), bool(host.flags.writeable)
         if dtype.name in FLOAT8:
             with np.errstate(all="ignore"):
                 host, dtype = host.astype(np.float32), DTYPES["float32"]
-        size = host.dtype.itemsize
-        writable = bool(host.flags.writeable)
-        if any(stride % size for stride in host.strides) or not host.dtype.isnative:
-            copy = host.astype(host.dtype.newbyteorder("="), order="C")  # a field of packed records, or foreign bytes
-            strides = tuple(stride // size for stride in copy.strides)
-            return Operand(host, library, "cpu", dtype, copy.shape, strides, host.ctypes.data, copy, writable, True)
-        strides = tuple(stride // size for stride in host.strides)
-        return Operand(host, library, "cpu", dtype, host.shape, strides, host.ctypes.data, host, writable)
+        elif any(stride % host.dtype.itemsize for stride in host.strides) or not host.dtype.isnative:
+            host = host.astype(host.dtype.newbyteorder("="), order="C")  # a field of packed records, or foreign bytes
+        strides = tuple(stride // host.dtype.itemsize for stride in host.strides)
+        address, converted = given.ctypes.data, host is not given
+        return Operand(given, library, "cpu", dtype, host.shape, strides, address, host, writable, converted)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         check_product_room(shape, dtype)

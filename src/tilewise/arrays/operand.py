@@ -44,7 +44,7 @@ class Operand:
     pointer: int
     host: HostArray | None = None
     writable: bool = True
-    converted: bool = False  # host is a copy: of foreign byte order, or strides that are no multiple of an element
+    converted: bool = False  # host is a copy: of 8-bit floats, foreign byte order, or strides that split an element
 
     @once
     def extent(self) -> tuple[int, int]:
