@@ -117,6 +117,8 @@ def bad_files(folder):
         (["multiply", "A.npy", "B.npy", "--tile", "x"], 2, "'x' is not a valid integer"),
         (["multiply", "A.npy", "B.npy", "--semiring", "sum"], 2, "semiring='sum' is not known"),
         (["multiply", "A.npy", "B.npy", "--device", "gpu"], 2, "device='gpu' is not known"),
+        (["multiply", "--shape", "3x3x3", "--seed", "-1"], 2, "-1 is not in the range x>=0"),
+        (["multiply", "A.npy", "B.npy", "--device", "cpu", "--kernel", "pack"], 2, "on the CPU there are reference"),
         (["multiply", "A.npy", "B.npy", "--device", "cuda:77"], 3, "was requested, but"),
         (["multiply", "A.npy", "B.npy", "-o", "no/where/C.npy"], 2, "the folder no/where does not exist"),
         (["multiply", "A.npy", "B.npy", "-o", "folder.npy"], 2, "folder.npy is a folder"),
@@ -219,6 +221,28 @@ def test_plan_prints_the_tensor_cores_source_too(capsys):
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
 def test_json_is_all_that_stdout_holds(arguments, capsys):
     json.loads(output_of(capsys, [*arguments, "--json"], 0).out)
+
+
+def test_json_has_no_number_that_json_lacks(capsys):
+    def never(name):
+        raise AssertionError(name)
+
+    arguments = ["multiply", "--shape", "3x2x3", "--device", "cpu", "--alpha", "inf", "--check", "--json"]
+    document = json.loads(output_of(capsys, arguments, 0).out, parse_constant=never)
+    assert document["plan"]["problem"]["epilogue"]["alpha"] == "inf"
+
+
+@pytest.mark.parametrize("shape", ["0x5x4", "5x0x4", "5x4x0", "0x0x0"])
+def test_a_product_without_cells_passes_its_check(shape, capsys):
+    out = output_of(capsys, ["multiply", "--shape", shape, "--device", "cpu", "--check"], 0).out
+    assert "ok: relative error 0" in out
+
+
+def test_the_floor_that_multiply_reports_is_this_machines(capsys):
+    arguments = ["multiply", "--shape", "900x900x900", "--device", "cpu", "--json"]
+    document = json.loads(output_of(capsys, arguments, 0).out)
+    assert document["plan"]["floor_seconds"] < document["seconds"]["kernel"]
+    assert document["plan"]["device"]["name"] != "this CPU"
 
 
 def test_demo_and_info_speak_to_people(capsys):

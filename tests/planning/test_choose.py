@@ -16,7 +16,9 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import parse_shape, problem_of_shape
+from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.ladder.model import LADDER
+from tilewise.kernels.registry import BY_KERNEL
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
@@ -154,3 +156,16 @@ def test_return_arg_needs_a_semiring_that_picks_a_k(dtype):
     problem = replace(problem_of_shape(4, 5, 6, dtype), return_arg=True)
     with pytest.raises(tw.UsageError, match="plus_times picks none"):
         make_plan(problem, H200)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (3, 0, 3), (3, 3, 0)])
+def test_every_kernel_of_a_card_plans_an_empty_product_or_refuses_it(shape):
+    planned = 0
+    for kernel in BY_KERNEL:
+        for dtype in ("float32", "bfloat16"):
+            try:
+                recipe_of(make_plan(problem_of_shape(*shape, dtype), H200, kernel))
+                planned += 1
+            except tw.TilewiseError:
+                continue
+    assert planned > 10

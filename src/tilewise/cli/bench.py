@@ -22,7 +22,7 @@ SAVE_SECONDS = 2.0  # between two writes of --save, at least
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
 @click.option("--count", default=30, show_default=True, help="Shapes of `…-random`, and of every dtype of `random`.")
-@click.option("--seed", type=int, help="Of those and of `stacks`, `groups`; the clock's unless given.")
+@click.option("--seed", type=click.IntRange(0), help="Of those and of `stacks`, `groups`; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds.")
 @click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")

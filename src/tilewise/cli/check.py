@@ -13,7 +13,7 @@ from tilewise.cli.terminal import print_json, report_options, say
 
 @click.command("check")
 @kernel_options
-@click.option("--seed", default=0, show_default=True, help="Of the random operands.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random operands.")
 @click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
 @click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
 @click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")

@@ -23,7 +23,7 @@ NEITHER = "neither takes --compare, -o or --kernel"
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The HTML file; a temporary one where not given.")
 @click.option("--block", "blocks", multiple=True, metavar="BX,BY", help="Record this block, or all; repeatable.")
-@click.option("--seed", type=int, help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
+@click.option("--seed", type=click.IntRange(0), help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
 @click.option("--what-if/--no-what-if", default=True, help="Carry the rung's variants too.  [default: what-if]")
 @click.option(
     "--open/--no-open", "show", default=None, help="Open it in a browser; by default when there is a terminal."

@@ -79,7 +79,7 @@ def check_product(M: Array, N: Array, report: TimedProduct, bias: Array | None =
     after: dict[str, Any] = {"alpha": problem.epilogue.alpha, "bias": bias, "activation": problem.epilogue.activation}
     start = time.perf_counter()
     same = timed_matmul(part, N, semiring=problem.semiring, kernel="reference", **after).product
-    seconds = (time.perf_counter() - start) * (M.shape[0] / rows)
+    seconds = (time.perf_counter() - start) * (M.shape[0] / max(1, rows))
     if dtype.kind in "fc" and not problem.semiring.boolean:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         expected = timed_matmul(

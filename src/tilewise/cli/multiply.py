@@ -16,7 +16,7 @@ from tilewise.cli.output import json_option, show
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the product goes, as .npy.")
 @click.option("--shape", help="Make random operands instead: MxKxN, for example 1000x500x700.")
 @click.option("--dtype", default="float32", show_default=True, help="Of the operands that --shape makes.")
-@click.option("--seed", default=0, show_default=True, help="Of the operands that --shape makes.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of those operands.")
 @click.option("--semiring", default="plus_times", show_default=True, help="plus_times, min_plus, max_min, …")
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, simt, cuda, cuda:1.")
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
@@ -120,14 +120,14 @@ def _document(report: Any, checked: Any, output: Path | None) -> dict[str, Any]:
 
 
 def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str]]:
-    from tilewise.system.quantities import seconds
+    from tilewise.system.quantities import counted, seconds
 
     plan, times = report.plan, report.times
     p = plan.problem
-    made = f"{p.epilogue.formula()}, " if p.epilogue else ""
+    made, phases = f"{p.epilogue.formula()}, " if p.epilogue else "", counted(plan.phases, "phase")
     rows = [
         ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
-        ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.cut}; {plan.phases} phases"),
+        ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.cut}; {phases}"),
     ]
     if plan.engine == "cuda":
         rows.append(("copy in", seconds(times.copy_in)))

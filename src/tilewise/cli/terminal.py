@@ -16,7 +16,12 @@ __all__ = ["json_text", "plain", "print_json", "report_options", "say"]
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
-    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    try:
+        text = json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # NaN and infinities, which JSON lacks
+        from tilewise.teaching.trace.strict_json import strict
+
+        text = json.dumps(strict(document), indent=indent, ensure_ascii=False)
     return UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -15,7 +15,7 @@ from tilewise.cli.terminal import print_json, report_options, say
 @kernel_options
 @click.option("--block", "blocks", multiple=True, metavar="BX,BY", help="Show this block, or all; repeatable.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0), help="Show this phase only; repeatable.")
-@click.option("--seed", type=int, help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
+@click.option("--seed", type=click.IntRange(0), help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page to step through it.")
 @click.option(
     "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."

@@ -27,7 +27,7 @@ from tilewise.system.output import check_output, write_whole
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Another file than the one plans are made from.")
 @click.option("--calibrate", is_flag=True, help="Time every kernel on random shapes, and correct the cost models.")
-@click.option("--seed", type=int, help="Of the random shapes; the clock's where it is left out.")
+@click.option("--seed", type=click.IntRange(0), help="Of the random shapes; the clock's where it is left out.")
 @json_option
 def command(
     dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, calibrate: bool,

@@ -48,7 +48,10 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     if kernel is not None and kernel not in ("reference", *FAMILIES):
         from tilewise.kernels.registry import family_of
 
-        family_of(kernel)
+        try:
+            family_of(kernel)
+        except UsageError as error:
+            raise UsageError(f"{error}; on the CPU there are reference, {', '.join(FAMILIES)}") from None
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     steps = problem.steps // 2 if problem.symmetric else problem.steps
     floor, bound = machine.floor(steps, problem.least_bytes, problem.dtype.name)

@@ -320,3 +320,14 @@ def test_a_replay_holds_the_job_of_its_product():
     assert isinstance(held._ready.template, bytes)
     PREPARED.clear()
     np.testing.assert_array_equal(tw.einsum("bi,bi->b", x, 2 * y), np.full(70, 10.0))
+
+
+@pytest.mark.parametrize("subscripts", ["ij->ji", "ii->i", "ij->", "ij->ij"])
+def test_values_of_one_operand_become_truth_values_or_remainders(subscripts):
+    A = np.array([[0, 97, 5], [100, 7, 0], [194, 0, 1]])
+    assert_same = np.testing.assert_array_equal
+    for _ in range(2):
+        truth = tw.einsum(subscripts, A, semiring="lor_land")
+        assert truth.dtype == bool
+        assert_same(truth, np.einsum(subscripts, (A != 0).astype(int)) > 0)
+        assert_same(tw.einsum(subscripts, A, semiring=tw.modular(97)), np.einsum(subscripts, A) % 97)

@@ -19,6 +19,8 @@ CALLS = {
     "vecmat conjugates": lambda L: L.vecmat(Z[0, :, 0], Z),
     "vecmat that does not meet": lambda L: L.vecmat(V, STACK),
     "vecdot conjugates": lambda L: L.vecdot(Z, Z[:, :1]),
+    "vecdot conjugates foreign bytes": lambda L: L.vecdot(Z.astype(">c16"), Z[:, :1]),
+    "vecmat conjugates foreign bytes": lambda L: L.vecmat(Z[0, :, 0].astype(">c8"), Z),
     "vecdot along": lambda L: L.vecdot(Z, Z, axis=0),
     "vecdot along none": lambda L: L.vecdot(Z, Z, axis=5),
     "vecdot of vectors": lambda L: L.vecdot(V, V),

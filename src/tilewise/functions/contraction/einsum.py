@@ -16,6 +16,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.modular import Modular
 from tilewise.algebra.names import BooleanName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
@@ -181,7 +182,7 @@ class _Job:
                 rest = [w for _, w in waiting] + [w for _, w in taken[number:]]
                 x, term = self.product(x, term, y, other, set(plan.output).union(*rest))
             if len(taken) == 1:
-                x, term = self.reduced(x, term, set(plan.output))
+                x, term = self.reduced(x, term, set(plan.output), alone=True)
             waiting.append((x, term))
         ((made, term),) = waiting
         return made, term
@@ -195,10 +196,11 @@ class _Job:
                 term = "".join(c for i, c in enumerate(term) if i not in (first, second)) + label
         return term
 
-    def reduced(self, x: Any, term: str, later: set[str]) -> tuple[Any, str]:
-        """Summed over the labels that no later step needs: a product with ones."""
+    def reduced(self, x: Any, term: str, later: set[str], alone: bool = False) -> tuple[Any, str]:
+        """Summed over the labels that no later step needs: a product with ones. `alone`: of the only operand, whose
+        values become truth values or remainders even where nothing is summed."""
         gone = [c for c in term if c not in later]
-        if not gone:
+        if not gone and not (alone and (self.ring.boolean or isinstance(self.ring, Modular))):
             return x, term
         kept, do = "".join(c for c in term if c in later), self.do
         if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[term.index(c)] for c in gone):

@@ -18,7 +18,7 @@ from tilewise.core.shapes import written
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
-from tilewise.functions.contraction.views import array_of, permuted
+from tilewise.functions.contraction.views import array_of, dtype_of_array, permuted
 
 ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # of a vector as a matrix
 SUBSCRIPTS = {"matvec": "...ij,...j->...i", "vecmat": "...i,...ij->...j", "vecdot": "...i,...i->..."}
@@ -167,7 +167,7 @@ def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
     if x.__class__ is np.ndarray and x.dtype.kind != "c":
         return x
     x = array_of(x, role, sparse=False)
-    complex_numbers = "complex" in str(x.dtype) and is_plus_times(find_semiring(how.get("semiring", "plus_times")))
+    complex_numbers = dtype_of_array(x).kind == "c" and is_plus_times(find_semiring(how.get("semiring", "plus_times")))
     return x.conj() if complex_numbers else x
 
 

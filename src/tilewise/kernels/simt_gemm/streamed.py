@@ -299,7 +299,8 @@ class Swept(Streamed):
 
     def configurations(self, problem: Problem, machine: Machine) -> list[SweptConfig]:
         few = next(h for h in HELD if problem.m <= h)
-        return [SweptConfig(few, wide) for wide in dict.fromkeys(min(across, problem.n) for across in ACROSS) if wide]
+        columns = max(1, problem.n)
+        return [SweptConfig(few, wide) for wide in dict.fromkeys(min(across, columns) for across in ACROSS)]
 
     def seconds(self, config: SweptConfig, problem: Problem, machine: Machine) -> float:
         """As of rank_k."""

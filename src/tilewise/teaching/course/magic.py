@@ -42,7 +42,7 @@ class Marks:
 @click.option("--tile", type=int)
 @click.option("--lang")
 @click.option("--grade", "assignment", type=click.Path(path_type=Path))
-@click.option("--seed", type=int, default=0)
+@click.option("--seed", type=click.IntRange(0), default=0)
 def _options(**given: Any) -> dict[str, Any]:
     return given
 
