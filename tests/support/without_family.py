@@ -272,7 +272,7 @@ def timed(torch: Any, problem: Problem, chosen: Plan, others: tuple[Plan | None,
             works[name] = product.work(plan)
             if not product.right(works[name]):
                 wrong += 1
-                print(f"WRONG {plan.kernel} {plan.cut} {problem} {problem.to_json()}", file=sys.stderr, flush=True)
+                print(f"WRONG {plan.kernel} {plan.cut} {problem}", file=sys.stderr, flush=True)
     with torch.no_grad():
         seconds = replayed(torch, works, ROUNDS)
     losses = [seconds[name] / seconds["with"] for name in ("competing", "requested") if name in works]
@@ -328,7 +328,11 @@ def one_family(torch: Any, names: tuple[str, ...], own: list[tuple[bool, Problem
         try:
             sides[as_drawn].append(timed(torch, problem, chosen, tuple(others)))
         except Exception as error:  # one product's failure is reported; the others are still worth their time
-            print(f"FAILED {chosen.kernel} {problem}: {type(error).__name__} {error}", file=sys.stderr, flush=True)
+            print(
+                f"FAILED {chosen.kernel} {problem}: {type(error).__name__} {str(error)[:200]}",
+                file=sys.stderr,
+                flush=True,
+            )
     every = sides[True] + sides[False]
     worst = max(every, key=lambda x: x.requested, default=None)
     parts = []
