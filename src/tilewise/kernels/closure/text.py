@@ -9,7 +9,7 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, literal, prelude, widened
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled
 
 SIDE = 64  # nodes that one block closes
 
@@ -43,15 +43,13 @@ def render_closure(kernel: str, form: ClosureForm) -> str:
         half = int(form.absent) // 2 if form.absent > 0 else -(-int(form.absent) // 2)
         handed = f"narrow(value {'>' if form.absent > 0 else '<'} {literal(half, t)} ? ZERO : value)"
     defines: dict[str, object] = {
-        "ONE": literal(form.one, t), "ABSENT": literal(form.absent, t), "BEFORE": int(form.tracks), "SIDE": SIDE,
+        "ONE": literal(form.one, t), "ABSENT": literal(form.absent, t), "BEFORE": form.tracks, "SIDE": SIDE,
         "EDGE(x)": edge, "HANDED(value)": handed,
     }  # fmt: skip
-    return "\n".join(
-        (
-            prelude(replace(work, result=given.result), apart=False),
-            f"typedef {c_name(given.element)} Given;  // {given.element}: a weight as it lies in W",
-            *defined(defines),
-            "",
-            kernel_text(f"closure/{kernel}.cu"),
-        )
+    return assembled(
+        prelude(replace(work, result=given.result), apart=False),
+        f"typedef {c_name(given.element)} Given;  // {given.element}: a weight as it lies in W",
+        defines,
+        "",
+        f"closure/{kernel}.cu",
     )

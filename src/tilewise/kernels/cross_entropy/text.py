@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import BFLOAT_TO_FLOAT, FLOAT_TO_BFLOAT, FLOAT_TO_HALF, FUNCTION, HALF_TO_FLOAT, c_name
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled
 
 THREADS = 512
 WORD = 16  # bytes that are read at a time
@@ -62,18 +62,16 @@ def _rendered(dtype: DType, name: str) -> str:
     wide = [f"{FUNCTION} float wide(Element x) {{ return widen(x); }}"]
     if dtype.name != "float32":
         wide.append(f"{FUNCTION} float wide(float x) {{ return x; }}")
-    return "\n".join(
-        (
-            f"// {name} of rows of {dtype}",
-            NUMBERS,
-            *defined({"THREADS": THREADS, "LANES": WORD // dtype.itemsize}),
-            f"typedef {c_name(dtype)} Element;",
-            helpers,
-            f"{FUNCTION} float widen(Element x) {{ return {widen}; }}",
-            f"{FUNCTION} Element narrow(float x) {{ return {narrow}; }}",
-            PACKED[dtype.name],
-            *(wide if name == "scaled" else ()),
-            "",
-            kernel_text(f"cross_entropy/{name}.cu"),
-        )
+    return assembled(
+        f"// {name} of rows of {dtype}",
+        NUMBERS,
+        {"THREADS": THREADS, "LANES": WORD // dtype.itemsize},
+        f"typedef {c_name(dtype)} Element;",
+        helpers,
+        f"{FUNCTION} float widen(Element x) {{ return {widen}; }}",
+        f"{FUNCTION} Element narrow(float x) {{ return {narrow}; }}",
+        PACKED[dtype.name],
+        *(wide if name == "scaled" else ()),
+        "",
+        f"cross_entropy/{name}.cu",
     )

@@ -10,7 +10,7 @@ from tilewise.algebra.to_cuda import prelude
 from tilewise.core.plan import Plan
 from tilewise.kernels.keys import Written
 from tilewise.kernels.ladder.model import COARSE, register_depth
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled
 
 
 def render(plan: Plan) -> str:
@@ -38,11 +38,4 @@ def render_rung(
         defines["ELEMENT_QUAD"] = min(16, 4 * algebra.element.itemsize)
         defines["PARTIAL_QUAD"] = min(16, 4 * algebra.partial.itemsize)
         defines["ALIGNED"] = int(aligned)
-    return "\n".join(
-        (
-            *defined(defines),
-            "",
-            prelude(algebra, index=index, accumulate=accumulate),
-            kernel_text(f"ladder/{kernel}.cu"),
-        )
-    )
+    return assembled(defines, "", prelude(algebra, index=index, accumulate=accumulate), f"ladder/{kernel}.cu")

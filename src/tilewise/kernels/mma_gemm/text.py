@@ -16,7 +16,7 @@ from tilewise.kernels.mma_gemm.short_k import model as short_k
 from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import product_of_fragments
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.transforms.sums import render_numbers, sum_of
 
@@ -31,23 +31,17 @@ def render_small(dtype: DType, tile: SmallTile, arch: int) -> str:
         "SIZE": size,
         "TM": tile.rows,
         "TN": tile.cols,
-        "WARPS_M": tile.warps_m,
-        "WARPS_N": tile.warps_n,
-        "WARPS_K": tile.warps_k,
         "KC": tile.depth(size),
-        "STAGES": tile.stages,
-        "RESIDENT": tile.resident,
+        **of_tile(tile, "warps_m", "warps_n", "warps_k", "stages", "resident"),
     }
     files = ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
-    return "\n".join(
-        (
-            f"// mma_small over {dtype}",
-            *defined(macros),
-            f"typedef {c_name(dtype)} Element;",
-            *map(kernel_text, files),
-            _fragments(dtype, arch),
-            kernel_text("mma_gemm/mma_small/mma_small.cu"),
-        )
+    return assembled(
+        f"// mma_small over {dtype}",
+        macros,
+        f"typedef {c_name(dtype)} Element;",
+        *files,
+        _fragments(dtype, arch),
+        "mma_gemm/mma_small/mma_small.cu",
     )
 
 
@@ -65,24 +59,22 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         "SIZE": dtype.itemsize,
         "TM": tile.rows,
         "TN": tile.cols,
-        "STAGES": tile.stages,
         "WARP_BYTES": tile.warp_bytes(dtype.itemsize),
         "MOST_THREADS": 32 * MOST_WARPS,
-        "RESIDENT": tile.resident,
-        "ROLLING" if dtype.itemsize == 8 else "HELD": int(tile.held),
+        **of_tile(tile, "stages", "resident"),
+        "ROLLING" if dtype.itemsize == 8 else "HELD": tile.held,
     }
     tensor = dtype.itemsize == 8
     cores = "mma_gemm/sliced_k/tensor_cores.cuh" if tensor else "mma_gemm/sliced_k/plain_cores.cuh"
-    return "\n".join(
-        (
-            f"// sliced_k over {dtype}",
-            *defined(macros),
-            f"typedef {c_name(dtype)} Element;",
-            "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
-            product_of_fragments(dtype, 8, arch) if tensor else "",
-            *map(kernel_text, ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh")),
-            *map(kernel_text, ("mma_gemm/sliced_k/operand.cuh", cores, "mma_gemm/sliced_k/sliced_k.cu")),
-        )
+    return assembled(
+        f"// sliced_k over {dtype}",
+        macros,
+        f"typedef {c_name(dtype)} Element;",
+        "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
+        product_of_fragments(dtype, 8, arch) if tensor else "",
+        "shared/cluster.cuh shared/in_turn.cuh mma_gemm/copies.cuh mma_gemm/sliced_k/operand.cuh",
+        cores,
+        "mma_gemm/sliced_k/sliced_k.cu",
     )
 
 
@@ -99,16 +91,13 @@ def render_short_k(dtype: DType, held: short_k.Held) -> str:
         "THREADS": 32 * short_k.WARPS,
         "RESIDENT": held.resident,
     }
-    return "\n".join(
-        (
-            f"// short_k over {dtype}{', rounded to tf32' if size == 4 else ''}",
-            *defined(macros),
-            f"typedef {'unsigned short' if size == 2 else c_name(dtype)} Element;",
-            render_numbers(sum_of(dtype), dtype, accumulate=False),
-            product_of_fragments(dtype, short_k.step_of(dtype), 80),
-            kernel_text("shared/in_turn.cuh"),
-            kernel_text("mma_gemm/short_k/short_k.cu"),
-        )
+    return assembled(
+        f"// short_k over {dtype}{', rounded to tf32' if size == 4 else ''}",
+        macros,
+        f"typedef {'unsigned short' if size == 2 else c_name(dtype)} Element;",
+        render_numbers(sum_of(dtype), dtype, accumulate=False),
+        product_of_fragments(dtype, short_k.step_of(dtype), 80),
+        "shared/in_turn.cuh mma_gemm/short_k/short_k.cu",
     )
 
 
@@ -128,20 +117,18 @@ def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
     }
     product = product_of_fragments(dtype, shallow.step_of(dtype), arch) if tensor else ""
     rounding = shallow.ROUNDED if tensor and size == 4 else "return x;"
-    return "\n".join(
-        (
-            f"// shallow over {dtype}{', rounded to tf32' if tensor and size == 4 else ''}",
-            *defined(macros),
-            f"typedef {element} Element;",
-            f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
-            render_numbers(sum_of(dtype), dtype, accumulate=False),
-            product,
-            f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
-            kernel_text("shared/in_turn.cuh"),
-            kernel_text("shared/words.cuh") if size == 2 else "",
-            kernel_text("mma_gemm/shallow/tensor_cores.cuh" if tensor else "mma_gemm/shallow/plain_cores.cuh"),
-            kernel_text("mma_gemm/shallow/shallow.cu"),
-        )
+    return assembled(
+        f"// shallow over {dtype}{', rounded to tf32' if tensor and size == 4 else ''}",
+        macros,
+        f"typedef {element} Element;",
+        f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
+        render_numbers(sum_of(dtype), dtype, accumulate=False),
+        product,
+        f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
+        "shared/in_turn.cuh",
+        kernel_text("shared/words.cuh") if size == 2 else "",
+        "mma_gemm/shallow/tensor_cores.cuh" if tensor else "mma_gemm/shallow/plain_cores.cuh",
+        "mma_gemm/shallow/shallow.cu",
     )
 
 
@@ -152,23 +139,19 @@ DOTS_FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
     sums = DTYPES["float32"]
     macros: dict[str, object] = {
-        "WIDTH": tile.width,
         "WARPS": DOTS_WARPS,
-        "AHEAD": tile.ahead,
-        "RESIDENT": tile.resident,
+        **of_tile(tile, "width", "ahead", "resident"),
     }
     shared = "shared/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
-    return "\n".join(
-        (
-            f"// half_dots over {dtype}, sums in {sums}",
-            *defined(macros),
-            ELEMENT,
-            render_numbers(sums, dtype, accumulate),
-            render_epilogue(epilogue, sums),
-            product_of_fragments(dtype, 16, 80),
-            *map(kernel_text, shared),
-            *(kernel_text(f"mma_gemm/half_dots/{name}") for name in DOTS_FILES),
-        )
+    return assembled(
+        f"// half_dots over {dtype}, sums in {sums}",
+        macros,
+        ELEMENT,
+        render_numbers(sums, dtype, accumulate),
+        render_epilogue(epilogue, sums),
+        product_of_fragments(dtype, 16, 80),
+        *shared,
+        *(f"mma_gemm/half_dots/{name}" for name in DOTS_FILES),
     )
 
 
@@ -184,25 +167,19 @@ def render_direct_half(
     """`along_k`: whether the k of M and of N lie side by side; `by_rows`: of groups of rows."""
     sums = DTYPES["float32"]
     defines = {
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
-        "WARPS_M": tile.warps_m,
-        "WARPS_N": tile.warps_n,
-        "RESIDENT": tile.resident,
-        "M_ALONG_K": int(along_k[0]),
-        "N_ALONG_K": int(along_k[1]),
-        "BY_ROWS": int(by_rows),
+        **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "resident"),
+        "M_ALONG_K": along_k[0],
+        "N_ALONG_K": along_k[1],
+        "BY_ROWS": by_rows,
     }
-    return "\n".join(
-        (
-            f"// direct_half over {dtype}, sums in {sums}",
-            *defined(defines),
-            ELEMENT,
-            render_numbers(sums, dtype, accumulate),
-            render_epilogue(epilogue, sums),
-            product_of_fragments(dtype, 16, 80),
-            *map(kernel_text, ("shared/in_turn.cuh", "shared/words.cuh", "shared/cluster.cuh")),
-            *map(kernel_text, ("mma_gemm/direct_half/tile.cuh", "shared/add_up.cuh", "shared/cut.cuh")),
-            *(kernel_text(f"mma_gemm/direct_half/{name}") for name in ("fragments.cuh", "direct_half.cu")),
-        )
+    return assembled(
+        f"// direct_half over {dtype}, sums in {sums}",
+        defines,
+        ELEMENT,
+        render_numbers(sums, dtype, accumulate),
+        render_epilogue(epilogue, sums),
+        product_of_fragments(dtype, 16, 80),
+        "shared/in_turn.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh shared/add_up.cuh",
+        "shared/cut.cuh",
+        *(f"mma_gemm/direct_half/{name}" for name in ("fragments.cuh", "direct_half.cu")),
     )

@@ -34,8 +34,24 @@ def with_half_conversions(text: str) -> str:
 
 
 def defined(values: Mapping[str, object]) -> list[str]:
-    """Macros, one a line."""
-    return [f"#define {name} {value}" for name, value in values.items()]
+    """Macros, one a line; truth values are 0 or 1."""
+    return [f"#define {name} {int(x) if isinstance(x, bool) else x}" for name, x in values.items()]
+
+
+def of_tile(tile: object, *names: str) -> dict[str, object]:
+    """Macros of a tile's fields."""
+    return {{"rows": "BLOCK_M", "cols": "BLOCK_N"}.get(name, name.upper()): getattr(tile, name) for name in names}
+
+
+def assembled(*parts: str | Mapping[str, object]) -> str:
+    """A kernel's text, part by part: a mapping is macros, names of files are what the files hold."""
+    made = list[str]()
+    for part in parts:
+        if not isinstance(part, str):
+            made += defined(part)
+        else:
+            made += map(kernel_text, part.split()) if part.endswith((".cu", ".cuh")) else [part]
+    return "\n".join(made)
 
 
 @Written

@@ -12,7 +12,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, defined, kernel_text
 from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
 from tilewise.kernels.simt_gemm.tiled.text import step_text
 
@@ -22,7 +22,7 @@ LOOPS = {1: "direct", 2: "buffered"}  # of strips, by stages
 
 def rendered(algebra: Algebra, macros: Mapping[str, object], accumulate: bool, *files: str) -> str:
     """Macros, prelude, files."""
-    return "\n".join((*defined(dict(macros)), "", prelude(algebra, accumulate=accumulate), *map(kernel_text, files)))
+    return assembled(dict(macros), "", prelude(algebra, accumulate=accumulate), *files)
 
 
 @Written
@@ -36,14 +36,14 @@ def render_strips(
         "THREADS": rows // tm * (cols // tn) * groups,
     }  # fmt: skip
     if along_k is not None:
-        macros |= {"RESIDENT": resident, "M_ALONG_K": int(along_k[0]), "N_ALONG_K": int(along_k[1])}
+        macros |= {"RESIDENT": resident, "M_ALONG_K": along_k[0], "N_ALONG_K": along_k[1]}
     sums = "shared/cluster.cuh", "shared/add_up.cuh", "simt_gemm/strip_sums.cuh"
     return rendered(algebra, macros, accumulate, *sums, EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
 
 
 @Written
 def render_cells(algebra: Algebra, width: int, down: bool, accumulate: bool) -> str:
-    return rendered(algebra, {"WIDTH": width, "DOWN": int(down)}, accumulate, EARLY, "simt_gemm/cells.cu")
+    return rendered(algebra, {"WIDTH": width, "DOWN": down}, accumulate, EARLY, "simt_gemm/cells.cu")
 
 
 @Written
@@ -59,7 +59,7 @@ def render_swept(algebra: Algebra, few: int, accumulate: bool) -> str:
 @Written
 def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
     """`k_along`: whether the k of M and of N lie side by side; `wide`: ends of groups have 64 bits."""
-    macros: dict[str, object] = {"K_ALONG_M": int(k_along[0]), "K_ALONG_N": int(k_along[1]), "BY_K": int(by_k)}
+    macros: dict[str, object] = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
     head = (*defined(macros), offset_type(wide), prelude(algebra, accumulate=accumulate))
     return "\n".join((*head, kernel_text("simt_gemm/tile.cuh"), kernel_text("simt_gemm/grouped.cu")))
 
@@ -83,19 +83,19 @@ def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
     swapped = tile.swapped and not _either_way(algebra)
     defines: dict[str, object] = {
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
-        "SWAPPED": int(swapped),
+        "SWAPPED": swapped,
         "RESIDENT": tile.resident,
-        "ARG": int(tile.config.name == "where"),
+        "ARG": tile.config.name == "where",
     }  # fmt: skip
     if tile.kernel == "few_dots":
         defines["LINES"] = tile.lines
-    return "\n".join(
-        (
-            step_text(algebra, tile.config, accumulate, False),
-            *defined(defines),
-            "",
-            *map(kernel_text, (EARLY, "simt_gemm/few.cuh", f"simt_gemm/{tile.kernel}.cu")),
-        )
+    return assembled(
+        step_text(algebra, tile.config, accumulate, False),
+        defines,
+        "",
+        EARLY,
+        "simt_gemm/few.cuh",
+        f"simt_gemm/{tile.kernel}.cu",
     )
 
 

@@ -10,7 +10,7 @@ from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
+from tilewise.kernels.shared.text import assembled, with_half_conversions
 
 
 def sum_of(dtype: DType) -> DType:
@@ -24,15 +24,12 @@ def render_add_parts(
 ) -> str:
     """`shares`: how many threads add up the parts of k together; `wide`: cells of a row that each of them makes."""
     sums = sum_of(dtype)
-    return "\n".join(
-        (
-            f"// add_parts: sums in {sums}, P in {result}",
-            *defined({"SHARES": shares, "WIDE": wide}),
-            render_numbers(sums, result, accumulate),
-            render_epilogue(epilogue, sums),
-            kernel_text("shared/in_turn.cuh"),
-            kernel_text("transforms/add_parts.cu"),
-        )
+    return assembled(
+        f"// add_parts: sums in {sums}, P in {result}",
+        {"SHARES": shares, "WIDE": wide},
+        render_numbers(sums, result, accumulate),
+        render_epilogue(epilogue, sums),
+        "shared/in_turn.cuh transforms/add_parts.cu",
     )
 
 
@@ -42,13 +39,11 @@ def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool
     planes of the k that won."""
     sign = "<" if is_plain(algebra.semiring.add, "min") else ">"
     where = f"typedef long long Where;\n#define BETTER(x, y) ((x) {sign} (y))\n" if arg else ""
-    return "\n".join(
-        (
-            with_half_conversions(prelude(algebra, index="long long", accumulate=accumulate) + where),
-            *defined({"ARG": int(arg), "SHARE": share}),
-            "",
-            *map(kernel_text, ("shared/in_turn.cuh", "transforms/combine.cu")),
-        )
+    return assembled(
+        with_half_conversions(prelude(algebra, index="long long", accumulate=accumulate) + where),
+        {"ARG": arg, "SHARE": share},
+        "",
+        "shared/in_turn.cuh transforms/combine.cu",
     )
 
 

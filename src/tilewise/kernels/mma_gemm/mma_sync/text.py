@@ -17,7 +17,7 @@ from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile, in_the_set
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.realign import render_realign
 from tilewise.kernels.transforms.sums import render_add_parts, render_numbers, sum_of
 
@@ -59,43 +59,36 @@ def render_mma_sync(
     step, staged = tile.step_k or ATOMS[dtype.name].k, arch < AMPERE
     defines = {
         "SIZE": size,
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
-        "WARPS_M": tile.warps_m,
-        "WARPS_N": tile.warps_n,
+        **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "resident", "rolling"),
         "STAGES": stages,
-        "RESIDENT": tile.resident,
-        "ROLLING": int(tile.rolling),
         "GROUP": GROUP,
         "PHASE_BYTES": tile.phase,
-        "REGISTER_STAGED": int(staged),
-        "BYTE_PAIRS": int(size == 1 and arch != 90),
-        "PROMOTED": int(dtype.name in FLOAT8),
+        "REGISTER_STAGED": staged,
+        "BYTE_PAIRS": size == 1 and arch != 90,
+        "PROMOTED": dtype.name in FLOAT8,
         "STEP_K": step,
         "WORDS_M": step // 2 if size == 8 else 4,
         "WORDS_N": step // 4 if size == 8 else 2,
         "ROUNDED": (1 if arch == 90 or tile.rolling else 2) if size == 4 else 0,
-        "M_ALONG_K": int(form.m_along_k),
-        "N_ALONG_K": int(form.n_along_k),
+        "M_ALONG_K": form.m_along_k,
+        "N_ALONG_K": form.n_along_k,
         "VECTOR_M": form.vector_m,
         "VECTOR_N": form.vector_n,
         "STORE_BYTES": form.store,
     }
     made = sums if form.split else result
-    return "\n".join(
-        (
-            f"// mma_sync over {dtype}, sums in {sums}, P in {made}",
-            *defined(defines),
-            f"typedef {c_name(dtype)} Element;",
-            f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
-            f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",
-            render_numbers(sums, made, form.accumulate and not form.split, paired=not staged),
-            render_epilogue(PLAIN if form.split else epilogue, sums),
-            product_of_fragments(dtype, step, arch, right),
-            kernel_text("shared/in_turn.cuh"),
-            kernel_text("mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh"),
-            *(kernel_text(f"mma_gemm/mma_sync/{name}") for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
-        )
+    return assembled(
+        f"// mma_sync over {dtype}, sums in {sums}, P in {made}",
+        defines,
+        f"typedef {c_name(dtype)} Element;",
+        f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
+        f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",
+        render_numbers(sums, made, form.accumulate and not form.split, paired=not staged),
+        render_epilogue(PLAIN if form.split else epilogue, sums),
+        product_of_fragments(dtype, step, arch, right),
+        "shared/in_turn.cuh",
+        "mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh",
+        *(f"mma_gemm/mma_sync/{name}" for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
     )
 
 

@@ -12,7 +12,7 @@ from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.core.machine import Machine
 from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, kernel_text
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, k_each
 from tilewise.kernels.simt_gemm.tiled.text import GROUP
 from tilewise.kernels.simt_gemm.tiled.tiles import TILES, PlainTile
@@ -86,11 +86,11 @@ def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     files = map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu"))
-    return "\n".join((structured_prelude(algebra), *defined(defines), "", *files))
+    return assembled(structured_prelude(algebra), defines, "", *files)
 
 
 @Written
 def render_limit(algebra: StructuredAlgebra, rows: int = 4, cols: int = 4) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": 0}
-    return "\n".join((structured_prelude(algebra), *defined(defines), "", kernel_text("simt_gemm/tiled/limit.cu")))
+    return assembled(structured_prelude(algebra), defines, "", "simt_gemm/tiled/limit.cu")

@@ -17,7 +17,7 @@ from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
-from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
+from tilewise.kernels.shared.text import assembled, with_half_conversions
 from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 
@@ -46,23 +46,21 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     config = form.config
     bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # turning takes registers of its own
     defines: dict[str, object] = {
-        **_blocks(tile), "TAIL": int(form.tail),
+        **_blocks(tile), "TAIL": form.tail,
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
         "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
-        "RESIDENT": tile.resident, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
-        "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
-        "ACCUMULATE": int(form.accumulate), "PAIRS": int(config.name == "three"), "ARG": int(config.name == "where"),
+        "RESIDENT": tile.resident, "M_ALONG_K": form.m_along_k, "N_ALONG_K": form.n_along_k,
+        "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": form.p_aligned,
+        "ACCUMULATE": form.accumulate, "PAIRS": config.name == "three", "ARG": config.name == "where",
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
         "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    return "\n".join(
-        (
-            step_text(algebra, config, form.accumulate, form.split),
-            *defined(defines),
-            "",
-            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu")),
-        )
+    return assembled(
+        step_text(algebra, config, form.accumulate, form.split),
+        defines,
+        "",
+        "shared/in_turn.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu",
     )
 
 
@@ -77,13 +75,11 @@ JOINED = 2048  # cells of a tile that a block of `join` makes
 @Written
 def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
     """Pieces of k of P's last tiles into P."""
-    return "\n".join(
-        (
-            step_text(algebra, config, False, False),
-            *defined(_blocks(tile)),
-            "",
-            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/join.cu")),
-        )
+    return assembled(
+        step_text(algebra, config, False, False),
+        _blocks(tile),
+        "",
+        "shared/in_turn.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/join.cu",
     )
 
 
@@ -97,19 +93,17 @@ def pack_text(algebra: Algebra, config: Config, side: str, along_k: bool, limit:
 def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
     """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
     defines: dict[str, object] = {
-        "PER_WORD": config.per_word, "BITS": int(config.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
-        "SEEKS": int(limit > 0), "LIMIT": f"{limit:#x}u",
+        "PER_WORD": config.per_word, "BITS": config.name == "bits", "ALONG_K": along_k, "LINES": PACK_LINES,
+        "SEEKS": limit > 0, "LIMIT": f"{limit:#x}u",
         "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
     }  # fmt: skip
-    text = "\n".join(
-        (
-            prelude(algebra),
-            f"typedef {word_type(algebra, config)} Word;",
-            _as_words(algebra, config),
-            *defined(defines),
-            "",
-            *map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/pack_words.cu")),
-        )
+    text = assembled(
+        prelude(algebra),
+        f"typedef {word_type(algebra, config)} Word;",
+        _as_words(algebra, config),
+        defines,
+        "",
+        "shared/in_turn.cuh simt_gemm/tiled/pack_words.cu",
     )
     return with_half_conversions(text)
 
@@ -117,10 +111,8 @@ def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool
 @Written
 def render_limit(algebra: Algebra, config: Config, rows: int = 8, cols: int = 8) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
-    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(config.name == "three")}
-    return "\n".join(
-        (step_text(algebra, config, False, False), *defined(defines), "", kernel_text("simt_gemm/tiled/limit.cu"))
-    )
+    defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": config.name == "three"}
+    return assembled(step_text(algebra, config, False, False), defines, "", "simt_gemm/tiled/limit.cu")
 
 
 def word_type(algebra: Algebra, config: Config) -> str:

@@ -6,7 +6,7 @@ from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.fragments import product_of_fragments
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.sums import render_numbers
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
 
@@ -19,29 +19,22 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
     sums, size = DTYPES["float32"], dtype.itemsize
     defines = {
         "SIZE": size,
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
-        "WARPS_M": tile.warps_m,
-        "WARPS_N": tile.warps_n,
+        **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "producers", "resident"),
         "WARP_M": tile.rows // tile.warps_m,
         "WARP_N": tile.cols // tile.warps_n,
-        "PRODUCERS": tile.producers,
-        "RESIDENT": tile.resident,
         "MOST_STAGES": MOST_STAGES,
         "PIECE": PIECE,
         "UNROLL": 2,
-        "M_ALONG_K": int(along_k[0]),
-        "N_ALONG_K": int(along_k[1]),
+        "M_ALONG_K": along_k[0],
+        "N_ALONG_K": along_k[1],
     }
-    return "\n".join(
-        (
-            f"// bulk_lines over {dtype}, sums in {sums}",
-            *defined(defines),
-            f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
-            kernel_text("shared/ptx.cuh"),
-            render_numbers(sums, dtype, False),
-            product_of_fragments(dtype, 16 if size == 2 else 8, 80),
-            kernel_text("wgmma_gemm/add_up_fours.cuh"),
-            *(kernel_text(f"wgmma_gemm/bulk_lines/{name}") for name in FILES),
-        )
+    return assembled(
+        f"// bulk_lines over {dtype}, sums in {sums}",
+        defines,
+        f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
+        "shared/ptx.cuh",
+        render_numbers(sums, dtype, False),
+        product_of_fragments(dtype, 16 if size == 2 else 8, 80),
+        "wgmma_gemm/add_up_fours.cuh",
+        *(f"wgmma_gemm/bulk_lines/{name}" for name in FILES),
     )

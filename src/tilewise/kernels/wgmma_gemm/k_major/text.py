@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.turn import render_turn
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS_TILES, KINDS, TILES, AcrossTile, KMajorTile
@@ -47,34 +47,24 @@ def render_k_major(
     kind = KINDS[kinds[0]]
     spelled, narrow, widen = RESULTS[result]
     defines = {
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
+        **of_tile(tile, "rows", "cols", "stages", "cluster", "beside", "boxes"),
         "BLOCK_K": 128 // kind.size,
-        "STAGES": tile.stages,
-        "CLUSTER": tile.cluster,
-        "BESIDE": int(tile.beside),
         "GROUP": GROUP // (1 if tile.beside else tile.cluster),
         "PROMOTED": kind.promoted and PROMOTED.get(result, 1),
-        "BOXED": int(boxed),
+        "BOXED": boxed,
         "PACK": 2 if paired else 1,
-        "SCALED": int(scaled),
-        "BOXES": tile.boxes,
+        "SCALED": scaled,
     }
-    return "\n".join(
-        (
-            f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
-            *defined(defines),
-            f"typedef {kind.sum} Sum;",
-            f"typedef {spelled} Result;",
-            f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
-            f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
-            kernel_text("shared/ptx.cuh"),
-            _wgmma(tile.cols, kinds),
-            *map(
-                kernel_text,
-                ("shared/walk.cuh", "wgmma_gemm/k_major/k_major_stores.cuh", "wgmma_gemm/k_major/k_major.cu"),
-            ),
-        )
+    return assembled(
+        f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
+        defines,
+        f"typedef {kind.sum} Sum;",
+        f"typedef {spelled} Result;",
+        f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
+        f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
+        "shared/ptx.cuh",
+        _wgmma(tile.cols, kinds),
+        "shared/walk.cuh wgmma_gemm/k_major/k_major_stores.cuh wgmma_gemm/k_major/k_major.cu",
     )
 
 
@@ -90,28 +80,19 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
     """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
     such; `boxed`: the copy engine stores P; `onto`: P is added to."""
     defines = {
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
-        "STAGES": tile.stages,
-        "CLUSTER": tile.cluster,
-        "BESIDE": int(tile.beside),
+        **of_tile(tile, "rows", "cols", "stages", "cluster", "beside"),
         "GROUP": TALL_GROUP // (1 if tile.beside else tile.cluster),
-        "APART": int(apart),
+        "APART": apart,
         "CLASSES": classes,
-        "BOXED": int(boxed),
-        "ONTO": int(onto),
+        "BOXED": boxed,
+        "ONTO": onto,
     }
-    return "\n".join(
-        (
-            "// k_across over float32 as tf32",
-            *defined(defines),
-            kernel_text("shared/ptx.cuh"),
-            wgmma_text(tile.rows, "k8.f32.tf32.tf32", ", 1, 1", from_registers=True),
-            *map(
-                kernel_text,
-                ("shared/row_classes.cuh", "wgmma_gemm/k_major/k_across_columns.cuh", "wgmma_gemm/k_major/k_across.cu"),
-            ),
-        )
+    return assembled(
+        "// k_across over float32 as tf32",
+        defines,
+        "shared/ptx.cuh",
+        wgmma_text(tile.rows, "k8.f32.tf32.tf32", ", 1, 1", from_registers=True),
+        "shared/row_classes.cuh wgmma_gemm/k_major/k_across_columns.cuh wgmma_gemm/k_major/k_across.cu",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_split
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.read_once.model import ALONG, APART, OnceTile
@@ -15,25 +15,19 @@ FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
 def render_read_once(tile: OnceTile, lies: str) -> str:
     """`lies`: how lines of the long operand come."""
     macros: dict[str, object] = {
-        "WIDTH": tile.width,
-        "PLANES": tile.planes,
-        "STAGES": tile.stages,
-        "RESIDENT": tile.resident,
-        "GATHERED": int(tile.gathered),
+        **of_tile(tile, "width", "planes", "stages", "resident", "gathered"),
         "PRODUCER_REGISTERS": 48 if tile.resident > 1 else 120,
         "CONSUMER_REGISTERS": 96 if tile.resident > 1 else 192,
-        "ALONG": int(lies == ALONG),
-        "APART": int(lies == APART),
+        "ALONG": lies == ALONG,
+        "APART": lies == APART,
     }
     kind = "float32 as tf32" if tile.planes == 1 else "float32 from six products of bfloat16"
-    return "\n".join(
-        (
-            f"// read_once: {kind}",
-            *defined(macros),
-            *map(kernel_text, ("shared/ptx.cuh", "wgmma_gemm/add_up_fours.cuh")),
-            _wgmma(tile.width, tile.planes),
-            *(kernel_text(f"wgmma_gemm/read_once/{name}") for name in FILES),
-        )
+    return assembled(
+        f"// read_once: {kind}",
+        macros,
+        "shared/ptx.cuh wgmma_gemm/add_up_fours.cuh",
+        _wgmma(tile.width, tile.planes),
+        *(f"wgmma_gemm/read_once/{name}" for name in FILES),
     )
 
 

@@ -10,7 +10,7 @@ from tilewise.core.problem import Groups
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
@@ -55,43 +55,37 @@ def render_wgmma_half(
     Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
-        "BLOCK_M": tile.rows,
-        "BLOCK_N": tile.cols,
+        **of_tile(tile, "rows", "cols", "cluster", "beside"),
         "STAGES": tile.stages(store),
-        "CLUSTER": tile.cluster,
-        "BESIDE": tile.beside,
         "CLASSES": classes or 1,
-        "SKEWED": int(classes > 0),
-        "LAGGED": int(lagged),
-        "NARROWED": int(narrowed),
+        "SKEWED": classes > 0,
+        "LAGGED": lagged,
+        "NARROWED": narrowed,
         "GROUP": GROUP // tile.cluster,
-        "M_ALONG_K": int(m_along_k),
-        "N_ALONG_K": int(n_along_k),
+        "M_ALONG_K": m_along_k,
+        "N_ALONG_K": n_along_k,
         **{name: int(store in stores) for name, stores in STORED.items()},
         "RESIDENT": tile.resident(store),
-        "ACCUMULATE": int(accumulate),
-        "EDGES": int(edged),
-        "STACKED": int(not edged and not classes and store not in CUTS),
-        "ROLLED": int(store in CUTS),  # so short a product waits for the text itself
-        "BY_ROWS": int(groups is not None and groups.along == "rows"),
-        "BY_K": int(groups is not None and groups.along == "k"),
+        "ACCUMULATE": accumulate,
+        "EDGES": edged,
+        "STACKED": not edged and not classes and store not in CUTS,
+        "ROLLED": store in CUTS,  # so short a product waits for the text itself
+        "BY_ROWS": groups is not None and groups.along == "rows",
+        "BY_K": groups is not None and groups.along == "k",
     }
-    return "\n".join(
-        (
-            f"// wgmma_half over {dtype}, sums in float32",
-            *defined(defines),
-            ELEMENT,
-            offset_type(groups is not None and groups.along == "k" and groups.wide),
-            kernel_text("shared/ptx.cuh"),
-            conversions(kind),
-            SUM,
-            render_epilogue(epilogue, DTYPES["float32"]),
-            kernel_text("shared/words.cuh"),
-            kernel_text("wgmma_gemm/wgmma_half/thin_edges.cuh"),
-            *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
-            *map(kernel_text, ("shared/row_classes.cuh", "wgmma_gemm/add_up_fours.cuh")),
-            *(kernel_text(f"wgmma_gemm/wgmma_half/{name}") for name in FILES),
-        )
+    return assembled(
+        f"// wgmma_half over {dtype}, sums in float32",
+        defines,
+        ELEMENT,
+        offset_type(groups is not None and groups.along == "k" and groups.wide),
+        "shared/ptx.cuh",
+        conversions(kind),
+        SUM,
+        render_epilogue(epilogue, DTYPES["float32"]),
+        "shared/words.cuh wgmma_gemm/wgmma_half/thin_edges.cuh",
+        *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
+        "shared/row_classes.cuh wgmma_gemm/add_up_fours.cuh",
+        *(f"wgmma_gemm/wgmma_half/{name}" for name in FILES),
     )
 
 
@@ -105,15 +99,13 @@ def render_deinterleave() -> str:
 def render_realign_with_edges(dtype: str, along_k: bool) -> str:
     """`along_k`: how lines lie that are multiplied with an edge."""
     segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
-    defines = {"ALONG_K": int(along_k), "WORDS": segment // 256, "LINES_EACH": lines // 8}
-    return "\n".join(
-        (
-            *defined(defines),
-            ELEMENT,
-            kernel_text("shared/ptx.cuh"),
-            conversions(KINDS[dtype]),
-            *map(kernel_text, ("shared/words.cuh", "shared/lines.cuh", "wgmma_gemm/wgmma_half/realign_with_edges.cu")),
-        )
+    defines = {"ALONG_K": along_k, "WORDS": segment // 256, "LINES_EACH": lines // 8}
+    return assembled(
+        defines,
+        ELEMENT,
+        "shared/ptx.cuh",
+        conversions(KINDS[dtype]),
+        "shared/words.cuh shared/lines.cuh wgmma_gemm/wgmma_half/realign_with_edges.cu",
     )
 
 
