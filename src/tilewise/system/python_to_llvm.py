@@ -133,6 +133,10 @@ class Translation:
             return _constant(self._known[node.id])
         return self._made(kind, f"load {kind}, ptr %v.{node.id}")
 
+    def _of_Attribute(self, node: ast.Attribute) -> Register:
+        assert isinstance(node.value, ast.Name)
+        return _constant(getattr(self._known[node.value.id], node.attr))
+
     def _of_Subscript(self, node: ast.Subscript) -> Register:
         assert isinstance(node.value, ast.Name)
         at = self._value(node.slice)

@@ -16,7 +16,6 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.capabilities import why_not
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.simt_gemm.coefficients import document
 from tilewise.kernels.simt_gemm.streamed import THREADS, RankK, Swept, whole_warps
 from tilewise.planning.choose import make_plan
 
@@ -104,15 +103,3 @@ def test_a_long_k_is_not_added_up_in_sequence():
         stack = replace(problem_of_shape(5, k, 300), stack=(9,))
         assert (why_not(where, stack, H200, "swept") is None) == takes
         assert why_not(where, replace(stack, stack=()), H200, "swept"), "one product alone"
-
-
-def test_every_number_of_the_cost_models_has_a_unit_and_a_meaning():
-    fields = document()["fields"]
-    used = {
-        field
-        for name, numbers in document().items()
-        if isinstance(numbers, dict) and name != "fields"
-        for field in numbers
-    }
-    assert used == set(fields)
-    assert all(len(unit_and_meaning) == 2 and all(unit_and_meaning) for unit_and_meaning in fields.values())

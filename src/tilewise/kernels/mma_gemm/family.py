@@ -227,7 +227,7 @@ class DirectHalf(HalvesAnywhere):
         if not _is_single(problem):
             return ByConfigs.search(self, problem, machine)
         seconds, config = super().search(problem, machine)
-        return alone.ONE_LAUNCH * seconds, config
+        return alone.FIGURES.one_launch * seconds, config
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
         return (alone.bounds if some.members == 1 else stacked.bounds)(some, machine)

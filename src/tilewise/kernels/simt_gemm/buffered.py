@@ -14,9 +14,9 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.steps import step_slots
-from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
 from tilewise.kernels.simt_gemm.text import render_strips
 

@@ -14,10 +14,10 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
 from tilewise.kernels.simt_gemm.text import render_strips
 
@@ -88,7 +88,7 @@ class Direct(Strips):
         room = f.room * machine.units
         smallest = config == every_config(algebra.partial.itemsize, (1,))[0]
         return Times(
-            tile.deep * cluster // 2 if cluster > 1 else -1, f.strip[str(tile.groups)], f.of_k[str(tile.groups)],
+            tile.deep * cluster // 2 if cluster > 1 else -1, f.strip[tile.groups], f.of_k[tile.groups],
             f.shares[f"{tile.rows}x{tile.cols}"], late=(room // 2, room) if smallest else (0, 0),
         )  # fmt: skip
 

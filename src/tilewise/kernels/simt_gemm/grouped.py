@@ -16,11 +16,11 @@ from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Launch, Recipe, Scratch
 from tilewise.kernels.by_configs import Single
 from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.steps import step_slots
-from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 
 SIDE, PHASE, THREADS = 64, 16, 256

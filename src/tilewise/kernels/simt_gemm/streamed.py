@@ -20,12 +20,12 @@ from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import step_slots
-from tilewise.kernels.simt_gemm.coefficients import coefficients
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
 
 THREADS = 256  # of a block
@@ -112,7 +112,7 @@ class Cells(Single):
         scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE
         if not scattered:
             return 0.0
-        steps = coefficients("cells").row_steps["2" if p.dtype.itemsize <= 2 else "1"]
+        steps = coefficients("cells").row_steps[2 if p.dtype.itemsize <= 2 else 1]
         return float(p.members * p.m * p.k * steps / machine.step_rate("float32"))
 
     def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:

@@ -9,6 +9,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.tile_launches import tiles_of
 
@@ -16,13 +17,7 @@ KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
 DEPTH = 64  # k of a phase
 # Fitted to 84 plans of 35 random stacks on an H200 (rms 11 %, the choice 0.5 % above the best in the mean).
-START_SECONDS = 0.42e-6  # of a launch,
-PHASE_SECONDS = 1.57e-6  # from a phase's loads to its products, where nothing hides that,
-STORE_SECONDS, CELL_SECONDS = 1.8e-6, 0.9e-6 / 2**14  # and of a tile's sums, its start with them; and of each cell
-UNIT_BANDWIDTH = 24e9  # bytes a second that a multiprocessor loads, shifts and puts into shared memory
-RATE_SHARE = 0.138  # of the tensor cores' rate on paper: mma.sync has half of it, fragments come from shared memory
-MEMORY_SHARE = 0.37
-WALK_SECONDS = 4e-6  # the tiles of groups are found before
+FIGURES: Numbers = coefficients("direct_half stack")
 
 
 @dataclass(frozen=True)
@@ -85,16 +80,16 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     waves = math.ceil(waves) if waves < 4 else waves + 0.5
     together = min(tile.resident, max(1, math.ceil(blocks / machine.units)))
     deep, rows, cols = min(p.k, DEPTH), min(p.m, tile.rows), min(p.n, tile.cols)
-    loads = together * (rows + cols) * 2 * deep / UNIT_BANDWIDTH
-    rate = machine.tensor_rate(p.dtype.name) / machine.units * RATE_SHARE
+    loads = together * (rows + cols) * 2 * deep / FIGURES.unit
+    rate = machine.tensor_rate(p.dtype.name) / machine.units * FIGURES.share
     products = together * tile.rows * tile.cols * 16 * math.ceil(deep / 16) / rate
-    storing = STORE_SECONDS + CELL_SECONDS * together * tile.rows * tile.cols
-    work = waves * (phases * max(PHASE_SECONDS, loads, products) + storing)
-    finding = WALK_SECONDS if p.groups else 0.0
-    return START_SECONDS + finding + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+    storing = FIGURES.block + FIGURES.cell * together * tile.rows * tile.cols
+    work = waves * (phases * max(FIGURES.phase, loads, products) + storing)
+    finding = FIGURES.walk if p.groups else 0.0
+    return FIGURES.start + finding + max(work, p.least_bytes / (machine.bandwidth * FIGURES.memory))
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Of a stack: one tile, the products, the bytes."""
-    step, byte = 1 / (machine.tensor_rate(some.dtype.name) * RATE_SHARE), 1 / (machine.bandwidth * MEMORY_SHARE)
-    return (Bound(START_SECONDS, step=step, byte=byte, lines=((PHASE_SECONDS / DEPTH, STORE_SECONDS),)),)
+    step, byte = 1 / (machine.tensor_rate(some.dtype.name) * FIGURES.share), 1 / (machine.bandwidth * FIGURES.memory)
+    return (Bound(FIGURES.start, step=step, byte=byte, lines=((FIGURES.phase / DEPTH, FIGURES.block),)),)

@@ -14,6 +14,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -88,18 +89,8 @@ def steps_of(k: int) -> int:
 
 # Fitted to 298 ways of 54 random products with odd lines on an H200 (rms 11 %; what it chooses takes 1.7 % longer than
 # the best of them in the mean).
-START_SECONDS, TILE_SECONDS = 6.5e-8, 4.23e-6  # a launch; a block's, the first words and the stores
-STEP_SECONDS, STEP_LINE_SECONDS = (
-    1.26e-7,
-    8e-9,
-)  # a warp's step without contention, and for each line of a tile
-UNIT_BANDWIDTH = 6.35e10  # bytes a second of the long operand that a multiprocessor takes
-ALONG_SECONDS, BESIDE_SECONDS = 1.13e-10, 1.86e-10  # an element of the few lines, along k or side by side
-CELL_SECONDS, SLICE_SECONDS = 5.65e-10, 2.9e-11  # a cell that a block stores, and each slice's of it
-CLUSTER_SECONDS, PART_SECONDS = 6.48e-7, 9.2e-8  # blocks of a cluster wait for one another
-MEMORY_SHARE = 0.565  # of the bandwidth
+FIGURES: Numbers = coefficients("half_dots")
 ROOMS = 5  # where they begin in a row
-ONE_LAUNCH = 0.9  # of its time it is offered for: queued, a launch more of others costs the host 7 µs
 
 
 @Formula
@@ -112,10 +103,10 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     lines, each = -(-length // classes), -(-steps // cluster)
     tiles = -(-lines // height) * classes
-    alone, words = (-(-each // slices) * row[3]) ** 4, 2 * height * k / cluster / UNIT_BANDWIDTH
-    work = in_waves(tiles, row, ROOMS, 1.0, alone, words**4, TILE_SECONDS, given[4] / cluster + row[4])
-    work = START_SECONDS + sqrt(sqrt(work**4 + given[5]))
-    return ONE_LAUNCH * (work + (CLUSTER_SECONDS + PART_SECONDS * cluster if cluster > 1 else 0.0))
+    alone, words = (-(-each // slices) * row[3]) ** 4, 2 * height * k / cluster / FIGURES.unit
+    work = in_waves(tiles, row, ROOMS, 1.0, alone, words**4, FIGURES.block, given[4] / cluster + row[4])
+    work = FIGURES.start + sqrt(sqrt(work**4 + given[5]))
+    return FIGURES.one_launch * (work + (FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0))
 
 
 class Side(NamedTuple):
@@ -150,8 +141,8 @@ def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tup
     for slices, cluster in product(SLICES, CLUSTERS):
         config, room = DotsConfig(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
         cells = tile.width * config.height
-        sums = CELL_SECONDS * cells / cluster + (SLICE_SECONDS * cells * slices if slices > 1 else 0.0)
-        step = STEP_SECONDS + STEP_LINE_SECONDS * tile.width
+        sums = FIGURES.cell * cells / cluster + (FIGURES.cell_slice * cells * slices if slices > 1 else 0.0)
+        step = FIGURES.step + FIGURES.step_row * tile.width
         configs.append(config)
         rows.append((config.height, slices, cluster, step, sums, *padded(room)))
     return tuple(configs), Rows(rows)
@@ -159,8 +150,8 @@ def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tup
 
 def _given(p: Problem, side: Side, machine: Machine) -> Row:
     """What all rows share."""
-    brought = (BESIDE_SECONDS if side.beside else ALONG_SECONDS) * side.few * p.k
-    passing = p.least_bytes / (machine.bandwidth * MEMORY_SHARE)
+    brought = (FIGURES.element_across if side.beside else FIGURES.element_along) * side.few * p.k
+    passing = p.least_bytes / (machine.bandwidth * FIGURES.memory)
     return side.length, p.k, steps_of(p.k), side.classes, brought, passing**4
 
 
@@ -174,5 +165,5 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    byte = 1 / (machine.bandwidth * MEMORY_SHARE)
-    return (Bound(START_SECONDS, block=TILE_SECONDS, byte=byte, share=0.999 * ONE_LAUNCH),)
+    byte = 1 / (machine.bandwidth * FIGURES.memory)
+    return (Bound(FIGURES.start, block=FIGURES.block, byte=byte, share=0.999 * FIGURES.one_launch),)

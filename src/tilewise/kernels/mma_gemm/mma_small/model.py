@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import NamedTuple
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -24,37 +24,6 @@ CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more tha
 ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
 
 
-class Figures(NamedTuple):
-    """Seconds, but for shares: fitted to the ways of 1,280 random products on an H200 (rms 8 to 9 %; held out, the
-    choice 1 to 2 % above the best of them in the mean)."""
-
-    start: float  # of a launch
-    block: float  # of a block beside its phases: its first loads, its stores
-    cell: float  # of a cell of its tile
-    meet: float  # of a cluster,
-    met_cell: float  # for a cell of its tile,
-    met_block: float  # and for a block of it
-    phase: float  # of a block that has a multiprocessor to itself, beside its products:
-    alone: float  # which then take so many times as long
-    share: float  # of the cores' rate, with as many blocks as fit,
-    tiles: tuple[float, ...]  # and of that, by tile
-    copies: tuple[float, float, float]  # of 8 bytes, on a multiprocessor: across, along, by vectors
-    crowd: float  # how much faster they are where few multiprocessors are busy, as a power of their share
-    empty: float  # share of the copies of rows and columns beyond P that are saved
-    reading: float  # over the bandwidth's own time
-    from_l2: float
-
-
-FIGURES = {
-    "float64": Figures(
-        1.25e-06, 1.24e-06, 4.27e-10, 1.04e-06, 2.61e-11, 1.18e-07, 8.81e-08, 2.38, 0.641,
-        (0.552, 0.848, 0.84, 0.821, 1.3, 1.22, 0.969), (2.62e-10, 2.09e-10, 1.45e-10), 0.0545, 0.166, 1.43, 0.0952,
-    ),
-    "tf32": Figures(
-        9.18e-07, 1.91e-06, 4.36e-10, 5.24e-07, 3.22e-11, 8.95e-08, 1.78e-07, 3.6, 0.287,
-        (0.535, 0.739, 0.941, 0.987, 1.02, 1.08, 0.854), (3.52e-10, 3.27e-10, 1.89e-10), 0.0171, 0.0713, 1.29, 0.0996,
-    ),
-}  # fmt: skip
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 SHORTEST = 0.25  # share of a phase that no k is too short for
 
@@ -145,10 +114,15 @@ ROOMS = 9  # where they begin in a row
 @lru_cache(maxsize=256)
 def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tuple[tuple[SmallConfig, ...], Rows]:
     """Every way, with what its seconds are reckoned from. `rate`: steps a second of the whole card."""
-    configs, rows, figures, units = list[SmallConfig](), list[tuple[float, ...]](), FIGURES[kind], machine.units
+    configs, rows, figures, units = (
+        list[SmallConfig](),
+        list[tuple[float, ...]](),
+        coefficients(f"mma_small {kind}"),
+        machine.units,
+    )
     clusters, size = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), 8 if kind == "float64" else 4
     rate /= units
-    for tile, share in zip(TILES, figures.tiles, strict=True):
+    for tile, share in zip(TILES, figures.shares, strict=True):
         deep, cells = tile.depth(size), tile.rows * tile.cols
         products = cells * deep / rate / share
         of_m, of_n = (
@@ -158,7 +132,7 @@ def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tup
         met = figures.meet + figures.met_cell * cells
         for blocks in clusters:
             held = min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, min(blocks, 2)) + 1024))
-            after = figures.block if blocks == 1 else figures.block + met + figures.met_block * blocks
+            after = figures.block if blocks == 1 else figures.block + met + figures.met * blocks
             times = alone, cores, of_m + of_n, after, figures.cell * cells
             configs.append(SmallConfig(tile, blocks))
             rows.append((tile.rows, tile.cols, deep, *times, blocks, *padded(rooms(units, blocks, max(1, held)))))
@@ -188,7 +162,7 @@ def expected(row: Row, given: Row) -> float:
 
 def tables(problem: Problem, machine: Machine) -> list[Table]:
     p, kind = problem, kind_of(problem)
-    figures = FIGURES[kind]
+    figures = coefficients(f"mma_small {kind}")
     configs, rows = paces(kind, copies_of(p), mma_rate(p, machine), machine)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
     from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
@@ -201,8 +175,8 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best tile's rate, one block's share of k, the bytes."""
     kind, rate = kind_of(some), mma_rate(some, machine)
-    f = FIGURES[kind]
-    step, byte = 1 / (rate * f.share * max(f.tiles)), f.reading / machine.bandwidth
+    f = coefficients(f"mma_small {kind}")
+    step, byte = 1 / (rate * f.share * max(f.shares)), f.reading / machine.bandwidth
     return (Bound(f.start, step=step, block=f.block, byte=byte, lines=tuple(_alone(kind, rate, machine))),)
 
 

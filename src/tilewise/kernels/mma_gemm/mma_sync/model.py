@@ -20,11 +20,11 @@ from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import AMPERE, HOPPER, TURING, elements_of, tensor_name
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
     EDGED,
     FEWEST_PHASES,
-    FIGURES,
     FORMS,
     PAIRS,
     THIN_FROM,
@@ -284,7 +284,7 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
     """The tiles that fit a machine, and a row for each of them, pair of routes and form: its sides, blocks of a
     multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
     along N's lines and by bytes of a copy: 0 where registers do not suffice."""
-    tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
+    tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), coefficients(f"mma_sync {size}")
     among, _ = in_the_set(rate, size, machine, requested)
     hopper = arch_number(machine.arch) == HOPPER
     fitted = dict(zip(TILES[size], figures.shares, strict=True)) if hopper else {}
@@ -311,7 +311,7 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
 def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[Pair], Row]:
     """How operands may come, and what all rows share."""
     (of_m, of_n), bandwidth = elements_of(p, machine), machine.bandwidth
-    size, f = of_m.itemsize, FIGURES[of_m.itemsize]
+    size, f = of_m.itemsize, coefficients(f"mma_sync {of_m.itemsize}")
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, of_m)
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, of_n)
     widest = in_the_set(tensor_name(p, machine), size, machine, requested)[1][0]
@@ -328,7 +328,7 @@ def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[P
         p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
         (p.least_bytes / (bandwidth * f.memory)) ** 4,
         2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p, machine),
-        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.tile, f.start, f.part, *numbers,
+        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather, *numbers,
     )  # fmt: skip
 
 
@@ -366,14 +366,14 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best rate that a tile reaches, the phases of one tile, the bytes. Where k is cut, a part has
     FEWEST_PHASES at least, and parts are added up."""
     size = size_of(some, machine)
-    f, (step, phase) = FIGURES[size], _fastest(tensor_name(some, machine), size, machine)
-    lines = (phase * size / PHASE_BYTES, f.tile), (0.0, f.tile + FEWEST_PHASES * phase + f.part)
-    return (Bound(f.start, step=step, block=f.tile, byte=1 / (machine.bandwidth * f.memory), lines=lines),)
+    f, (step, phase) = coefficients(f"mma_sync {size}"), _fastest(tensor_name(some, machine), size, machine)
+    lines = (phase * size / PHASE_BYTES, f.block), (0.0, f.block + FEWEST_PHASES * phase + f.gather)
+    return (Bound(f.start, step=step, block=f.block, byte=1 / (machine.bandwidth * f.memory), lines=lines),)
 
 
 def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
     """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
-    figures, vectors = FIGURES[size], in_the_set(rate, size, machine)[1]
+    figures, vectors = coefficients(f"mma_sync {size}"), in_the_set(rate, size, machine)[1]
     lies = min(1.0, figures.m_across) * min(1.0, figures.n_along)
     timed = [
         (row[0] * row[1], lies * row[CORES_FROM + 3 * along + number], figures.phase[vector])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
@@ -14,6 +14,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "shallow"
@@ -31,26 +32,6 @@ COLUMNS = {2: (128, 64, 32), 4: (128, 64, 32), 8: (64, 32)}
 WAVES = (1, 2, 4)  # of blocks: more of them balance better, and load the columns of N more often
 
 MEMORY_SHARE = 0.8  # of the bandwidth
-
-
-class Figures(NamedTuple):
-    """Seconds, for 128 columns and 32 of k: fitted on an H200 to 1,220 ways of random products and stacks (half of them
-    10 % off or less; the choice takes 2 to 4 % longer than the best way in the mean)."""
-
-    start: float  # of a launch, its first loads and its last stores
-    panel: float  # until a block has its columns of N
-    rows: float  # from a warp's rows of M to its rows of P, where nothing hides that
-    loads: float  # of a multiprocessor, for those rows of M,
-    products: float  # for their products,
-    cells: float  # and for their cells
-
-
-FIGURES = {
-    "half": Figures(2.05e-6, 2.51e-6, 0.953e-6, 0.064e-6, 0.0, 0.241e-6),
-    "tf32": Figures(1.51e-6, 5.85e-6, 1.3e-6, 0.061e-6, 0.117e-6, 0.197e-6),
-    "float32": Figures(1.25e-6, 6.78e-6, 0.702e-6, 0.094e-6, 0.323e-6, 0.164e-6),
-    "float64": Figures(0.945e-6, 2.56e-6, 2.49e-6, 0.031e-6, 0.405e-6, 0.119e-6),
-}
 
 
 @dataclass(frozen=True)
@@ -144,7 +125,8 @@ def _given(p: Problem, machine: Machine) -> Row:
     size, tensor = p.dtype.itemsize, on_tensor_cores(p)
     return (
         p.m, p.n, p.members, machine.units, pitch(p) * size, steps_of(p) * step_of(p.dtype) / 32,
-        8 * size if tensor else 0, p.least_bytes / (MEMORY_SHARE * machine.bandwidth), *figures_of(p),
+        8 * size if tensor else 0, p.least_bytes / (MEMORY_SHARE * machine.bandwidth),
+        *(getattr(figures_of(p), name) for name in FIELDS),
     )  # fmt: skip
 
 
@@ -168,10 +150,13 @@ FITS = Condition(_fits, "keeps all of k in shared memory")
 NEAR = Condition(_is_near, f"takes rows and columns less than {2**31 // DEEPEST:,} elements apart")
 
 
-def figures_of(problem: Problem) -> Figures:
-    if problem.dtype.itemsize == 2:
-        return FIGURES["half"]
-    return FIGURES["tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name]
+FIELDS = "start", "panel", "rows", "loads", "products", "cells"  # for 128 columns and 32 of k
+
+
+def figures_of(problem: Problem) -> Any:
+    rounded = problem.precision == "tf32" and problem.dtype.name == "float32"
+    kind = "half" if problem.dtype.itemsize == 2 else "tf32" if rounded else problem.dtype.name
+    return coefficients(f"shallow {kind}")
 
 
 def tables(problem: Problem, machine: Machine) -> list[Table]:

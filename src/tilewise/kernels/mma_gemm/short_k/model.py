@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import NamedTuple
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
@@ -15,6 +14,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "short_k"
@@ -135,39 +135,6 @@ APART = 1.6  # times as long loads of M take where its rows lie side by side, an
 IN_L2, BEYOND_L2 = 20e6, 60e6  # bytes of P: all that is stored stays there, and hardly any of it
 
 
-class Figures(NamedTuple):
-    """Seconds, but for shares of the bandwidth's own time: fitted to 960 ways of 56 random products on an H200 (half of
-    them 6 % off or less)."""
-
-    start: float  # of a launch
-    late: float  # where its blocks take more than half of the card's room, and the next one waits for that
-    column_load: float  # of a warp alone, for each load of its columns,
-    row_load: float  # and of 16 rows,
-    rows: float  # for 16 rows,
-    row_store: float  # and for each store of them
-    columns: float  # of a multiprocessor: for a warp's load of columns,
-    loads: float  # of rows,
-    group: float  # for 16 rows of a warp,
-    products: float  # a product of fragments,
-    stores: float  # and a store
-    in_l2: float  # writing P that L2 holds,
-    beyond: float  # and that it does not
-    turn: float  # turning an operand or both,
-    transposed: float  # and each byte of them
-
-
-FIGURES = {  # by bytes of an element
-    2: Figures(
-        1.61e-6, 0.56e-6, 28.7e-9, 59.4e-9, 2.8e-9, 67.7e-9, 5.54e-9, 2.21e-9, 11.2e-9, 2.01e-9, 3.36e-9, 2.05, 1.62,
-        1.59e-6, 2.54e-12,
-    ),
-    4: Figures(
-        2.28e-6, 0.28e-6, 1.6e-9, 37.7e-9, 39.9e-9, 57.6e-9, 4.03e-9, 3.09e-9, 0.8e-9, 3.93e-9, 0.13e-9, 1.41, 1.13,
-        1.30e-6, 1.73e-12,
-    ),
-}  # fmt: skip
-
-
 @Formula
 def expected(row: Row, given: Row) -> float:
     """A launch, and the longest of: one warp's loads, products and stores one after the other; those of all warps of a
@@ -201,7 +168,7 @@ def expected(row: Row, given: Row) -> float:
 @lru_cache(maxsize=8)
 def _table(size: int) -> tuple[tuple[tuple[Held, float, bool], ...], Rows]:
     configs = tuple((held, waves, transposed) for transposed in (False, True) for held in HELD[size] for waves in WAVES)
-    f = FIGURES[size]
+    f = coefficients(f"short_k {size}")
     rows = [
         (
             *(held.cols, held.steps, held.resident, waves, float(transposed), f.start, f.late),
@@ -215,7 +182,7 @@ def _table(size: int) -> tuple[tuple[tuple[Held, float, bool], ...], Rows]:
 
 def _given(p: Problem, machine: Machine) -> Row:
     size = p.dtype.itemsize
-    f, slow, stored = FIGURES[size], slow_sides(p), p.m * p.n * size
+    f, slow, stored = coefficients(f"short_k {size}"), slow_sides(p), p.m * p.n * size
     out = min(1.0, max(0.0, (stored - IN_L2) / (BEYOND_L2 - IN_L2)))
     writing = p.least_bytes / machine.bandwidth * (f.in_l2 * (1 - out) + f.beyond * out)
     bytes_transposed = sum([(p.m if side == "M" else p.n) * p.k * size for side in slow])
@@ -241,5 +208,5 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """A warp's first loads, or writing P."""
-    f = FIGURES[some.dtype.itemsize]
+    f = coefficients(f"short_k {some.dtype.itemsize}")
     return (Bound(f.start, block=f.rows + f.row_load, byte=min(f.in_l2, f.beyond) / machine.bandwidth),)

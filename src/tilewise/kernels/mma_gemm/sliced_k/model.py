@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import sqrt
-from typing import NamedTuple
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
@@ -15,6 +14,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -28,35 +28,6 @@ MOST_WARPS = 8
 MOST_STRIDE = 2**31  # bytes from line to line
 TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
 CLUSTERS = (1, 2, 4, 8)
-
-
-class Figures(NamedTuple):
-    """Seconds, but for shares."""
-
-    start: float  # of a launch, its first loads and its last stores
-    slices: float  # of the meeting of a block's warps,
-    part: float  # and for a byte of their sums
-    meet: float  # of a cluster's blocks,
-    met: float  # and for a byte of their sums
-    store: float  # of a byte of a tile
-    memory: float  # over the bandwidth's own time
-    from_l2: float  # of a byte, for all units
-    step: float  # of a warp that has a unit to itself, beside its products:
-    alone: float  # which then take so many times as long
-    shares: tuple[float, ...]  # of the cores' rate, by tile
-    copies: tuple[float, float, float, float]  # of a byte, on a unit: across k, along k, each by 16 bytes
-
-
-FIGURES = {
-    8: Figures(
-        6.13e-07, 7.47e-07, 4.29e-12, 1.26e-06, 1.19e-11, 3.24e-11, 1.7, 1.35e-13, 1.57e-07, 1.09,
-        (0.94, 0.867, 0.744, 0.901), (6.7e-12, 1.14e-11, 7.32e-12, 7.32e-12),
-    ),
-    4: Figures(
-        1.43e-06, 3.66e-09, 9.41e-12, 9.83e-07, 3.1e-11, 3.36e-11, 1.34, 2.59e-13, 8.29e-07, 0.00916,
-        (0.706, 0.597, 1.3, 0.871), (3.95e-11, 3.9e-11, 2.37e-11, 1.89e-11),
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -167,14 +138,14 @@ def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tup
     tiles of a block, and how many of them lie across at most; blocks that a unit holds, and clusters with one block of
     each; of the cores for eight of k of a column; of a block's end, and of that for each block of a unit. `rate`: steps
     a second of a unit."""
-    figures, made, rows = FIGURES[size], list[SlicedConfig](), list[tuple[float, ...]]()
+    figures, made, rows = coefficients(f"sliced_k {size}"), list[SlicedConfig](), list[tuple[float, ...]]()
     for (tile, share), (warps, slices), cluster in product(
         zip(TILES[size], figures.shares, strict=True), TEAMS, clusters
     ):
         if cluster > 1 and slices < warps:
             continue
         teams, sums = warps // slices, tile.rows * tile.cols * size
-        end = figures.slices * (slices > 1) + (figures.meet + figures.met * sums * cluster) * (cluster > 1)
+        end = figures.slices * (slices > 1) + (figures.meet + figures.met_byte * sums * cluster) * (cluster > 1)
         each = figures.part * sums * warps * (slices > 1) + figures.store * sums * teams
         held = rooms(units, cluster, 1)[0]
         cores = tile.rows * STEP / rate / share
@@ -223,11 +194,11 @@ def _widest(teams: int) -> int:
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
-    size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
+    size, f = p.dtype.itemsize, coefficients(f"sliced_k {p.dtype.itemsize}")
     made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
     copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
-    memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
-    given = p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size]
+    memory = (f.reading * p.least_bytes / machine.bandwidth) ** 4
+    given = p.m, p.k, p.n, p.members, memory, f.l2_byte * size, f.step, f.alone, *copies, f.start, GRAIN[size]
     return [Table(expected, rows, given, made.__getitem__)]
 
 
@@ -238,16 +209,19 @@ def step_rate(problem: Problem, machine: Machine) -> float:
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best tile's rate, one warp's slice of k, the bytes."""
     size, rate = some.dtype.itemsize, step_rate(some, machine)
-    f = FIGURES[size]
+    f = coefficients(f"sliced_k {size}")
     lines = tuple(_alone(size, rate, machine))
     step = 1 / (rate * max(f.shares))
-    return (Bound(f.start, step=step, byte=f.memory / machine.bandwidth, lines=lines),)
+    return (Bound(f.start, step=step, byte=f.reading / machine.bandwidth, lines=lines),)
 
 
 def _alone(size: int, rate: float, machine: Machine) -> list[tuple[float, float]]:
     """By the slices that k is cut into: the least seconds of each k of a warp that has a unit to itself, and of its
     end."""
-    rows, f = _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows, FIGURES[size]
+    rows, f = (
+        _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows,
+        coefficients(f"sliced_k {size}"),
+    )
     made = []
     for slices in sorted({row[4] * row[5] for row in rows}):
         alike = [row for row in rows if row[4] * row[5] == slices]

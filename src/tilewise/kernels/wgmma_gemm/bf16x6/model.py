@@ -16,6 +16,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -35,17 +36,7 @@ LEAST_SLAB = 1024  # of no less than so many
 STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
 
 # The model's figures, fitted to 447 random products on an H200 (rms 5 %).
-TENSOR_SHARE = 0.859  # of the peak at the highest clock, while products run,
-ADDING_SECONDS = 0.094e-6  # and what adding a stage's sums up costs beside them
-NARROW_SHARE, NARROW_SECONDS = 1.37, 0.263e-6  # the same where shared memory is the limit: narrow tiles
-CLUSTER_GAIN = 0.998  # of a stage's time, where two blocks share their tiles of N
-SPLIT_BANDWIDTH = 3.52e12  # bytes a second that the split reads and writes
-TILE_SECONDS, COLUMN_SECONDS = 0.87e-6, 22.4e-9  # a tile's start and its stores, and for each of its columns
-START_SECONDS = 6.1e-6  # the launches: of the split, the product, and the plain kernel, which leaves at once
-CLUSTER_SECONDS = 0.79e-6  # blocks of a cluster wait for one another
-GATHER_SECONDS = 1.14e-6  # adding up the parts of k: its launch,
-GATHER_BANDWIDTH = 2.05e12  # the bytes,
-CELL_SECONDS = 4.96e-11  # and blocks of 32 cells; of 256 up to so many parts
+FIGURES: Numbers = coefficients("bf16x6")
 MANY_PARTS = 16
 
 
@@ -159,7 +150,7 @@ def _given(problem: Problem, machine: Machine) -> Row:
     launches, members = _launches(problem)
     m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
     cells = members * m * n
-    gather = 8 * cells / GATHER_BANDWIDTH, GATHER_SECONDS, cells * CELL_SECONDS
+    gather = 8 * cells / FIGURES.gathering, FIGURES.gather, cells * FIGURES.gathered_cell
     return m, n, phases, machine.units, phases // 8, *gather, members, launches, _other_seconds(problem)
 
 
@@ -190,8 +181,8 @@ def _table(machine: Machine) -> Rows:
                 tile.rows * tile.cluster,
                 tile.cols,
                 _stage_seconds(tile, machine),
-                TILE_SECONDS + COLUMN_SECONDS * tile.cols,
-                CLUSTER_SECONDS if tile.cluster > 1 else 0.0,
+                FIGURES.block + FIGURES.column * tile.cols,
+                FIGURES.meet if tile.cluster > 1 else 0.0,
                 machine.units // tile.cluster,
                 tile.cluster,
                 cut,
@@ -205,15 +196,15 @@ def _table(machine: Machine) -> Rows:
 @lru_cache(maxsize=256)
 def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
-    stage = max(ADDING_SECONDS + ideal / TENSOR_SHARE, NARROW_SECONDS + ideal / NARROW_SHARE)
-    return stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0)
+    stage = max(FIGURES.stage_sums + ideal / FIGURES.share, FIGURES.narrow + ideal / FIGURES.narrow_share)
+    return stage * (FIGURES.cluster_gain if tile.cluster > 1 else 1.0)
 
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """The split, and products at the best rate that a tile has."""
-    step = CLUSTER_GAIN * PRODUCTS / (machine.tensor_rate("bfloat16") * TENSOR_SHARE)
-    operand = 10 / SPLIT_BANDWIDTH if some.members == 1 else 0.0
-    return (Bound(START_SECONDS, operand, step, TILE_SECONDS),)
+    step = FIGURES.cluster_gain * PRODUCTS / (machine.tensor_rate("bfloat16") * FIGURES.share)
+    operand = 10 / FIGURES.splitting if some.members == 1 else 0.0
+    return (Bound(FIGURES.start, operand, step, FIGURES.block),)
 
 
 def _other_seconds(problem: Problem) -> float:
@@ -222,9 +213,9 @@ def _other_seconds(problem: Problem) -> float:
     slabs = math.ceil(k / max(1, slab_of(m, k, n)))
     if problem.members > 1 and slabs == 1:
         return _stack_seconds(problem)
-    work = START_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
+    work = FIGURES.start + 10 * (m * k + k * n) / FIGURES.splitting
     if slabs > 1:
-        work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
+        work += slabs * (FIGURES.start + 8 * m * n / FIGURES.splitting) + 4 * (m * k + k * n) / FIGURES.splitting
     return problem.members * work
 
 
@@ -235,4 +226,4 @@ def _stack_seconds(problem: Problem) -> float:
     moved = sum(
         (p.members if any(layout.stack) else 1) * (4 * lines * p.k + plane_bytes(lines, p.k)) for layout, lines in sides
     )
-    return launches * START_SECONDS + moved / SPLIT_BANDWIDTH
+    return launches * FIGURES.start + moved / FIGURES.splitting

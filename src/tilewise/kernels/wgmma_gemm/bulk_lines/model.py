@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
-from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import HALVES, TF32, Figures
+from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import FIELDS
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
@@ -234,7 +235,7 @@ def _further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
     return tuple(_more((lead + 16 * more) % 128, along, cores) for more in range(8))
 
 
-def row_of_given(g: Given, figures: Figures, units: int, most_cuts: int) -> Row:
+def row_of_given(g: Given, figures: Any, units: int, most_cuts: int) -> Row:
     """The same as numbers, as `seconds.py` names them."""
     near_m, near_n = (
         _of_one_bank(lead % 128, along, g.cores) <= MOST_CONFLICTS
@@ -243,7 +244,7 @@ def row_of_given(g: Given, figures: Figures, units: int, most_cuts: int) -> Row:
     return (
         g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
         near_m, near_n, most_cuts, *_further(g.lead_m % 16, g.m_along, g.cores),
-        *_further(g.lead_n % 16, g.n_along, g.cores), *figures,
+        *_further(g.lead_n % 16, g.n_along, g.cores), *(getattr(figures, name) for name in FIELDS),
     )  # fmt: skip
 
 
@@ -251,5 +252,5 @@ def row_of_tile(tile: BulkTile) -> Row:
     return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
 
 
-def figures_of(p: Problem) -> Figures:
-    return HALVES if p.dtype.itemsize == 2 else TF32
+def figures_of(p: Problem) -> Any:
+    return coefficients("bulk_lines half" if p.dtype.itemsize == 2 else "bulk_lines tf32")

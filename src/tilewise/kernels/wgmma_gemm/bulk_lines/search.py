@@ -192,6 +192,6 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """The products, the bytes, or one tile of a block, whose k is whole or in as many parts as a cluster has blocks."""
     f, size = figures_of(some), 16 if some.dtype.itemsize == 2 else 8  # k of a product of fragments
     product = max(f.product, 2 * f.read) / (128 * size) / machine.units
-    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.item + f.chunk + f.cell * WARP_CELLS
-    lines = (step, tile), (step / CUTS[-1], tile + f.cluster + f.part * 2)
-    return (Bound(f.start, step=product, byte=f.memory, lines=lines),)
+    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.block + f.chunk + f.cell * WARP_CELLS
+    lines = (step, tile), (step / CUTS[-1], tile + f.meet + f.met * 2)
+    return (Bound(f.start, step=product, byte=f.memory_byte, lines=lines),)

@@ -3,43 +3,11 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
 
 from tilewise.system.machine_code import Row
 
-
-class Figures(NamedTuple):
-    """Seconds of an H200, fitted."""
-
-    start: float  # of a launch,
-    item: float  # of a tile of P in its block, where nothing hides that,
-    chunk: float  # of each of its stages,
-    word: float  # of each word and product that a thread reads and makes,
-    step: float  # of each step of k,
-    cell: float  # of each sum of a thread;
-    read: float  # of a multiprocessor, for each word that its warps read,
-    stored: float  # for each sum,
-    byte: float  # for each byte that comes and goes,
-    piece: float  # and for each 16 bytes that a thread copies;
-    copied: float  # of a copying warp, for each of these;
-    memory: float  # of the card, for each byte of the operands and P
-    product: float  # of a multiprocessor, for each product of fragments
-    cluster: float  # of blocks of a cluster that wait for one another,
-    part: float  # and for each of them
-
-
 # Fitted to 2,527 ways of 943 products and stacks of halves and 396 of 196 of tf32 (rms 15 and 16 %; what they choose
 # took 2 and 1 % longer than the soonest of the ways timed, in the mean: all of them seen).
-HALVES = Figures(
-    3.06e-06, 8.55e-10, 1.18e-06, 2.3e-09, 6.43e-10, 8.74e-09, 1.38e-09, 4.08e-09, 2.75e-11, 5.61e-11, 7.37e-08,
-    1 / 4.85e12, 8.07e-10, 1.04e-06, 3.81e-08,
-)  # fmt: skip
-TF32 = Figures(
-    3.74e-06, 3.06e-07, 9.18e-07, 1.64e-09, 4.3e-08, 3.39e-11, 1.57e-09, 8.38e-09, 2.48e-11, 2.59e-11, 5.71e-08,
-    1 / 4.35e12, 4.35e-10, 7.93e-07, 4.93e-09,
-)  # fmt: skip
-
-
 # What all ways of a product share, as numbers; figures stand behind them.
 (
     MEMBERS, M, K, N, SIZE, STEP, BY_WORDS, M_ALONG, N_ALONG, LEAD_M, LEAD_N, ODD_P, LEAST, UNITS_HELD, NEAR_M, NEAR_N,
@@ -95,6 +63,10 @@ def expected(row: Row, given: Row, k: int, depth: int, resident: int, parts: int
     return meeting + given[f + START] + sqrt(sqrt(busy))
 
 
+FIELDS = (
+    "start", "block", "chunk", "word", "step", "cell", "read", "stored", "byte", "piece", "copied", "memory_byte",
+    "product", "meet", "met",
+)  # fmt: skip
 START, ITEM, CHUNK, WORD, EACH_STEP, CELL, READ, STORED, BYTE, PIECE_COPIED, COPIED, MEMORY, PRODUCT, CLUSTER, PART = (
-    range(len(Figures._fields))
+    range(len(FIELDS))
 )

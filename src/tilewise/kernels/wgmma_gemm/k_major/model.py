@@ -18,6 +18,7 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
@@ -28,7 +29,6 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     CUT,
     FEWEST,
     FEWEST_STAGES,
-    FIGURES,
     IN_CLASSES,
     OVER,
     SHARPNESS,
@@ -277,15 +277,15 @@ def _table(kind: Kind, machine: Machine) -> Rows:
     """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
     launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, and whether it takes
     such elements."""
-    f, rows = FIGURES[kind.size], []
+    f, rows = coefficients(f"k_major {kind.size}"), []
     for tile, form in FORMS:
         down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
         over = form >= OVER
-        ends = [f.tile[boxes][0] + f.tile[boxes][1] * (tile.rows if over else tile.cols) for boxes in (False, True)]
+        ends = [x + y * (tile.rows if over else tile.cols) for x, y in (f.tile["rows"], f.tile["boxes"])]
         if over:
             more = f.across_tile[0] + f.across_tile[1] * tile.rows
             ends = [ends[0] + more * 1.0, ends[1] + more * BOXED_SHARE]
-        start = f.start + (f.cluster if tile.cluster > 1 else 0.0)
+        start = f.start + (f.meet if tile.cluster > 1 else 0.0)
         sides = tile.rows * down, tile.cols * across
         counts = machine.units // tile.cluster, tile.cluster, tile.beside
         rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
@@ -295,7 +295,7 @@ def _table(kind: Kind, machine: Machine) -> Rows:
 def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     """What all rows share."""
     m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
-    f, over = FIGURES[size], how[1] == TRANSPOSED and from_registers(p)
+    f, over = coefficients(f"k_major {size}"), how[1] == TRANSPOSED and from_registers(p)
     in_classes = over and how[0] == TRANSPOSED and by_classes(p)
     lines = -(-(k if how[0] == TRANSPOSED else p.layout_m.row) * size // LINE_BYTES)
     return (
@@ -303,7 +303,7 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
         _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
         p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
         over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
-        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES], m * n * f.cell, p.members,
+        4 * f.crowd, f.start, f.meet, f.classes, f.across[BY_CLASSES], m * n * f.gathered_cell, p.members,
     )  # fmt: skip
 
 
@@ -321,7 +321,7 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Of each member: the tensor cores at their best share, the stages of one tile, the bytes. Where k is cut, a part
     has FEWEST_STAGES at least, and parts are added up."""
     kind = _kind(some)
-    f, (stage, end) = FIGURES[kind.size], _alone(kind, machine)
+    f, (stage, end) = coefficients(f"k_major {kind.size}"), _alone(kind, machine)
     step = min(1.0, *f.across.values()) / (machine.tensor_rate("bfloat16") * kind.rate * f.share)
     lines = (stage * kind.size / LINE_BYTES, end), (0.0, end + FEWEST_STAGES * stage + f.gather)
     return (Bound(f.start, step=step, byte=1 / (machine.bandwidth * f.memory), lines=lines, each=True),)
@@ -329,14 +329,21 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
 
 def _alone(kind: Kind, machine: Machine) -> Both:
     """The least seconds of a stage of a tile that has the card to itself, and of its stores."""
-    fitting, crowd = [row for row in _table(kind, machine).rows if row[11]], FEWEST ** (4 * FIGURES[kind.size].crowd)
+    fitting, crowd = (
+        [row for row in _table(kind, machine).rows if row[11]],
+        FEWEST ** (4 * coefficients(f"k_major {kind.size}").crowd),
+    )
     return min(math.sqrt(math.sqrt(row[2] + row[3] * crowd)) for row in fitting), min(min(row[4:6]) for row in fitting)
 
 
 def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
     """Seconds to turn operands first."""
     cells = (m * k if how[0] == TRANSPOSED else 0) + (k * n if how[1] == TRANSPOSED else 0)
-    return FIGURES[size].turn + 2 * size * cells / FIGURES[size].turning if cells else 0.0
+    return (
+        coefficients(f"k_major {size}").turn + 2 * size * cells / coefficients(f"k_major {size}").turning
+        if cells
+        else 0.0
+    )
 
 
 Both = tuple[float, float]
@@ -345,7 +352,7 @@ Both = tuple[float, float]
 @lru_cache(maxsize=512)
 def _limits(tile: KMajorTile, kind: Kind, machine: Machine) -> Both:
     """Fourth powers of what the tensor cores need for a stage, and L2 for its bytes when all multiprocessors ask."""
-    f = FIGURES[kind.size]
+    f = coefficients(f"k_major {kind.size}")
     rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * f.share
     cores = tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate
     return cores**SHARPNESS, (sum(tile.fetched) * LINE_BYTES / f.unit) ** SHARPNESS

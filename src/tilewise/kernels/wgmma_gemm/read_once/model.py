@@ -17,6 +17,7 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.kernels.wgmma_gemm.k_major.model import route
@@ -174,42 +175,8 @@ def side_of(p: Problem, config: OnceConfig) -> Side:
     return next(side for side in sides(p) if side.transposed == config.transposed)
 
 
-class Figures(NamedTuple):
-    """Seconds, but for shares and bandwidths."""
-
-    start: float  # a launch, the first stages' way in
-    alone: float  # a stage of a block that has a multiprocessor to itself,
-    column: float  # and of each column of its tile
-    share: float  # of the tensor cores' rate
-    unit: float  # bytes a second that a multiprocessor takes when all of them ask,
-    crowd: float  # and how much more when few do, as a power of their share
-    tile: float  # a tile's end,
-    cell: float  # and of each cell of it
-    cluster: float  # blocks of a cluster wait for one another,
-    part: float  # and for each of them
-    memory: float  # share of the memory's bandwidth
-    gather: float  # adding up what clusters made: a launch,
-    gathering: float  # and bytes a second
-    before: float  # a launch that turns or splits the few lines,
-    turning: float  # and bytes a second
-    behind: float  # the plain kernel's launch, where it has nothing to do
-    gathered: float  # a stage alone takes so much longer where its few lines are gathered,
-    gathered_column: float  # and for each of them
-    across: tuple[float, float]  # how much of the bytes' time lines across k take: apart, alike
-
-
 # fitted to 3,386 ways of 386 products on an H200, most of them random (rms 12 and 9 %; what it chooses takes 4 and 3 %
 # longer than the best of them in the mean); L2 holds stages up, never the tensor cores
-FIGURES = {
-    "tf32": Figures(
-        2.18e-07, 1.81e-08, 5e-10, 0.9, 4.98e10, 0.289, 2.5e-06, 1.14e-10, 8.78e-07, 1.16e-07, 0.748, 1.11e-06, 1.86e12,
-        1.57e-06, 2.47e12, 0.0, 9.1e-08, 1.09e-08, (0.765, 0.496),
-    ),
-    "high": Figures(
-        3.4e-07, 2.21e-07, 5.92e-09, 0.9, 4.11e10, 0.375, 3.28e-06, 1.85e-11, 5.47e-07, 4.08e-08, 0.736, 1.02e-06,
-        1.77e12, 3.6e-06, 2.38e12, 2.71e-06, 9.07e-09, 6.89e-09, (1.03, 0.865),
-    ),
-}  # fmt: skip
 
 
 def parts_of(tiles: int, at_once: int, stages: int, least: int, halves: int, blocks: int) -> int:
@@ -274,14 +241,14 @@ def _table(
     waves; bytes of the few lines in a stage; seconds of a stage by the tensor cores and of one alone, and of the cells
     that a block stores; whether the few lines are gathered; clusters that the card holds, and with one block of each
     multiprocessor."""
-    f, places, rows = FIGURES[precision], [], []
+    f, places, rows = coefficients(f"read_once {precision}"), [], []
     kind, products = ("tf32", 1) if precision == "tf32" else ("bfloat16", PRODUCTS)
     rate = machine.tensor_rate(kind) / machine.units * f.share
     for tile, blocks, halves in product(tiles, BLOCKS, HALVES):
         if blocks > 1 and not halves:
             continue
         cores = products * tile.width * LONG * DEPTH / rate
-        alone, cells = f.alone + f.column * tile.width, f.cell * LONG * tile.width / blocks
+        alone, cells = f.stage + f.column * tile.width, f.cell * LONG * tile.width / blocks
         if tile.gathered:
             alone += f.gathered + f.gathered_column * tile.width
         room = rooms(machine.units, blocks, tile.resident)
@@ -293,14 +260,14 @@ def _table(
 
 def _given(p: Problem, side: Side, machine: Machine) -> Row:
     """What all rows share."""
-    f, stages = FIGURES[_precision(p)], -(-p.k // DEPTH)
+    f, stages = coefficients(f"read_once {_precision(p)}"), -(-p.k // DEPTH)
     least = 1 if p.precision == "tf32" else -(-stages // SEGMENT)
     weight = {ALONG: 1.0, APART: f.across[0], ALIKE: f.across[1]}[side.lies]
     passing = (p.least_bytes / (machine.bandwidth * f.memory)) ** 4
     before = 0.0 if side.in_place else f.before + 8 * side.few * p.k / f.turning
     return (
         side.few, side.length, stages, machine.units, least, weight * LONG_BYTES[side.lies], passing, f.unit, f.crowd,
-        f.tile, f.start, f.cluster, f.part, f.gather, 4 * p.m * p.n / f.gathering, before + f.behind,
+        f.block, f.start, f.meet, f.met, f.gather, 4 * p.m * p.n / f.gathering, before + f.behind,
     )  # fmt: skip
 
 
@@ -334,10 +301,10 @@ def _table_of(p: Problem, side: Side, machine: Machine) -> Table:
 
 def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """The bytes, the tensor cores at their best share, a part of k of a tile alone."""
-    f, (kind, products) = FIGURES[_precision(some)], products_of(some)
-    stage = f.alone + f.column * TILES["tf32"][0].width
+    f, (kind, products) = coefficients(f"read_once {_precision(some)}"), products_of(some)
+    stage = f.stage + f.column * TILES["tf32"][0].width
     step, byte = products / (machine.tensor_rate(kind) * f.share), 1 / (machine.bandwidth * f.memory)
-    lines = (stage / DEPTH, f.tile), (0.0, f.tile + FEWEST_STAGES * stage)
+    lines = (stage / DEPTH, f.block), (0.0, f.block + FEWEST_STAGES * stage)
     return (Bound(f.start, step=step, byte=byte, lines=lines),)
 
 

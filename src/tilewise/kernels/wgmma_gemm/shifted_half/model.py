@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 
 KERNEL = "shifted_half"
@@ -55,9 +56,7 @@ TILES = (
 
 
 # Fitted to groups of 2047x1409 on an H200, 8 to 256 of them and 1,024 to 60,000 rows (rms 9 %).
-TILE_SECONDS = 1.76e-6  # of a tile beside its stages
-START_SECONDS = 7e-6  # of both launches: the tiles of groups are found before
-MEMORY_SHARE = 0.7  # of the memory's bandwidth on paper
+FIGURES: Numbers = coefficients("shifted_half")
 
 
 def seconds(tile: ShiftedTile, problem: Problem, machine: Machine) -> float:
@@ -66,5 +65,5 @@ def seconds(tile: ShiftedTile, problem: Problem, machine: Machine) -> float:
     across, stages = math.ceil(p.n / tile.cols), math.ceil(p.k / DEPTH)
     blocks = expected_tiles(p, tile.rows) * across if p.groups else p.members * math.ceil(p.m / tile.rows) * across
     waves = max(1.0, blocks / (machine.units * tile.resident) + 0.5)
-    work = waves * (stages * tile.stage_seconds + TILE_SECONDS)
-    return START_SECONDS + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+    work = waves * (stages * tile.stage_seconds + FIGURES.block)
+    return FIGURES.start + max(work, p.least_bytes / (machine.bandwidth * FIGURES.memory))

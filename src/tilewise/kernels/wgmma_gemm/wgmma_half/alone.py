@@ -12,6 +12,7 @@ from math import log2, sqrt
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import HELD, UNITS, parts_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CARRIED_PHASES,
@@ -22,33 +23,14 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
 )
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
-TENSOR_SHARE = 0.928  # of the peak at the highest clock, while nothing else holds a phase up,
-LARGEST, LARGEST_SLOW = 192 * 192, 1.06  # and by how much less three consumers with 192 columns each have
-UNIT_BANDWIDTH = 1.24e11  # bytes a second that L2 gives each multiprocessor when all of them ask
-LINE_SECONDS = 1.03e-09  # the copy engine's time for each 128-byte line it touches then
-SAME_SECONDS, FIRST_SECONDS = 1.81e-09, 2e-9  # L2's for each cluster that wants the same line: of a phase, of the first
-CROWD, FEWEST = 0.638, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
-PHASE_SECONDS = 4.65e-08  # barriers
-CLASSES_SLOW, CLASSES_SECONDS = 1.05, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
+FIGURES: Numbers = coefficients("wgmma_half")
+LARGEST = 192 * 192  # cells of a tile of three consumers, with 192 columns each
+FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
 STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
-BOXES_TILE, BOXES_COLUMN = 1.59e-07, 4.85e-09
-TRANSPOSED_TILE, TRANSPOSED_COLUMN = 5.01e-07, 3.35e-09
-ROWS_TILE, ROWS_COLUMN = 1.49e-07, 1.8e-08
-CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
-PARTIAL_TILE, PARTIAL_COLUMN = 3.55e-06, 8.18e-10
-ROWS_OUT, CARRIED_OUT = 5.25e-11, 5.32e-10  # of a cell, where tiles come one after the other
-MEMORY_SHARE = 0.748  # of the bandwidth on paper;
-STRADDLING = 0.0825  # of an operand's bytes, that are read more where its lines straddle those of the memory
-START_SECONDS, GROUP_SECONDS = 1.51e-06, 5.29e-07
-NARROW_SHARE = 0.58  # of a small tile's columns, that each of two blocks brings, as far as time goes
-NARROW_CLUSTER, WIDE_CLUSTER = 4.37e-07, 1.85e-06  # blocks of a cluster wait for one another, the wide ones longer
-COPY_SECONDS, COPYING = 1.36e-06, 0.754  # realigning: its launch, and share of the bandwidth
-GATHER_SECONDS, GATHERING = 1.4e-08, 0.874  # adding up the parts of k: the same
-EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
-LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
+LARGE = 128 * 256
 
 WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ;
 LAGGED = 4  # of stacks, lines of N by classes: its pair of routes stands behind the others
@@ -71,14 +53,14 @@ def held(units: int, together: int) -> int:
 
 def tile_seconds(store: int, cols: int) -> float:
     if store == BOXES:
-        return BOXES_TILE + BOXES_COLUMN * cols
+        return FIGURES.boxes + FIGURES.boxes_column * cols
     if store == TRANSPOSED_OUT:
-        return TRANSPOSED_TILE + TRANSPOSED_COLUMN * cols
+        return FIGURES.transposed_out + FIGURES.transposed_out_column * cols
     if store == ROWS:
-        return ROWS_TILE + ROWS_COLUMN * cols
+        return FIGURES.rows_out + FIGURES.rows_out_column * cols
     if store == CARRIED:
-        return CARRIED_TILE + CARRIED_COLUMN * cols
-    return PARTIAL_TILE + PARTIAL_COLUMN * cols
+        return FIGURES.carried + FIGURES.carried_column * cols
+    return FIGURES.partial + FIGURES.partial_column * cols
 
 
 def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
@@ -89,7 +71,7 @@ def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
 
 def brought(cols: int, cluster: int, rows: int) -> float:
     """Columns of a tile that a block brings, as far as that takes time: small tiles gain less by what others bring."""
-    return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * NARROW_SHARE
+    return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * FIGURES.narrow_share
 
 
 def wanted(tiles: int, across: int, at_once: int, cluster: int, lines_m: float, lines_n: float) -> float:
@@ -104,25 +86,25 @@ def leaving_seconds(each: float, store: int, waves: int, cells: int) -> float:
     """Of a tile and its sums, which leave line by line, in the background or not, where tiles come one after the
     other."""
     if waves > 1 and store == ROWS:
-        return each + ROWS_OUT * cells
-    return max(each, CARRIED_OUT * cells) if waves > 1 and store == CARRIED else each
+        return each + FIGURES.rows_out_cell * cells
+    return max(each, FIGURES.carried_cell * cells) if waves > 1 and store == CARRIED else each
 
 
 def phase_seconds(rows: int, cols: int, coming: float, lines: float, rate: float, share: float, same: float) -> float:
     """By the tensor cores, or by L2 and the copy engine, which take less where few multiprocessors ask: `share` of what
     they take when all do, as a fourth power; or by as many as want the `same` line, one after the other. `coming`: rows
     and columns that a block brings; `lines` of memory are touched; `rate`: steps a second of a multiprocessor."""
-    slow = LARGEST_SLOW if rows * cols == LARGEST else 1.0
-    cores = rows * cols * DEPTH / (rate * TENSOR_SHARE) * slow
-    l2 = coming * 2 * DEPTH / UNIT_BANDWIDTH
-    return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share + (same * SAME_SECONDS) ** 4))
+    slow = FIGURES.largest_slow if rows * cols == LARGEST else 1.0
+    cores = rows * cols * DEPTH / (rate * FIGURES.share) * slow
+    l2 = coming * 2 * DEPTH / FIGURES.unit
+    return sqrt(sqrt(cores**4 + (l2**4 + (lines * FIGURES.line) ** 4) * share + (same * FIGURES.same_line) ** 4))
 
 
 def hot_seconds(work: float, area: int) -> float:
     """The same work on a card that lowers its clock."""
     if work <= HOT_SECONDS:
         return work
-    hot = LARGEST_HOT if area >= LARGEST else LARGE_HOT if area >= LARGE else HOT
+    hot = FIGURES.largest_hot if area >= LARGEST else FIGURES.large_hot if area >= LARGE else FIGURES.hot
     return work * (1 + hot * log2(work / HOT_SECONDS))
 
 
@@ -180,30 +162,30 @@ def expected(row: Row, given: Row) -> float:
     if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
         return INFINITE
     blocks = tiles * cluster * beside * parts
-    share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
+    share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * FIGURES.crowd)
     swapped = 1 if form == TRANSPOSED else 0
     same = wanted(tiles, -(-n // (cols * beside)), at_once, cluster, given[at + swapped], given[at + 1 - swapped])
     phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)
-    each = phases * (phase * (CLASSES_SLOW if by_classes else 1.0) + PHASE_SECONDS) + tile_seconds(store, cols)
+    each = phases * (phase * (FIGURES.classes_slow if by_classes else 1.0) + FIGURES.phase) + tile_seconds(store, cols)
     each = leaving_seconds(each, store, waves, rows * cols)
     work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
-    work += START_SECONDS + same * FIRST_SECONDS + (row[8] if waves == 1 else 2) * GROUP_SECONDS
+    work += FIGURES.start + same * FIGURES.same_first + (row[8] if waves == 1 else 2) * FIGURES.group_start
     if cluster * beside > 1:
-        work += WIDE_CLUSTER if wide else NARROW_CLUSTER
+        work += FIGURES.wide_meet if wide else FIGURES.narrow_meet
     if form == EDGED:
-        work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + EDGE_SECONDS
+        work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + FIGURES.edge
     if by_classes:
-        work += CLASSES_SECONDS
+        work += FIGURES.classes
     work += given[at + 3]
-    return work + (GATHER_SECONDS + 8 * parts * m * n / given[13]) if parts > 1 else work
+    return work + (FIGURES.gather + 8 * parts * m * n / given[13]) if parts > 1 else work
 
 
 def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine) -> float:
     """The fourth power of the seconds that the memory needs, where a tile's rows of M and N lie in so many lines."""
     p = problem
     more = p.m * p.k * (touched[0] - 1) + p.k * p.n * (touched[1] - 1)
-    return ((p.least_bytes + STRADDLING * 2 * more) / (machine.bandwidth * MEMORY_SHARE)) ** 4
+    return ((p.least_bytes + FIGURES.straddling * 2 * more) / (machine.bandwidth * FIGURES.memory)) ** 4
 
 
 def moving_seconds(moved: int, machine: Machine) -> float:
-    return COPY_SECONDS + moved / (machine.bandwidth * COPYING) if moved else 0.0
+    return FIGURES.copy + moved / (machine.bandwidth * FIGURES.copying) if moved else 0.0

@@ -14,6 +14,7 @@ from math import sqrt
 
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Table
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.kernels.wgmma_gemm.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
@@ -25,17 +26,8 @@ LEAST_PHASES = 2  # of a part of k
 MOST_WAVES = 3
 # Fitted to 624 ways of few columns of some 250 products on an H200 (rms 13 %; what it chooses takes 2.3 % longer than
 # the best of them in the mean, all of which were seen).
-START_SECONDS = 7.09e-08
-TILE_SECONDS, CELL_SECONDS = 1.98e-06, 4.5e-10  # a block's first boxes and its stores; and of each cell it stores
-LINE_SECONDS = 7.59e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
-SAME_SECONDS, FIRST_SECONDS = 1.24e-09, 2e-9  # of L2 for each that wants the same of few lines: a phase, the first,
-PHASE_SECONDS = 1.29e-07  # or of barriers and the way to L2
-STRIP_LINES = 112.0  # as which 64 of k of eight few lines side by side count, where k lies across
-CLUSTER_SECONDS, PART_SECONDS = 6.89e-07, 3.59e-08  # blocks of a cluster wait for one another
+FIGURES: Numbers = coefficients("wgmma_half inside")
 SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
-SQUARE_SLOW = (
-    1.34  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)
-)
 ROOM_FROM = 5  # where a row's rooms begin
 
 
@@ -60,18 +52,18 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     lines = rows * given[at + (1 if transposed else 0)]
     if given[9 if transposed else 10] > 0.0 and cols < SQUARE:
-        lines += -(-few // 8) * STRIP_LINES
+        lines += -(-few // 8) * FIGURES.strip_lines
     else:
         lines += cols * given[at + (0 if transposed else 1)]
     same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if transposed else 1)]
-    each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
-    waiting = PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4
-    work = in_waves(tiles, row, ROOM_FROM, each * 1.0, waiting, (lines * LINE_SECONDS) ** 4, TILE_SECONDS, cells)
-    work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS + same * FIRST_SECONDS
+    each, cells = -(-phases // parts), FIGURES.cell * rows * min(few, cols) / parts
+    waiting = FIGURES.phase**4 + (same * FIGURES.same_line) ** 4
+    work = in_waves(tiles, row, ROOM_FROM, each * 1.0, waiting, (lines * FIGURES.line) ** 4, FIGURES.block, cells)
+    work = sqrt(sqrt(work**4 + given[at + 2])) + FIGURES.start + same * FIGURES.same_first
     if cols == SQUARE:
-        work *= SQUARE_SLOW
+        work *= FIGURES.square_slow
     if parts > 1:
-        work += CLUSTER_SECONDS + PART_SECONDS * parts
+        work += FIGURES.meet + FIGURES.met * parts
     return work + given[at + 3]
 
 

@@ -107,20 +107,20 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     part. Where k is cut inside the launch, as its formula has it."""
     rate = machine.tensor_rate(some.dtype.name)
     if some.members > 1:
-        byte, inner = 1 / (machine.bandwidth * stacked.MEMORY_SHARE), 1 / (rate * stacked.TENSOR_SHARE)
-        return (Bound(stacked.START_SECONDS + stacked.GROUP_SECONDS, inner=inner, byte=byte),)
-    byte, least = 1 / (machine.bandwidth * alone.MEMORY_SHARE), min(tile.rows * tile.cols for tile in TILES)
-    phase = alone.PHASE_SECONDS + least * DEPTH * machine.units / (rate * alone.TENSOR_SHARE)
+        byte, inner = 1 / (machine.bandwidth * stacked.FIGURES.memory), 1 / (rate * stacked.FIGURES.share)
+        return (Bound(stacked.FIGURES.start + stacked.FIGURES.group_start, inner=inner, byte=byte),)
+    byte, least = 1 / (machine.bandwidth * alone.FIGURES.memory), min(tile.rows * tile.cols for tile in TILES)
+    phase = alone.FIGURES.phase + least * DEPTH * machine.units / (rate * alone.FIGURES.share)
     tile, part = (
         min(alone.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
         for stores in (range(alone.PARTIAL), (alone.PARTIAL,))
     )
     lines = (phase / DEPTH, tile), (0.0, LEAST_PHASES * phase + part)
-    start = alone.START_SECONDS + alone.GROUP_SECONDS
-    whole = Bound(start, inner=1 / (rate * alone.TENSOR_SHARE), byte=byte, lines=lines)
-    cluster = inside.TILE_SECONDS + inside.CLUSTER_SECONDS + 2 * inside.PART_SECONDS
-    of_k = inside.PHASE_SECONDS / DEPTH
-    lines = (of_k, inside.TILE_SECONDS), (of_k / inside.PARTS[-1], cluster)
-    cut = Bound(inside.START_SECONDS, byte=byte, lines=lines)
+    start = alone.FIGURES.start + alone.FIGURES.group_start
+    whole = Bound(start, inner=1 / (rate * alone.FIGURES.share), byte=byte, lines=lines)
+    cluster = inside.FIGURES.block + inside.FIGURES.meet + 2 * inside.FIGURES.met
+    of_k = inside.FIGURES.phase / DEPTH
+    lines = (of_k, inside.FIGURES.block), (of_k / inside.PARTS[-1], cluster)
+    cut = Bound(inside.FIGURES.start, byte=byte, lines=lines)
     squares = inside.MOST_SQUARES * inside.SQUARE**2
     return whole, cut._replace(few=FEW_INSIDE[-1].cols), cut._replace(cells=squares)

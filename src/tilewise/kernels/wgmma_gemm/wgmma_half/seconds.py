@@ -6,6 +6,7 @@ import math
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import lags, stacked
@@ -14,17 +15,13 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_b
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig, takes_boxes
 
 # Fitted beside those of stacks.
-UNEVEN = 3  # how little cores and memory work side by side on groups of unknown sizes;
-THREE_SLOW = 1.08  # by so much three consumers are slower there than two,
-IDLE_SLOW = 0.05  # and each one that has no rows of its own, by stages that stay empty;
-UNSURE = 0.35  # tiles a group, by which their number is off from what is expected
-NARROWER = 0.5  # of a tile is spared where it is multiplied by half
-NARROW, WIDE_SLOW = 128, 1.15  # along k, tiles of more columns store as long as they multiply
+FIGURES: Numbers = coefficients("wgmma_half groups")
+NARROW = 128  # along k, tiles of more columns store as long as they multiply
 
 
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Tiles of a multiprocessor one after the other, beside the bytes; then what comes before and after."""
-    tile, (m, k, n), memory = config.tile, (problem.m, problem.k, problem.n), machine.bandwidth * stacked.MEMORY_SHARE
+    tile, (m, k, n), memory = config.tile, (problem.m, problem.k, problem.n), machine.bandwidth * stacked.FIGURES.memory
     assert problem.groups is not None
     rows, cols = busy_rows(config, problem), tile.cols / tile.cluster
     touched = 2 if config.lagged else lines_touched(config.routes[1], problem.layout_n, k, n)
@@ -33,17 +30,19 @@ def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     phases, waves = phases_of(config, problem), waves_of(config, problem, machine.units)
     each = phases * stacked.phase_seconds(rows, tile.cols, cols, lines, rate)
     if config.lagged:
-        each += (lags.classes_of(problem.layout_n.row) - 1) * stacked.MOVE_SECONDS * tile.cols
+        each += (lags.classes_of(problem.layout_n.row) - 1) * stacked.FIGURES.moved_column * tile.cols
     boxed = takes_boxes(problem.layout_p, m, n)
     store, cells = store_of(config.lagged, boxed, tile.wide, waves, phases), tile.rows * tile.cols
     each = stacked.tile_seconds(each, store, waves, cells)
     turns: float = waves
     if problem.groups.along == "rows":
-        turns = drawn_turns(config, problem, machine.units) * (THREE_SLOW if tile.groups > 2 else 1.0)
+        turns = drawn_turns(config, problem, machine.units) * (FIGURES.three_slow if tile.groups > 2 else 1.0)
     elif tile.cols > NARROW:
-        turns *= WIDE_SLOW
-    work = ((turns * each) ** UNEVEN + (problem.least_bytes / memory) ** UNEVEN) ** (1 / UNEVEN)
-    work = work * (1 + IDLE_SLOW * (tile.groups - rows / 64)) + stacked.LAUNCH_SECONDS  # tiles are found before
+        turns *= FIGURES.wide_slow
+    work = ((turns * each) ** FIGURES.uneven + (problem.least_bytes / memory) ** FIGURES.uneven) ** (1 / FIGURES.uneven)
+    work = (
+        work * (1 + FIGURES.idle_slow * (tile.groups - rows / 64)) + stacked.FIGURES.other_launch
+    )  # tiles are found before
     work = stacked.whole_seconds(work, cells, waves, tile.groups, tile.cluster)
     sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
     moved = sum(
@@ -64,7 +63,7 @@ def waves_of(config: TensorConfig, problem: Problem, units: int) -> int:
 def across(config: TensorConfig, problem: Problem) -> float:
     """Tiles side by side of groups of rows: half of the last one, where its left half has all columns that are left."""
     narrowed = not along_columns(problem.layout_n, problem.k, problem.n) and config.narrowed(problem.n)
-    return math.ceil(problem.n / config.cols) - (NARROWER if narrowed else 0.0)
+    return math.ceil(problem.n / config.cols) - (FIGURES.narrower if narrowed else 0.0)
 
 
 def busy_rows(config: TensorConfig, problem: Problem) -> float:
@@ -82,7 +81,7 @@ def drawn_turns(config: TensorConfig, problem: Problem, units: int) -> float:
     rounds = down * wide / units
     if rounds > 2 or problem.groups is None:
         return down * across(config, problem) / units + 0.5
-    unsure = UNSURE * wide * math.sqrt(problem.groups.count) / units
+    unsure = FIGURES.unsure * wide * math.sqrt(problem.groups.count) / units
     return 1 + sum(0.5 + 0.5 * math.erf((rounds - whole) / unsure) for whole in (1, 2, 3))
 
 

@@ -6,10 +6,11 @@ Single products have figures of their own (`alone.py`); groups have these (`seco
 from __future__ import annotations
 
 from itertools import product
-from math import log2, sqrt
+from math import sqrt
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_gemm.wgmma_half import lags
@@ -27,6 +28,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
     TRANSPOSED,
     TRANSPOSED_OUT,
     held,
+    hot_seconds,
     store_of,
     transposed_columns,
 )
@@ -41,24 +43,8 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
-TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
-UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
-LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
+FIGURES: Numbers = coefficients("wgmma_half stack")
 # a tile's start and its stores, as far as nothing hides them, by how sums leave
-BOXES_SECONDS, TRANSPOSED_SECONDS, PARTIAL_SECONDS = 0.4e-6, 0.6e-6, 0.4e-6
-ROWS_SECONDS, CARRIED_SECONDS = 1.2e-6, 0.6e-6
-ROWS_OUT, CARRIED_OUT = 5.4e-6 / 2**15, 14.5e-6 / 2**15  # a cell of a tile that leaves in lines
-START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
-GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
-HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
-LARGEST, LARGEST_HOT, LARGE, LARGE_HOT, HOT = 192 * 192, 0.005, 128 * 256, 0.03, 0.045
-MOVE_SECONDS = 0.2e-6 / 256  # a column of sums that move between classes of lines
-CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
-MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
-LAUNCH_SECONDS = 3e-6  # each launch more, where a stack has more axes than one launch walks
-COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
-GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
-GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
 PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
 
@@ -66,30 +52,28 @@ PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
 def phase_seconds(rows: float, wide: int, cols: float, lines: float, rate: float) -> float:
     """As long as the tensor cores need, or L2 for its bytes, or the copy engine for its lines, and a little longer
     where two are equally busy. `cols` of the tile's `wide` are brought; `rate`: steps a second of a multiprocessor."""
-    cores, l2 = rows * wide * DEPTH / (rate * TENSOR_SHARE), (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH
-    return sqrt(sqrt(sqrt(cores**8 + l2**8 + (lines * LINE_SECONDS) ** 8)))
+    cores, l2 = rows * wide * DEPTH / (rate * FIGURES.share), (rows + cols) * 2 * DEPTH / FIGURES.unit
+    return sqrt(sqrt(sqrt(cores**8 + l2**8 + (lines * FIGURES.line) ** 8)))
 
 
 def tile_seconds(phases: float, store: int, waves: int, cells: int) -> float:
     """Of a tile whose phases take so long; sums that leave line by line do that in the background or not."""
     if store == BOXES:
-        return phases + BOXES_SECONDS
+        return phases + FIGURES.boxes
     if store == TRANSPOSED_OUT:
-        return phases + TRANSPOSED_SECONDS
+        return phases + FIGURES.transposed_out
     if store == PARTIAL:
-        return phases + PARTIAL_SECONDS
+        return phases + FIGURES.partial
     if store == CARRIED:
-        return max(phases + CARRIED_SECONDS, CARRIED_OUT * cells if waves > 1 else 0.0)
-    return phases + ROWS_SECONDS + (ROWS_OUT * cells if waves > 1 else 0.0)
+        return max(phases + FIGURES.carried, FIGURES.carried_cell * cells if waves > 1 else 0.0)
+    return phases + FIGURES.rows_out + (FIGURES.rows_out_cell * cells if waves > 1 else 0.0)
 
 
 def whole_seconds(work: float, cells: int, waves: int, groups: float, cluster: int) -> float:
     """The same work on a card that lowers its clock, with its start."""
-    if work > HOT_SECONDS:
-        hot = LARGEST_HOT if cells >= LARGEST else LARGE_HOT if cells >= LARGE else HOT
-        work = work * (1 + hot * log2(work / HOT_SECONDS))
-    work += START_SECONDS + (groups if waves == 1 else 2.0) * GROUP_SECONDS
-    return work + (CLUSTER_SECONDS if cluster > 1 else 0.0)
+    work = hot_seconds(work, cells)
+    work += FIGURES.start + (groups if waves == 1 else 2.0) * FIGURES.group_start
+    return work + (FIGURES.meet if cluster > 1 else 0.0)
 
 
 @Formula
@@ -133,12 +117,12 @@ def expected(row: Row, given: Row) -> float:
     each = tile_seconds(each + (given[12] * cols if form == LAGGED else 0.0), store, waves, rows * cols)
     work = max(waves * each, given[10]) + given[13]
     work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving
-    return work + (GATHER_SECONDS + members * 8 * parts * m * n / GATHER_BANDWIDTH if parts > 1 else 0.0)
+    return work + (FIGURES.gather + members * 8 * parts * m * n / FIGURES.gathering if parts > 1 else 0.0)
 
 
 def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     """The pairs of routes, and what all rows share; lines of memory are 0 where there is no such pair."""
-    m, k, n, memory = p.m, p.k, p.n, machine.bandwidth * MEMORY_SHARE
+    m, k, n, memory = p.m, p.k, p.n, machine.bandwidth * FIGURES.memory
     pairs, numbers = list(product(*options(p))), list[float]()
     for how_m, how_n in pairs:
         (lines_m, moved_m), (lines_n, moved_n) = coming(how_m, p.layout_m, m, k, p), coming(how_n, p.layout_n, k, n, p)
@@ -152,10 +136,10 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     return pairs, (
         m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
         p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
-        p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * MOVE_SECONDS, (launches - 1) * LAUNCH_SECONDS,
-        *numbers,
+        p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * FIGURES.moved_column,
+        (launches - 1) * FIGURES.other_launch, *numbers,
     )  # fmt: skip
 
 
 def moving_seconds(moved: int, memory: float) -> float:
-    return COPY_SECONDS + moved / memory if moved else 0.0
+    return FIGURES.copy + moved / memory if moved else 0.0

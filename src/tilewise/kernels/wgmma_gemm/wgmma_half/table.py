@@ -97,7 +97,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     return pairs, (
         m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
-        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *numbers,
+        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.FIGURES.gathering_share, *numbers,
     )  # fmt: skip
 
 
