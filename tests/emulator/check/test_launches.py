@@ -273,3 +273,22 @@ int main() {
     report = check(KERNEL + host)
     assert [run.entry for run in report.runs][1:] == ["mm"]
     assert {"mm at other sizes", "last"} <= report.not_judged.keys()
+
+
+def test_what_mains_run_found_is_reported_when_the_budget_ends_before_the_kernels_are_judged(tmp_path, monkeypatch):
+    def ends(*_: object) -> None:
+        raise Exhausted
+
+    monkeypatch.setattr(checking, "_try", ends)
+    path = tmp_path / "leaves.cu"
+    path.write_text("""\
+__global__ void fill(float *x) { x[threadIdx.x] = 1; }
+int main() {
+  float *x;
+  cudaMalloc(&x, 16);
+  fill<<<1, 8>>>(x);
+  cudaFree(x);
+}
+""")
+    report = check(path)
+    assert [(str(f.kind), f.line) for f in report.faults] == [("out-of-bounds", 1)]

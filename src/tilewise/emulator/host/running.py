@@ -45,6 +45,7 @@ from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
 REFUSALS = 4  # that are noted
+MISSING_ARGUMENTS = 64  # null pointers behind argv: what a program reads there it was not given
 STACK_BYTES = 512 << 20
 STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
 BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
@@ -196,5 +197,5 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
 def _argv(session: Session, words: list[str]) -> int:
     memory = session.memory
     addresses = [memory.constant(w.encode("utf-8", "surrogateescape") + b"\0") for w in words]
-    data = b"".join(a.to_bytes(8, "little") for a in (*addresses, 0))
+    data = b"".join(a.to_bytes(8, "little") for a in (*addresses, *[0] * MISSING_ARGUMENTS))
     return memory.constant(data)

@@ -139,12 +139,11 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
     if node.arguments is None and all(t.name in env.bindings for t in primary.template):  # in a friend of the class
         given = [env.bindings[t.name] for t in primary.template]
     whole = _with_defaults(p, primary, given, env) if len(classes) > 1 else given
-    for special in classes:
-        if special.special is not None:
-            written = given if len(special.special) == len(given) else whole
-            found = _specialised(p, special, written, env)
-            if found is not None:
-                return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
+    for special in sorted((c for c in classes if c.special is not None), key=lambda c: len(c.template)):
+        written = given if len(special.special or []) == len(given) else whole
+        found = _specialised(p, special, written, env)
+        if found is not None:  # with the fewest parameters of its own, which is the more special of two that fit
+            return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
     bindings: dict[str, Any] = {}
     for i, parameter in enumerate(primary.template):
         if i < len(given):

@@ -123,11 +123,12 @@ template <class T> struct optional {
     T* operator->() { return &_value; }
     T value_or(const T& other) const { return _has ? _value : other; }
 };
-template <class A, class B = int, class C = int, class D = int> struct tuple { A _0; B _1; C _2; D _3; tuple() : _0(), _1(), _2(), _3() {}
-    tuple(const A& a) : _0(a), _1(), _2(), _3() {}
-    tuple(const A& a, const B& b) : _0(a), _1(b), _2(), _3() {}
-    tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c), _3() {}
+struct __absent {};
+template <class A, class B = __absent, class C = __absent, class D = __absent> struct tuple { A _0; B _1; C _2; D _3; tuple() : _0(), _1(), _2(), _3() {}
     tuple(const A& a, const B& b, const C& c, const D& d) : _0(a), _1(b), _2(c), _3(d) {} };
+template <class A, class B, class C> struct tuple<A, B, C, __absent> { A _0; B _1; C _2; tuple() : _0(), _1(), _2() {} tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c) {} };
+template <class A, class B> struct tuple<A, B, __absent, __absent> { A _0; B _1; tuple() : _0(), _1() {} tuple(const A& a, const B& b) : _0(a), _1(b) {} };
+template <class A> struct tuple<A, __absent, __absent, __absent> { A _0; tuple() : _0() {} tuple(const A& a) : _0(a) {} };
 template <int N, class A, class B, class C, class D> struct __part {};
 template <class A, class B, class C, class D> struct __part<0, A, B, C, D> { typedef A type; static A& of(tuple<A, B, C, D>& t) { return t._0; } };
 template <class A, class B, class C, class D> struct __part<1, A, B, C, D> { typedef B type; static B& of(tuple<A, B, C, D>& t) { return t._1; } };

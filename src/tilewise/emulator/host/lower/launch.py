@@ -28,7 +28,8 @@ def lower_launch(b: Builder, node: tree.Launch) -> Value:
     offsets, size = argument_offsets(program, site.parameters)
     site.offsets += offsets
     space = b.temporary(Array(types.CHAR, max(1, size)))
-    for value, type_, offset in zip(values, site.parameters, offsets, strict=False):
+    for i, (type_, offset) in enumerate(zip(site.parameters, offsets, strict=True)):
+        value = values[i] if i < len(values) else _default(b, site.kernel, site.bindings, i)
         _argument(b, value, type_, b.offset(space, offset))
     dim3 = program.resolve(tree.TypeName("dim3"), Environment())
     if len(node.configuration) < 2:
@@ -69,6 +70,14 @@ def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list
         (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
     )
     return LaunchSite(node, definition, choice.bindings, parameters, [])
+
+
+def _default(b: Builder, kernel: tree.Function | None, bindings: dict[str, Any], i: int) -> Any:
+    assert kernel is not None  # through a pointer, every argument is given
+    kept, b.env = b.env, Environment(bindings, kernel.scope)
+    value = late.lower(b, kernel.parameters[i].default)
+    b.env = kept
+    return value
 
 
 def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:

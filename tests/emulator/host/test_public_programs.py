@@ -1,0 +1,76 @@
+"""What programs of public repositories showed: each construct as a small program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewise.emulator.host.process import run_program
+from tilewise.emulator.host.program_report import ProgramReport
+
+pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
+
+
+@pytest.fixture
+def ran(tmp_path):
+    def run(text: str, **given: object) -> ProgramReport:
+        path = Path(tmp_path) / "program.cu"
+        path.write_text("#include <cstdio>\n" + text)
+        return run_program(path, capture=True, **given)
+
+    return run
+
+
+def test_a_launch_leaves_the_kernels_last_arguments_to_their_defaults(ran):
+    report = ran("""
+const int FOUR = 4;
+__global__ void scale(float *x, float by = 2, int n = FOUR) { for (int i = 0; i < n; i++) x[i] *= by; }
+template <class T> __global__ void fill(T *x, T value = T(3)) { x[threadIdx.x] = value; }
+int main() {
+  float h[4], *d;
+  cudaMalloc(&d, 16);
+  fill<<<1, 4>>>(d);
+  scale<<<1, 1>>>(d);
+  scale<<<1, 1>>>(d, 10.0f);
+  cudaMemcpy(h, d, 16, cudaMemcpyDeviceToHost);
+  printf("%g %g\\n", h[0], h[3]);
+  cudaFree(d);
+}
+""")
+    assert (report.output, report.findings) == ("60 60\n", [])
+
+
+def test_arguments_behind_a_missing_one_are_missing_too(ran):
+    report = ran("""
+int main(int argc, char **argv) {
+  char *from = argv[1], *to = argv[2];
+  FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+  fclose(in); fclose(out);
+}
+""")
+    assert (report.wanted, report.findings) == ("arguments", [])
+
+
+def test_tuples_have_as_many_members_as_they_are_given_types(ran):
+    report = ran("""
+#include <tuple>
+int twice(const float *x, int n) { return n * 2; }
+int main() {
+  const std::tuple<const char *, int (*)(const float *, int), unsigned> table[] = {{"a", twice, 3}, {"b", twice, 4}};
+  for (const auto &[name, function, n] : table) printf("%s %d\\n", name, function(nullptr, n));
+  auto [x, y] = std::make_tuple(1, 2.5);
+  printf("%d %g %zu\\n", x, y, sizeof(std::tuple<int, float>));
+}
+""")
+    assert (report.output, report.message) == ("a 6\nb 8\n1 2.5 8\n", "")
+
+
+def test_every_status_of_the_runtime_has_its_name_and_text(ran):
+    report = ran("""
+int main() {
+  printf("%s: %s\\n", cudaGetErrorName(cudaErrorInvalidPc), cudaGetErrorString(cudaErrorInvalidPc));
+  printf("%s %d\\n", cudaGetErrorString(cudaErrorMisalignedAddress), cudaErrorNoKernelImageForDevice);
+}
+""")
+    assert report.output == "cudaErrorInvalidPc: invalid program counter\nmisaligned address 209\n"
