@@ -50,6 +50,7 @@ def test_a_row_has_the_share_of_the_limit(host, name, dtype):
     assert [len(row) for row in cells] == [len(head)] * 2
 
 
+@pytest.mark.slow  # matplotlib; tests/cli/test_commands.py draws the document of the table
 def test_the_rows_make_a_picture(host, tmp_path):
     rows = [*bench.against_limit("min_plus", "float32", bench.PROMISED, 40, 1), *bench.own_semiring(40, 1)]
     device = {"kind": "cuda", "name": "a card"}

@@ -99,7 +99,7 @@ def test_dots_are_right_however_the_vectors_lie(ring: str, dtype: str, k: int) -
         assert {x.tobytes() for x in made} == {expected.tobytes()}
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "float16", "int8"])
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (3, 3), (5, 12), (1, 8), (16, 4), (9, 40)])
 def test_few_cells_of_a_long_k_are_right(shape: tuple[int, int], dtype: str) -> None:

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import tilewise as tw
+from tilewise.cli.main import run
 from tilewise.emulator.machine.findings import Basis, Kind
 
 pytestmark = pytest.mark.usefixtures("warm_starts")
@@ -95,8 +93,6 @@ def test_a_kernel_that_only_runs_compiled_is_judged_by_its_run(check):
 def test_the_command_ends_with_one_for_a_fault_of_the_host(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(program(copy=""))
-    done = subprocess.run([sys.executable, "-m", "tilewise", "check", str(path)], capture_output=True, text=True)
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert run(["check", str(path)]) == 1
     path.write_text(program())
-    done = subprocess.run([sys.executable, "-m", "tilewise", "check", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert run(["check", str(path)]) == 0

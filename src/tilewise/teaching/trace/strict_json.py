@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+SAFE = frozenset({int, str, bool, type(None)})
+
 
 def strict(value: Any) -> Any:
     """The same document with numbers that every JSON parser accepts; whole numbers without a point."""
     if isinstance(value, dict):
         return {k: strict(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [v if type(v) is int else strict(v) for v in value]  # of events: most are long lists of integers
+    if isinstance(value, list):  # of events: most are long lists of integers
+        return value if SAFE.issuperset(map(type, value)) else [strict(v) for v in value]
     if isinstance(value, float):
         if math.isnan(value):
             return None
