@@ -32,6 +32,7 @@ class Nursery:
         alone["PYTHONPATH"] = os.pathsep.join(sys.path)  # the code that is tested, wherever it was imported from
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=alone)
         theirs.close()
+        self.request.recv(1)  # its imports are no program's time: a program's clock begins before it is started
 
     def close(self) -> None:
         self.request.close()
@@ -147,4 +148,6 @@ if __name__ == "__main__":
     for found in pkgutil.walk_packages(everything.__path__, everything.__name__ + "."):
         import_module(found.name)
     import_module("llvmlite.binding")  # which a program's process imports where it compiles
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests.send(b".")  # ready
+    _serve(requests)
