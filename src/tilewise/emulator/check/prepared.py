@@ -190,13 +190,13 @@ class Prepared:
                 rows, cols = extents[role]
                 table = {"rows": rows, "cols": cols, "pitch": cols}
                 members = {f.name: table[r] for f in struct.members if (r := member_role(struct, f.name)) in table}
-                names = [name for name in self._host_names() if role_by_name(name) == role]
+                names = [name for name in self.host_names() if role_by_name(name) == role]
                 position = [p.name for p in parameters].index(variable.name)
                 names += self.site.arguments[position : position + 1]
                 forced |= {f"{name}.{member}": (size, types.INT) for name in names for member, size in members.items()}
         return self._host(self.site, forced)
 
-    def _host_names(self) -> list[str]:
+    def host_names(self) -> list[str]:
         """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
         assert self.site is not None
         names = [p.name for p in self.site.function.parameters]

@@ -144,7 +144,11 @@ class Arithmetic:
 
     def access(self, place: Ref, kind: str, node: tree.Node) -> None:
         width = self.size(place.type, place.region.unit, node.line)
-        here = self.state
+        here, cells = self.state, _alignment(place.type) // place.region.unit
+        if cells > 1:
+            aligned = same(self.symbols.divided(place.offset, cells)[1], ZERO)
+            must = Obligation(here.path, aligned, node.line, f"{place.type} lies at multiples of its size")
+            self.events.dimensions.append((place.region, must))
         self.events.accesses.append(Access(place.region, kind, place.offset, width, here.path, here.last, node.line))
 
     def element(self, base: Value, index: Int, node: tree.Node) -> Ref:
@@ -199,6 +203,8 @@ class Arithmetic:
     def binary(self, op: str, left: Value, right: Value, node: tree.Node) -> Value:
         if isinstance(left, Pointer) or isinstance(right, Pointer):
             return self._pointers(op, left, right, node)
+        if isinstance(left, Nothing) or isinstance(right, Nothing):
+            self._overloaded(op, node)
         if isinstance(left, Real | Nothing) or isinstance(right, Real | Nothing):
             if op in COMPARE:
                 return Truth(self.symbols.flag(f"data decides, line {node.line}"))
@@ -206,6 +212,8 @@ class Arithmetic:
         a, b = self.whole(left, node), self.whole(right, node)
         if op in ("<<", ">>"):
             return self._shift(op, a, b, node)
+        if op in ("&", "|") and isinstance(left, Truth) and isinstance(right, Truth):
+            return Truth(both(left.cond, right.cond) if op == "&" else either(left.cond, right.cond))
         type_ = types.common(types.promote(a.type), types.promote(b.type))
         a, b = self._fitting(a, type_, node), self._fitting(b, type_, node)
         if op in COMPARE:
@@ -215,11 +223,17 @@ class Arithmetic:
             return self.kept(poly, type_, node)
         return self._parts(op, a.poly, b.poly, type_, node)
 
+    def _overloaded(self, op: str, node: tree.Node) -> None:
+        """An operator of the file's own may do anything."""
+        names = (f"operator{op}", f"operator{op}=")
+        for name, functions in self.table.entities.functions.items():
+            if name.rpartition("::")[2] in names and any(not f.library for f in functions):
+                raise NotModelled(f"an own operator{op}", node.line)
+
     def _fitting(self, value: Int, type_: Scalar, node: tree.Node) -> Int:
         low, high = limits_of(type_)
-        mine = limits_of(value.type)
         known = value.poly.constant
-        if (low <= mine[0] and mine[1] <= high) or (known is not None and low <= known <= high):
+        if fits(value.type, type_) or (known is not None and low <= known <= high):
             return Int(value.poly, type_)
         return self.kept(value.poly, type_, node)
 
@@ -302,6 +316,18 @@ class Arithmetic:
         if isinstance(one, Pointer | Ref | Fields) or isinstance(two, Pointer | Ref | Fields):
             raise NotModelled("a pointer to one of two arrays", node.line)
         return Real() if isinstance(one, Real) or isinstance(two, Real) else Nothing()
+
+
+def fits(inner: Scalar, type_: Scalar) -> bool:
+    """Whether every value of the one is a value of the other."""
+    (low, high), (least, most) = limits_of(type_), limits_of(inner)
+    return low <= least and most <= high
+
+
+def _alignment(type_: Type) -> int:
+    """In bytes; vectors of two and four lie at multiples of their size."""
+    vector = isinstance(type_, types.Record) and type_.node.library and len(type_.fields) in (2, 4)
+    return min(16, type_.size) if vector else int(type_.align)
 
 
 def _quotient(left: Value, right: Value) -> Real:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from tilewise.emulator.check.binding import Shape, element_of
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role
+from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role, role_by_name
 from tilewise.emulator.check.simulate import AtShape, Simulation, builtins_used, simulate
+from tilewise.emulator.host.launch_site import host_body
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.arithmetic import Geometry
-from tilewise.emulator.prove.launches import Host
-from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
-from tilewise.emulator.prove.terms import ONE, ZERO, Cond, Poly, at_most, both, within
+from tilewise.emulator.prove.launches import Host, written_in
+from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols, limits_of
+from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, both, within
 from tilewise.emulator.prove.thread import Thread
 from tilewise.emulator.prove.values import Fields, Int, NotModelled, Obligation, Pointer, Real, Ref, Region, Value
 from tilewise.emulator.sema.symbol_table import Environment
@@ -72,6 +74,11 @@ class Claim:
         for names, ends in ((THREAD, self.geometry.block), (BLOCK, self.geometry.grid)):
             for name, end in zip(names, ends, strict=True):
                 self.symbols.facts[name] = [within(ZERO, Poly.of(name), end)]
+        for parameter in self.prepared.function.parameters if not self.prepared.constants else ():
+            if parameter.name in self.meanings:
+                low, high = limits_of(cast("types.Scalar", self._type_of(parameter)))
+                fits = within(Poly.of(low), self.size(self.meanings[parameter.name]), Poly.of(high + 1))
+                self.host_ranges.append(Obligation(TRUE, fits, self._line, parameter.name, id(parameter)))
 
     @property
     def _line(self) -> int:
@@ -98,7 +105,8 @@ class Claim:
                 self.extents[role] = Poly.of(prepared.loaded.integers[name])
                 self.notes.append(f"{name} = {prepared.loaded.integers[name]}")
             else:
-                self.extents[role] = Poly.of(name)
+                free = name not in meanings or name in (named.get("all"), named.get(role))
+                self.extents[role] = Poly.of(name if free else f"{name}'")
         if not prepared.constants:
             self._equal_sizes()
         self.names = list(dict.fromkeys(s for p in self.extents.values() for s in p.symbols))
@@ -162,7 +170,10 @@ class Claim:
             return Int(self.size(self.meanings[parameter.name]), type_)
         raise NotModelled(f"what {parameter.name} is", parameter.line or self._line)
 
-    def _struct(self, name: str, region: Region) -> Value:
+    def _type_of(self, parameter: tree.Parameter) -> types.Type:
+        return types.bare(self.prepared.loaded.table.resolve(parameter.type, Environment(dict(self.prepared.template))))
+
+    def _struct(self, name: str, region: Region) -> Fields:
         variable = next(v for v in self.prepared.first.parameters if v.name == name)
         struct = matrix_struct(variable.type)
         if (
@@ -203,6 +214,7 @@ class Claim:
                 raise NotModelled(f"{name} is a constant of the kernel and a size of the launch", self._line)
         loaded = self.prepared.loaded
         host = Host(loaded.table, Environment(scope=site.function.scope), self.symbols, None, sizes=forced)
+        host.structs = self._structs()
         grid, block, self.dynamic = host.at(site)
         self.host_ranges = host.events.ranges
         if host.single:
@@ -219,9 +231,22 @@ class Claim:
                     )
         return Geometry(block, grid)
 
+    def _structs(self) -> dict[str, Fields]:
+        """Matrices of the host function, by the role of their names."""
+        matrices = self.prepared.matrices or {}
+        found = {}
+        for name in self.prepared.host_names():
+            variable = matrices.get(role_by_name(name) or "")
+            if variable is not None and matrix_struct(variable.type) is not None:
+                value = self._struct(variable.name, self.regions[variable.name])
+                found[name] = Fields(tuple(p for p in value.parts if isinstance(p[1], Int)))
+        return found
+
     def _allocations(self, host: Host) -> None:
+        """Two names of the host are two arrays where each is a parameter of it, or allocated once and not assigned."""
         site = self.prepared.site
         assert site is not None
+        written = written_in(host_body(self.prepared.loaded.table, site.function))
         seen: dict[str, Region] = {}
         for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
             region = self.regions.get(parameter.name)
@@ -233,12 +258,29 @@ class Claim:
                 self.regions[parameter.name] = seen[name]
             else:
                 seen[name] = region
-            if name in host.allocated:
-                bytes_, line = host.allocated[name]
+            own = self.argument(parameter, self._type_of(parameter))
+            path = name
+            if isinstance(own, Fields):
+                self._passed(host, name, own, site.launch.line)
+                path = next(f"{name}.{member}" for member, value in own.parts if isinstance(value, Pointer))
+            if written[path] > (path in host.allocated):
+                raise NotModelled(f"{path} is assigned on the host", site.launch.line)
+            if path in host.allocated:
+                bytes_, line = host.allocated[path]
                 assert region.length is not None
                 if bytes_ != region.length * region.unit:
                     region.length = self.symbols.divided(bytes_, region.unit)[0]
                     self.notes.append(f"{parameter.name} as allocated in line {line}")
+
+    def _passed(self, host: Host, name: str, own: Fields, line: int) -> None:
+        """The sizes in a struct of the host must be those of the matrix."""
+        slot = host.slot(name)
+        there = host.state.variables[slot] if slot is not None else None
+        for member, value in own.parts:
+            if isinstance(value, Int):
+                given = there.get(member) if isinstance(there, Fields) else None
+                if not isinstance(given, Int) or given.poly != value.poly:
+                    raise NotModelled(f"what {name}.{member} is at the launch", line)
 
     def _given(self, given: Given) -> Geometry:
         one, two, three = (Poly.of(b) for b in given.block)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Scalar, Type
-from tilewise.emulator.prove.arithmetic import Arithmetic
+from tilewise.emulator.prove.arithmetic import Arithmetic, fits
 from tilewise.emulator.prove.symbols import AXES, BLOCK, THREAD
 from tilewise.emulator.prove.terms import FALSE, ONE, TRUE, ZERO, Poly, both, either, negate
 from tilewise.emulator.prove.values import (
@@ -34,6 +34,7 @@ REALS = frozenset({
     "__fmul_rn", "__fadd_rn", "__fmaf_rn", "__frcp_rn", "__fsqrt_rn", "__saturatef", "__int2float_rn", "__half2float",
     "__float2half", "nearbyint", "copysign",
 })  # fmt: skip
+PURE = REALS | {"min", "max", "umin", "umax", "abs", "__ldg"}
 QUIET = ("__syncwarp", "__threadfence", "__threadfence_block", "__threadfence_system", "printf", "__nanosleep", "clock")
 
 
@@ -85,6 +86,7 @@ class Expressions(Arithmetic):
             inner = inner.of
         self.table.size_of(type_)
         if isinstance(inner, types.Record):
+            self.plain(inner, line)
             parts = {self.laid(f.type, line)[0] for f in inner.fields}
             if len(parts) != 1 or inner.bases:
                 raise NotModelled(f"{inner} mixes types", line)
@@ -93,8 +95,18 @@ class Expressions(Arithmetic):
             raise NotModelled(f"an array of {inner}", line)
         return inner.size, type_.size // inner.size
 
+    def plain(self, type_: Type, line: int) -> None:
+        """What is made and destroyed by functions of its own is not followed."""
+        while isinstance(type_, types.Array):
+            type_ = type_.of
+        if isinstance(type_, types.Record) and type_.node is not None and not type_.node.library and (
+            type_.methods or type_.bases or any(f.init is not None for f in type_.node.fields)
+        ):  # fmt: skip
+            raise NotModelled(f"{type_} has functions of its own", line)
+
     def member(self, node: tree.Member) -> Value:
-        if isinstance(node.base, tree.Name) and self.geometry is not None and node.name in AXES:
+        builtin = isinstance(node.base, tree.Name) and self.slot(node.base.name) is None
+        if builtin and self.geometry is not None and node.name in AXES:
             axis = AXES.index(node.name)
             found = {
                 "threadIdx": Poly.of(THREAD[axis]), "blockIdx": Poly.of(BLOCK[axis]),
@@ -123,10 +135,14 @@ class Expressions(Arithmetic):
     def assign(self, node: tree.Assign) -> Value:
         value = self.rvalue(node.value)
         if node.op:
-            if any(isinstance(part, tree.Assign | tree.Step | tree.Call) for part in tree.walk(node.target)):
-                raise NotModelled("an index that changes a variable", node.line)
+            self._once(node.target)
             value = self.binary(node.op, self.rvalue(node.target), value, node)
         return self.store(node.target, value, node)
+
+    def _once(self, target: tree.Node) -> None:
+        """What is read and written must be the same place when it is evaluated twice."""
+        if changes(target):
+            raise NotModelled("an index that changes a variable", target.line)
 
     def store(self, target: tree.Node, value: Value, node: tree.Node) -> Value:
         if isinstance(target, tree.Name):
@@ -146,6 +162,7 @@ class Expressions(Arithmetic):
         return self.anything(place.type, "a value that was stored decides", node.line)
 
     def step(self, node: tree.Step) -> Value:
+        self._once(node.operand)
         before = self.rvalue(node.operand)
         after = self.store(node.operand, self.binary(node.op, before, Int(ONE, types.INT), node), node)
         return after if node.prefix else before
@@ -166,6 +183,8 @@ class Expressions(Arithmetic):
         value = self.rvalue(node.operand)
         if node.op == "!":
             return Truth(negate(self.truth(value, node)))
+        if isinstance(value, Nothing):
+            self._overloaded(node.op, node)
         if isinstance(value, Real | Nothing):
             return Real()
         number = self.whole(value, node)
@@ -195,13 +214,26 @@ class Expressions(Arithmetic):
 
     def ternary(self, node: tree.Ternary) -> Value:
         condition = self.condition(node.condition)
-        return self.branch(condition, lambda: self.rvalue(node.yes), lambda: self.rvalue(node.no), node)
+        values: list[Value] = []
+
+        def side(part: tree.Node) -> Value:
+            values.append(self.rvalue(part))
+            return values[-1]
+
+        found = self.branch(condition, lambda: side(node.yes), lambda: side(node.no), node)
+        numbers = [v.type for v in values if isinstance(v, Int)]
+        if isinstance(found, Int) and len(numbers) == len(values) == 2:  # -1 and 0u are unsigned together
+            type_ = types.common(types.promote(numbers[0]), types.promote(numbers[1]))
+            if any(not fits(n, type_) for n in numbers):
+                return self.kept(found.poly, type_, node)
+        return found
 
     def cast(self, node: tree.Cast) -> Value:
         return self.converted(self.rvalue(node.operand), self.resolve(node.type), node)
 
     def construct(self, node: tree.Construct) -> Value:
         type_ = self.resolve(node.type)
+        self.plain(type_, node.line)
         given = [self.rvalue(a) for a in node.arguments if not isinstance(a, tree.Braces)]
         if isinstance(type_, Scalar) and len(given) == 1:
             return self.converted(given[0], type_, node)
@@ -219,18 +251,20 @@ class Expressions(Arithmetic):
         if not isinstance(node.function, tree.Name) or node.function.owner is not None:
             raise NotModelled("a call of a member", node.line)
         name = node.function.name.rpartition("::")[2]
+        if self.slot(name) is not None:
+            raise NotModelled(f"{name} is a variable that is called", node.line)
+        _, functions = self.table.functions_named(node.function.name, self.env.scope)
+        own = [f for f in functions if not f.library]
+        if own:
+            if len({id(self.table.definition(f)) for f in own}) > 1 or len(own[0].parameters) != len(node.arguments):
+                raise NotModelled(f"{name} is overloaded", node.line)
+            return self.call(self.table.definition(own[0]), node)
         if name == "__syncthreads":
             return self.barrier(node)
         if name == "__assert_failed":
             self.assumes = True
             self.state.path = FALSE
             return Nothing()
-        _, functions = self.table.functions_named(node.function.name, self.env.scope)
-        own = [f for f in functions if not f.library and len(f.parameters) == len(node.arguments)]
-        if own:
-            if len({id(self.table.definition(f)) for f in own}) > 1:
-                raise NotModelled(f"{name} is overloaded", node.line)
-            return self.call(self.table.definition(own[0]), node)
         return self._builtin(name, node)
 
     def barrier(self, node: tree.Call) -> Value:
@@ -244,7 +278,7 @@ class Expressions(Arithmetic):
         given = [Nothing() if isinstance(a, tree.Text) else self.rvalue(a) for a in node.arguments]
         if name in QUIET:
             return Nothing()
-        if name.removesuffix("_block").removesuffix("_system") in ATOMIC and isinstance(given[0], Pointer):
+        if name.removesuffix("_system") in ATOMIC and isinstance(given[0], Pointer):
             self.access(given[0].place, "atomic", node)
             return self.anything(given[0].place.type, "an atomic's result decides", node.line)
         if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and isinstance(given[0], Pointer):
@@ -278,6 +312,13 @@ def _size(of: Expressions, node: tree.SizeOf) -> Value:
         raise NotModelled("sizeof of an expression", node.line)
     type_ = of.resolve(node.type)
     return Int(Poly.of(of.table.size_of(type_)), types.ULONG)
+
+
+def changes(node: tree.Node | None) -> bool:
+    """Whether evaluating it may change a variable."""
+    calls = [p for p in tree.walk(node) if isinstance(p, tree.Call)]
+    known = all(isinstance(c.function, tree.Name) and c.function.name.removesuffix("f") in PURE for c in calls)
+    return not known or any(isinstance(part, tree.Assign | tree.Step) for part in tree.walk(node))
 
 
 Rule = Callable[..., Value]

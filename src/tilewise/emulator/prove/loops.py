@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Scalar, Type
-from tilewise.emulator.prove.expressions import Expressions
+from tilewise.emulator.prove.expressions import Expressions, changes
 from tilewise.emulator.prove.terms import (
     FALSE,
     TRUE,
@@ -64,7 +64,8 @@ class Loop:
     after: bool
     node: tree.Node
     left: bool = False  # a thread may leave it by break or return
-    skipped: list[Cond] = field(default_factory=list)  # the paths of its `continue`s
+    skipped: list[State] = field(default_factory=list)  # at its `continue`s
+    broken: list[State] = field(default_factory=list)  # at its `break`s
 
 
 @dataclass
@@ -78,8 +79,14 @@ class Loops(Expressions):
 
     def loop(self, loop: Loop) -> None:
         before = self.state
+        if loop.after and changes(loop.condition):
+            raise NotModelled("do … while with a condition that changes a variable", loop.node.line)
         changed = self._changed(loop)
-        growth, end, uneven = self._rehearsed(loop, changed)
+        while True:
+            growth, end, uneven, more = self._rehearsed(loop, changed)
+            if not more:
+                break
+            changed += more
         if uneven and self._unrolled(loop, before):
             return
         self.state = before
@@ -95,7 +102,7 @@ class Loops(Expressions):
         entered = self._iteration(loop, t)
         for slot, by in growth.items():
             value, start = self.state.variables[slot], before.variables[slot]
-            if by is not None and _plain(value) != _plain(start) + by * (t + 1):
+            if by is not None and (not _alike(value, start) or _plain(value) != _plain(start) + by * (t + 1)):
                 raise NotModelled("a loop whose variables do not grow evenly", loop.node.line)
         self._after(loop, before, growth, end if meets else None, entered, t)
 
@@ -105,21 +112,10 @@ class Loops(Expressions):
             target = (
                 part.target if isinstance(part, tree.Assign) else part.operand if isinstance(part, tree.Step) else None
             )
-            if isinstance(part, tree.Call):  # a reference may be changed
-                for given in part.arguments:
-                    slot = self.slot(given.name) if isinstance(given, tree.Name) else None
-                    if slot is not None and self._by_reference(part):
-                        found[slot] = None
             slot = self.slot(target.name) if isinstance(target, tree.Name) else None
             if slot is not None and not isinstance(self.state.variables[slot], Ref | Fields):
                 found[slot] = None
         return list(found)
-
-    def _by_reference(self, node: tree.Call) -> bool:
-        if not isinstance(node.function, tree.Name):
-            return True
-        _, functions = self.table.functions_named(node.function.name, self.env.scope)
-        return any(isinstance(p.type, tree.TypeReference) for f in functions if not f.library for p in f.parameters)
 
     def _unknown(self, slot: int, value: Value, why: str) -> Value:
         if isinstance(value, Pointer):
@@ -130,9 +126,11 @@ class Loops(Expressions):
             return Int(self.symbols.unknown(type_, why), type_)
         return Nothing() if isinstance(type_, types.Pointer) else Real()
 
-    def _rehearsed(self, loop: Loop, changed: list[int]) -> tuple[dict[int, Poly | None], tuple[Passed, ...], bool]:
-        """By how much each variable grows in an iteration (None: unevenly), the last barriers of one, and whether
-        the loop's condition depends on a variable that grows unevenly."""
+    def _rehearsed(
+        self, loop: Loop, changed: list[int]
+    ) -> tuple[dict[int, Poly | None], tuple[Passed, ...], bool, list[int]]:
+        """By how much each variable grows in an iteration (None: unevenly), the last barriers of one, whether the
+        loop's condition depends on a variable that grows unevenly, and variables that change beside `changed`."""
         before, events, returned = self.state, self.events, list(self.frames[-1].returned)
         self.events = Events()
         state = before.fork(before.path)
@@ -148,19 +146,22 @@ class Loops(Expressions):
                 first[slot] = _plain(state.variables[slot])
         fixed, changing = self.symbols.count, {s for p in first.values() for s in p.symbols}
         self.state = state
-        goes_on = self._iteration(replace(loop, skipped=[]), mark)
+        goes_on = self._iteration(replace(loop, skipped=[], broken=[]), mark)
         growth: dict[int, Poly | None] = {}
         for slot, start in first.items():
-            value = self.state.variables[slot]
-            by = _plain(value) - start if _number_like(value) else None
+            value, old = self.state.variables[slot], before.variables[slot]
+            if isinstance(value, Pointer) and not _alike(value, old):
+                raise NotModelled("a pointer to one of two arrays", loop.node.line)
+            by = _plain(value) - start if _alike(value, old) else None
             fixed_by = by is not None and not any(_made(s) > fixed or s in changing for s in by.symbols)
             growth[slot] = by if fixed_by else None
-        end = self.state.last
+        end, behind = self.state.last, self.state.variables
+        more = [s for s, v in before.variables.items() if s not in changed and behind[s] != v]
         self.events, self.state = events, before
         self.frames[-1].returned = returned
         moved = tuple(Passed(TRUE, p.barrier, self._counters(p, before, mark)) for p in end)
         uneven = {s for slot, by in growth.items() if by is None for s in first[slot].symbols}
-        return growth, moved, bool(uneven & symbols_of(goes_on))
+        return growth, moved, bool(uneven & symbols_of(goes_on)), more
 
     def _counters(self, passed: Passed, before: State, mark: Poly) -> tuple[Poly, ...]:
         """Counters as a function of this loop's iteration, the last of `known`; those of inner loops are left open."""
@@ -192,13 +193,24 @@ class Loops(Expressions):
             else:
                 state.variables[slot] = self._unknown(slot, value, f"it changes in the loop of line {node.line}")
 
+    def _monotone(self, cond: Cond, t: Poly) -> bool:
+        """Whether it ends, and holds in every iteration before one in which it holds: e + c * t <= 0 with c > 0,
+        and e the same in every iteration."""
+        (name,) = t.symbols
+        parts = cond.parts if isinstance(cond, All) else (cond,)
+        grows = [isinstance(p, AtMostZero) and _positive(p.poly.by(name)[0]) for p in parts]
+        inside = {s for s in symbols_of(cond) if _made(s) > _made(name)}  # made in this iteration
+        behind = {s for c in self.symbols.closure(inside) for s in symbols_of(c)}
+        varying = name in behind or any(s in self.symbols.data for s in (*inside, *behind) if _made(s) > _made(name))
+        return bool(parts) and all(grows) and not varying
+
     def _iteration(self, loop: Loop, t: Poly) -> Cond:
         """One of its iterations, by the threads that come to it; the condition under which they do."""
         goes_on = self.condition(loop.condition) if loop.condition is not None else TRUE
         if loop.after:
             goes_on = either(same(t, ZERO), goes_on)
         self.state.path = both(self.state.path, goes_on)
-        if _leaves(loop.body) or not _monotone(goes_on, next(iter(t.symbols))):
+        if _leaves(loop.body) or not self._monotone(goes_on, t):
             why = f"which iterations of the loop of line {loop.node.line} a thread comes to is not known"
             self.state.path = both(self.state.path, self.symbols.flag(why))
         self._body(loop)
@@ -212,9 +224,9 @@ class Loops(Expressions):
         self.execute(loop.body)
         self.loops.pop()
         if loop.skipped:
-            self.state.path = either(self.state.path, *loop.skipped)
+            self.state.path = either(self.state.path, *(s.path for s in loop.skipped))
             for slot, value in start.variables.items():
-                if self.state.variables[slot] is not value:
+                if any(s.variables[slot] is not value for s in (self.state, *loop.skipped)):
                     why = f"some threads continue in the loop of line {loop.node.line}"
                     self.state.variables[slot] = self._unknown(slot, value, why)
             if self.events.barriers:
@@ -231,9 +243,10 @@ class Loops(Expressions):
         trips = self.symbols.fresh("trips")
         name = next(iter(t.symbols))
         self.symbols.fact(trips, at_most(ZERO, trips))
-        if loop.left:  # by break: what a part of an iteration changed is not known
-            growth = dict.fromkeys(growth)
-        even = not loop.left and not loop.after and _monotone(goes_on, name)
+        if loop.left or changes(loop.condition):  # what a part of an iteration changed is not known
+            beside = {s for b in loop.broken for s, v in before.variables.items() if b.variables[s] != v}
+            growth = dict.fromkeys((*growth, *beside))
+        even = not loop.left and not loop.after and self._monotone(goes_on, t)
         if even:
             ended = negate(_replaced(goes_on, name, trips))
             again = either(same(trips, ZERO), _replaced(goes_on, name, trips - 1))
@@ -266,7 +279,7 @@ class Loops(Expressions):
             if loop.condition is None:
                 break
             self.state.counters = (*before.counters, Poly.of(i))
-            inner = replace(loop, skipped=[])
+            inner = replace(loop, skipped=[], broken=[])
             self._body(inner)
             if inner.left:
                 break
@@ -284,6 +297,13 @@ def _plain(value: Value) -> Poly:
 
 def _number_like(value: Value) -> bool:
     return isinstance(value, Int | Pointer)
+
+
+def _alike(one: Value, two: Value) -> bool:
+    """Two integers, or pointers into one array to one type."""
+    if isinstance(one, Pointer) and isinstance(two, Pointer):
+        return one.place.region is two.place.region and one.place.type == two.place.type
+    return isinstance(one, Int) and isinstance(two, Int)
 
 
 def _made(symbol: str) -> int:
@@ -305,13 +325,6 @@ def _leaves(body: tree.Node) -> bool:
 
 def _replaced(cond: Cond, name: str, value: Poly) -> Cond:
     return mapped(cond, lambda p: p.replace({name: value}), lambda f: f)
-
-
-def _monotone(cond: Cond, name: str) -> bool:
-    """Whether it ends, and holds in every iteration before one in which it holds: e + c * t <= 0 with c > 0."""
-    parts = cond.parts if isinstance(cond, All) else (cond,)
-    grows = [isinstance(p, AtMostZero) and _positive(p.poly.by(name)[0]) for p in parts]
-    return bool(parts) and all(grows)
 
 
 def _positive(by: Poly) -> bool:

@@ -12,7 +12,7 @@ from tilewise.emulator.prove.terms import ZERO, Cond, Poly, at_most, both, eithe
 from tilewise.emulator.prove.values import ANY, Access, Events, Passed
 
 FIRST, SECOND, ELSEWHERE = "1.a", "2.a", "2.b"
-MOST_THREADS = 1024
+MOST_THREADS, MOST_Z = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Property:
 
 def properties(claim: Claim, events: Events) -> list[Property]:
     spaces = {"global": "global memory", "shared": "shared memory"}
-    made = [Property("launch", "every grid has a block, every block at most 1,024 threads", frozenset({Kind.LAUNCH}),
-                     tuple(_launch(claim)))]  # fmt: skip
+    text = "every grid has a block, every block at most 1,024 threads, 64 along z"
+    made = [Property("launch", text, frozenset({Kind.LAUNCH}), tuple(_launch(claim)))]
     for space, text in spaces.items():
         inside = tuple(_bounds(events, (space,) if space == "global" else (space, "local")))
         if inside or space == "global":
@@ -74,6 +74,7 @@ def _launch(claim: Claim) -> Iterator[Fault]:
     for axis in claim.geometry.grid:
         yield Fault(at_most(axis, ZERO), line)
     yield Fault(either(at_most(Poly.of(MOST_THREADS + 1), x * y * z), *(at_most(b, ZERO) for b in (x, y, z))), line)
+    yield Fault(at_most(Poly.of(MOST_Z + 1), z), line)
 
 
 def _bounds(events: Events, spaces: tuple[str, ...]) -> Iterator[Fault]:

@@ -3,12 +3,14 @@ decided, with the line and the reason."""
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.parse.tree import Function
 from tilewise.emulator.prove.claim import BOUNDS, Bound, Claim, Given
 from tilewise.emulator.prove.properties import Fault, Property, overflow, properties
 from tilewise.emulator.prove.solver import QUESTION, NoAnswer, Solver
@@ -70,12 +72,24 @@ def prove(prepared: Prepared, limits: Limits, given: Given | None = None) -> Pro
     """Every property of the kernel, for every size."""
     function = prepared.function
     try:
-        claim = Claim(prepared, limits, given)
-        return Prover(claim).answer()
+        proofs: list[Proof] = []
+        for site in prepared.sites if given is None and prepared.sites else [None]:
+            one = copy(prepared)
+            one.site = site or prepared.site
+            proofs.append(Prover(Claim(one, limits, given)).answer())
     except NotModelled as error:
-        nothing = "nothing is claimed"
-        return Proof(function.short, function.line, nothing,
-                     [Answer("all", "every property", Verdict.OPEN, error.line, error.reason)])  # fmt: skip
+        return _nothing(function, error.line, error.reason)
+    except NoAnswer as error:
+        return _nothing(function, function.line, str(error))
+    first = next((p for p in proofs if not p.proved), proofs[0])
+    if first.proved and len(proofs) > 1:
+        first.assumption = "; and ".join(dict.fromkeys(p.assumption for p in proofs))
+    return first
+
+
+def _nothing(function: Function, line: int, reason: str) -> Proof:
+    open_ = Answer("all", "every property", Verdict.OPEN, line, reason)
+    return Proof(function.short, function.line, "nothing is claimed", [open_])
 
 
 class Prover:

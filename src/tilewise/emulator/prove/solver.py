@@ -30,6 +30,7 @@ from tilewise.emulator.prove.terms import (
     mapped,
     negate,
     polys_of,
+    symbols_of,
 )
 from tilewise.errors import EngineError
 
@@ -76,7 +77,7 @@ class Solver:
         cannot. At any size more laws on products are added, in stages, as long as they may help."""
         if cond == FALSE:
             return None
-        facts = [cond, *self.symbols.closure(both(self.assumed, cond))]
+        facts = [cond, *self.symbols.closure(symbols_of(both(self.assumed, cond)))]
         if at:
             fixed = {name: Poly.of(value) for name, value in at.items()}
             facts = [mapped(fact, lambda p: p.replace(fixed), lambda f: f) for fact in facts]

@@ -98,11 +98,10 @@ class Symbols:
     def copied(self, cond: Cond, who: str) -> Cond:
         return mapped(cond, lambda p: self.renamed(p, who), lambda f: f"{f}@{who}")
 
-    def closure(self, cond: Cond) -> list[Cond]:
-        """The facts on every symbol of it, on the symbols of those, and so on."""
+    def closure(self, left: set[str]) -> list[Cond]:
+        """The facts on each of these symbols, on the symbols of those facts, and so on."""
         seen: set[str] = set()
         out: list[Cond] = []
-        left = symbols_of(cond)
         while left := left - seen:
             seen |= left
             found = [c for s in sorted(left) for c in self.facts_of(s)]

@@ -80,10 +80,9 @@ class Thread(Loops):
     def jump(self, node: tree.Jump) -> None:
         if node.word not in ("break", "continue") or not self.loops:
             raise NotModelled(f"{node.word} is not modelled", node.line)
-        if node.word == "break":
-            self.loops[-1].left = True
-        else:
-            self.loops[-1].skipped.append(self.state.path)
+        loop = self.loops[-1]
+        (loop.broken if node.word == "break" else loop.skipped).append(self.state.fork(self.state.path))
+        loop.left = loop.left or node.word == "break"
         self.state.path = FALSE
 
     # -- declarations
@@ -94,14 +93,18 @@ class Thread(Loops):
 
     def variable(self, item: tree.Variable) -> None:
         init = item.init if item.init is not None else (item.arguments or [None])[0]
+        if "static" in item.words and "__shared__" not in item.words:
+            raise NotModelled(f"{item.name} is static", item.line)
         if tree.is_auto(item.type):
+            if isinstance(item.type, tree.TypeReference):
+                self.reference(item.name, None, init, item)
+                return
             value = self.rvalue(init)
             self.declare(item.name, value.type if isinstance(value, Int) else types.FLOAT, value)
             return
         type_ = self.resolve(item.type)
         if isinstance(type_, types.Reference):
-            place = self.value(init)
-            self.declare(item.name, type_.to, place)
+            self.reference(item.name, type_, init, item)
             return
         if "__shared__" in item.words or isinstance(type_, types.Array | types.Record):
             self.array(item, type_)
@@ -116,15 +119,33 @@ class Thread(Loops):
         else:
             self.declare(item.name, type_, self.converted(self.rvalue(init), type_, item))
 
+    def reference(self, name: str, type_: types.Reference | None, init: tree.Node, node: tree.Node) -> None:
+        """Another name of a variable, or of a place in memory; `type_` is None for auto&."""
+        slot = self.slot(init.name) if isinstance(init, tree.Name) else None
+        place = self.value(init)
+        if isinstance(place, Ref):
+            self.declare(name, place.type, place)
+        elif slot is not None and (type_ is None or type_.to == self.typed[slot]):
+            self.scopes[-1][name] = slot
+        elif slot is None and type_ is not None and type_.const:
+            self.declare(name, type_.to, self.converted(place, type_.to, node))
+        else:
+            raise NotModelled("a reference to what is no variable", node.line)
+
     def array(self, item: tree.Variable, type_: Type) -> None:
         shared = "__shared__" in item.words
+        if item.arguments:
+            raise NotModelled(f"{item.name} is made by a constructor", item.line)
         unit, length = self.laid(type_, item.line)
         known: Poly | None = Poly.of(length)
         if shared and "extern" in item.words:
             known = None if self.dynamic is None else self.symbols.divided(self.dynamic, unit)[0]
         region = Region(item.name, "shared" if shared else "local", unit, known)
-        key = f"{item.name}@{item.line}"
-        region = self.shared.setdefault(key, region) if shared else region
+        if shared:  # all of extern memory begins at one address
+            key = "extern" if "extern" in item.words else f"{item.name}@{item.line}:{item.column}"
+            region = self.shared.setdefault(key, region)
+            if region.unit != unit:
+                raise NotModelled("extern shared memory of two types", item.line)
         if isinstance(item.init, tree.Braces):
             for part in tree.walk(item.init):
                 if isinstance(part, tree.Assign | tree.Step | tree.Call | tree.Index):
@@ -153,18 +174,12 @@ class Thread(Loops):
         env_inside = Environment(scope=function.scope)
         for parameter, given in zip(function.parameters, node.arguments, strict=True):
             type_ = self.table.resolve(parameter.type, env_inside)
-            slot = self.slot(given.name) if isinstance(given, tree.Name) else None
-            if isinstance(type_, types.Reference) and not type_.const:
-                if slot is None and not isinstance(self.value(given), Ref):
-                    raise NotModelled("a reference to what is no variable", node.line)
-                if slot is not None:
-                    inner[parameter.name] = slot
-                    continue
-            value = self.value(given) if isinstance(type_, types.Reference) else self.rvalue(given)
-            self.slots += 1
-            inner[parameter.name] = self.slots
-            self.typed[self.slots] = types.bare(type_)
-            self.state.variables[self.slots] = value if isinstance(value, Ref) else self.converted(value, type_, node)
+            self.scopes.append({})
+            if isinstance(type_, types.Reference):
+                self.reference(parameter.name, type_, given, node)
+            else:
+                self.declare(parameter.name, type_, self.converted(self.rvalue(given), type_, node))
+            inner |= self.scopes.pop()
         try:
             body = body_of(self.table, function, env_inside)
             result = self.table.resolve(function.result, env_inside)
