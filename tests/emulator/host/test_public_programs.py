@@ -74,3 +74,27 @@ int main() {
 }
 """)
     assert report.output == "cudaErrorInvalidPc: invalid program counter\nmisaligned address 209\n"
+
+
+@pytest.mark.parametrize("reading", ['scanf("%d", &n);', "std::cin >> n;"])
+def test_what_follows_from_missing_input_is_no_fault(ran, reading):
+    text = "#include <iostream>\nint main() {\n  int n;\n  " + reading + '\n  printf("%d\\n", 100 / n);\n}\n'
+    report = ran(text, stdin=b"")
+    assert (report.findings, report.message) == (
+        [],
+        "line 6: the program wants input and was given none: tilewise run FILE < INPUT",
+    )
+    assert ran(text, stdin=b"20").output == "5\n"
+
+
+def test_a_loop_to_the_end_of_an_empty_input_is_right(ran):
+    report = ran("""
+#include <iostream>
+int main() {
+  long s = 0;
+  for (int x; scanf("%d", &x) == 1;) s += x;
+  for (int x; std::cin >> x;) s += x;
+  printf("%ld\\n", s);
+}
+""", stdin=b"")  # fmt: skip
+    assert (report.output, report.findings, report.message) == ("0\n", [], "")

@@ -315,6 +315,8 @@ def fscanf(s: Session, stream: int, format_: int, packed: int, count: int) -> in
     if found is not None and pushed:
         found.pushed = pushed + found.pushed
         found.ended = False
+    if done < 0 and s.wanted == "input" and found is not None and not found.used:
+        s.lacks_input()
     return done
 
 

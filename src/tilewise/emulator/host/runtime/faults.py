@@ -17,6 +17,7 @@ class Faults:
         self.kernel: list[Finding] = []  # what the machine found in kernels
         self.notes: list[str] = []
         self.announce: Callable[[], None] | None = None  # called once, at the first fault
+        self.instead: Callable[[int], None] | None = None  # called with a fault's line, and ends the run there
 
     def add(
         self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
@@ -30,17 +31,22 @@ class Faults:
         made = Finding(kind, message, self.place(line), array, access, hint=hint, count=1, evidence=evidence)
         if other_line:
             made.other_place = self.place(other_line)
-        self.found[key] = made
         self._announce(made)
+        self.found[key] = made
         return made
 
     def add_kernel(self, finding: Finding) -> None:
         """What the machine found in a kernel."""
-        self.kernel.append(finding)
         self._announce(finding)
+        self.kernel.append(finding)
 
     def _announce(self, finding: Finding) -> None:
-        if self.announce is not None and finding.severity is Severity.FAULT:
+        if finding.severity is not Severity.FAULT:
+            return
+        if self.instead is not None:
+            instead, self.instead = self.instead, None
+            instead(finding.line)
+        if self.announce is not None:
             announce, self.announce = self.announce, None
             announce()
 

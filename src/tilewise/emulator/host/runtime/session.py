@@ -32,6 +32,7 @@ HARMLESS = frozenset({
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
     "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
 })  # fmt: skip
+NO_INPUT = "the program wants input and was given none: tilewise run FILE < INPUT"
 LINE = re.compile(r"\bline (\d{8,})\b")
 CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
@@ -103,6 +104,10 @@ class Session:
             else:
                 ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
         self.finish(status)
+
+    def lacks_input(self) -> None:
+        """A number was asked of an input in which there is nothing: what goes wrong from here on follows from that."""
+        self.faults.instead = lambda line: self.finish(1, "crash", f"line {line}: {NO_INPUT}")
 
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
         """Tell what was found, and end this process, whatever telling it raises."""

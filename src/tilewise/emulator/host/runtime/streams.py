@@ -290,6 +290,8 @@ def is_number(s: Session, number: int, kind: int) -> int:
     match = re.compile(pattern).match(data, i.at)
     if match is None:
         i.good = False
+        if s.wanted == "input" and not data:
+            s.lacks_input()
         return 0
     i.at = match.end()
     s.state["word"] = match[1]
