@@ -2,10 +2,12 @@
 
 A fault is an edit of one line or more of a program of `public_files.txt`; it was written before it was first run, with
 what a finding must say. The programs are not part of this repository: `python tests/support/planted_faults.py FOLDER`
-reads FOLDER/owner+name/path, runs each fault by `tilewise run --json` and prints what was not named."""
+reads FOLDER/owner+name/path, runs each fault by `tilewise run --json` and prints what was not named; `… FOLDER TEXT
+second`: those of the second draw, here those of the first."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -175,17 +177,21 @@ def named(planted: Fault, found: list[dict]) -> bool:
     )  # fmt: skip
 
 
-def main(folder: Path, only: str = "") -> None:
+def main(folder: Path, only: str = "", draw: str = "") -> None:
     total = right = 0
-    for program, faults in PROGRAMS.items():
+    programs = importlib.import_module(f"planted_faults_{draw}").PROGRAMS if draw else PROGRAMS
+    for program, faults in programs.items():
         source = folder / program
         for planted in faults:
             if only not in f"{program} {planted.what}":
                 continue
             with TemporaryDirectory() as place:
-                copy = Path(place) / source.name
-                for header in source.parent.glob("*.cuh"):
-                    (copy.parent / header.name).write_bytes(header.read_bytes())
+                copy = Path(place) / program
+                for header in (folder / program.partition("/")[0]).rglob("*.*h"):
+                    beside = Path(place) / header.relative_to(folder)
+                    beside.parent.mkdir(parents=True, exist_ok=True)
+                    beside.write_bytes(header.read_bytes())
+                copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_text(edited(source.read_text(errors="replace"), planted))
                 found = findings(copy)
             total += 1
@@ -195,8 +201,8 @@ def main(folder: Path, only: str = "") -> None:
             print(f"{program}: {planted.what}")
             for one in found[:4]:
                 print(f"    {one['kind']} {one['line']} {one['array']}: {one['message'][:100]} | {one['hint'][:100]}")
-    print(f"{right} of {total} faults of {len({f.what for fs in PROGRAMS.values() for f in fs})} kinds are named")
+    print(f"{right} of {total} faults of {len({f.what for fs in programs.values() for f in fs})} kinds are named")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:3])
+    main(Path(sys.argv[1]), *sys.argv[2:4])
