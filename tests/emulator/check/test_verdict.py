@@ -512,3 +512,23 @@ __global__ void k(float* x) {{
 """)
     assert [(str(f.kind), f.line) for f in report.faults] == ([("launch", 2)] if bytes_ else [])
     assert all(f"{bytes_} bytes of static shared memory: a block has 49152" in f.message for f in report.faults)
+
+
+@pytest.mark.parametrize(
+    ("size", "launch"),
+    [
+        ("4096", "mm<<<grid, block>>>(m, k, p, n);"),  # larger than what is looked at one by one
+        ("8", ""),  # a kernel that main leaves alone
+        ("atoi(argv[1])", "mm<<<grid, block>>>(m, k, p, n);"),  # and no argument is given
+    ],
+)
+def test_with_a_main_sizes_that_the_check_chose_are_other_sizes(size, launch):
+    """A kernel for square matrices of whole tiles that is wrong for the others, and one that misses a barrier."""
+    main = MAIN.replace("SIZE", size).replace("mm<<<grid, block>>>(m, k, p, n);", launch)
+    main = main.replace("int main() {", "int main(int argc, char** argv) {").replace("cudaMemcpy(", "if (0) cudaMemcpy(")
+    text = UNGUARDED.replace("void mm(", "void other() {}\n__global__ void mm(")
+    report = check(text.replace("= sum", "= sum + 1") + main)
+    assert "wrong-product" in kinds(report.at_other_sizes)
+    assert "wrong-product" not in kinds(report.seen)
+    barrier = check(text.replace("        __syncthreads();\n        for", "        for") + main)
+    assert "race" in kinds(barrier.seen)

@@ -27,8 +27,9 @@ class Tried:
         return self.origin == "own" and self.done.launch.blocks is None
 
 
-def settle(tried: Sequence[Tried]) -> str:
-    """Give every finding its basis; the sentence that says on what the verdict stands."""
+def settle(tried: Sequence[Tried], main: bool = False) -> str:
+    """Give every finding its basis; the sentence that says on what the verdict stands. `main`: the file has one, so
+    that sizes which nobody but this check chose are other sizes."""
     if any(t.origin == "given" for t in tried):
         return ""
     if any(t.origin == "free" for t in tried):
@@ -54,7 +55,7 @@ def settle(tried: Sequence[Tried]) -> str:
         words = _invented_words(tried[0].done)
     else:
         words = "the file fixes no sizes, so its launch was evaluated for these"
-    shown = [{_key(f) for f in t.done.findings if not _zero_grid(t.done, f)} for t in fitting]
+    shown = [{_key(f) for f in t.done.findings if not _zero_grid(t.done, f)} for t in fitting if not main]
     seen = set.intersection(*shown) if shown else set()  # at sizes that fit, and at square ones, too
     seen |= {_key(f) for t in tried for f in t.done.findings if _missing_barrier(f)}
     for t in tried:

@@ -75,7 +75,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
                 if not tried:
                     raise
                 failed[f"{name} at other sizes"], stopped = error, True
-            ground = settle(tried)
+            ground = settle(tried, program is not None)
             tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
