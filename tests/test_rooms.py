@@ -71,7 +71,7 @@ def test_backends_do_not_know_each_other(all_imports):
 
 
 def test_kernel_generators_do_not_know_each_other(all_imports):
-    """What one leaves to another is a step of `kernels/shared/beside.py`."""
+    """What one leaves to another is a step of `kernels/shared/delegated.py`."""
 
     def generator(module):
         parts = module.split(".")

@@ -12,7 +12,7 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Launch
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
-from tilewise.kernels.shared.early import begins_by_waiting, early
+from tilewise.kernels.shared.dependent_launch import begins_by_waiting, early
 from tilewise.planning.choose import make_plan
 
 H200, A100 = KNOWN_CARDS["h200"], KNOWN_CARDS["a100"]

@@ -15,7 +15,7 @@ from tilewise.backends.cuda.loading import kernel_names
 from tilewise.core.problem import Groups
 from tilewise.kernels.kernel_set import kernel_set
 from tilewise.kernels.keys import Named, Unnamed, Written, spelt, words
-from tilewise.kernels.shared.early import begins_by_waiting
+from tilewise.kernels.shared.dependent_launch import begins_by_waiting
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import render_pack
 from tilewise.planning import precompile as warming

@@ -12,7 +12,7 @@ from functools import lru_cache
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Recipe, Scratch, Step
 from tilewise.kernels.registry import beside, family_named
-from tilewise.kernels.shared.early import early
+from tilewise.kernels.shared.dependent_launch import early
 from tilewise.kernels.shared.placed import Operands, Scales, members, operands_of, own_stack, workspace
 from tilewise.kernels.transforms.as_reals import AsReals
 from tilewise.kernels.transforms.pack import copies, packed

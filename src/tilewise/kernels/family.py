@@ -16,7 +16,7 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Capabilities, why_not
-from tilewise.kernels.shared.beside import AnyStep
+from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.placed import Operands
 
 

@@ -10,7 +10,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.kernels.registry import FAMILIES
 from tilewise.kernels.shared.text import render_pack
-from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
+from tilewise.kernels.simt_gemm.tiled.texts import behind_stacks
 from tilewise.kernels.transforms.as_reals import has_real_form, real_form, render_as_reals
 from tilewise.kernels.transforms.sums import render_add_parts
 

@@ -10,7 +10,7 @@ from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_gemm.family import DirectHalf, HalfDots, MmaSmall, Shallow, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.shared.beside import AnyStep, Edge, Fallback
+from tilewise.kernels.shared.delegated import AnyStep, Edge, Fallback
 from tilewise.kernels.simt_gemm.buffered import Buffered
 from tilewise.kernels.simt_gemm.direct import Direct
 from tilewise.kernels.simt_gemm.few_recipe import edge_launches

@@ -212,7 +212,7 @@ def test_odd_weights_are_read_once():
     )  # fmt: skip
     plans = [make_plan(problem, H200) for problem in (odd, even)]
     assert [plan.kernel for plan in plans] == ["wgmma_half", "wgmma_half"]
-    assert [plan.config.lagged for plan in plans] == [True, False]
+    assert [plan.config.n_by_classes for plan in plans] == [True, False]
     assert [step.name for step in recipe_of(plans[0]).steps] == ["walk_groups", "deinterleave", "wgmma_half"]
 
 

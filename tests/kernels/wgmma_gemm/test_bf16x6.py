@@ -23,7 +23,7 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
-from tilewise.kernels.simt_gemm.tiled.forms import behind_stacks
+from tilewise.kernels.simt_gemm.tiled.texts import behind_stacks
 from tilewise.kernels.transforms.sums import render_combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     DEPTH,

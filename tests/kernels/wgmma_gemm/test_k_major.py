@@ -21,7 +21,7 @@ from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
 from tilewise.kernels.shared.text import render_pack
-from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS,
     ACROSS_TILES,
@@ -71,8 +71,8 @@ def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
 
 
 SAMPLE = {
-    "turn float32": lambda: render_turn(4),
-    "turn int8": lambda: render_turn(1),
+    "turn float32": lambda: render_transpose(4),
+    "turn int8": lambda: render_transpose(1),
     "pack": lambda: render_pack(E4M3, DTYPES["bfloat16"], False),
     **{f"k_major {i}": lambda i=i: render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)},
     **{f"k_across {i}": lambda i=i: render_k_across(ACROSS_TILES[i], **ACROSS_FORMS[i]) for i in (0, 3)},

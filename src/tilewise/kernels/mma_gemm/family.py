@@ -16,8 +16,8 @@ from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
-from tilewise.kernels.mma_gemm.direct_half import alone
 from tilewise.kernels.mma_gemm.direct_half import model as stacked
+from tilewise.kernels.mma_gemm.direct_half import single
 from tilewise.kernels.mma_gemm.half_dots import model as dots
 from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
 from tilewise.kernels.mma_gemm.mma_small import model as small
@@ -35,7 +35,7 @@ from tilewise.kernels.mma_gemm.text import (
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import on_boundaries
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.transforms.transpose import render_transpose
 
 MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some start on no 16 bytes")
 ODD_STRIDES = Condition(
@@ -138,7 +138,7 @@ class ShortK(ResidentN):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         size = problem.dtype.itemsize
-        return (render_turn.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
+        return (render_transpose.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return recipe.of_short_k(plan, given, scratch)
@@ -221,16 +221,16 @@ class DirectHalf(HalvesAnywhere):
         can.where(ODD_STRIDES, only_groups=True),
     )
 
-    model: ClassVar = alone
+    model: ClassVar = single
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
         if not _is_single(problem):
             return ByConfigs.search(self, problem, machine)
         seconds, config = super().search(problem, machine)
-        return alone.FIGURES.one_launch * seconds, config
+        return single.FIGURES.one_launch * seconds, config
 
     def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return (alone.bounds if some.members == 1 else stacked.bounds)(some, machine)
+        return (single.bounds if some.members == 1 else stacked.bounds)(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
         return super().configurations(problem, machine) if _is_single(problem) else stacked.TILES

@@ -23,14 +23,14 @@ from tilewise.kernels.mma_gemm.text import (
     render_sliced,
     render_small,
 )
-from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.stack_launches import stack_launches, strides
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tile_launches import launches_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.transforms.split_k import epilogue_argument
-from tilewise.kernels.transforms.turn import Lines, turning
+from tilewise.kernels.transforms.transpose import Lines, transposing
 
 
 def of_mma_small(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -43,7 +43,7 @@ def of_mma_small(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     blocks, shared = down * across * config.cluster, tile.shared_bytes(p.dtype.itemsize, config.cluster)
     own = (*strides(given), *map(ctypes.c_int, rest))
     matrices = given.M, given.N, given.P
-    return in_runs(p, matrices, source, plan.kernel, blocks, tile.threads, own, shared, config.cluster)
+    return stack_launches(p, matrices, source, plan.kernel, blocks, tile.threads, own, shared, config.cluster)
 
 
 def of_sliced_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -69,7 +69,7 @@ def of_sliced_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         ctypes.c_int(sliced.piece(p, config)),
     )
     blocks, shared = sliced.blocks_of(p, config) * config.cluster, sliced.shared_bytes(p, config)
-    return in_runs(
+    return stack_launches(
         p, (left, right, given.P), source, sliced.KERNEL, blocks, 32 * config.warps, own, shared, config.cluster,
         (lines_left, p.k, lines_right),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     if config.transposed:
         lines = {side: Lines(sides[side], side == "M", short.TRANSPOSED_BYTES) for side in config.transposed}
         held = scratch.take_all({side: x.bytes for side, x in lines.items()})
-        made.append(turning([(lines[side], held[side]) for side in config.transposed], ()))
+        made.append(transposing([(lines[side], held[side]) for side in config.transposed], ()))
         for side, x in lines.items():
             lead = x.lead_to // size
             layout = Layout(lead, 1) if side == "M" else Layout(1, lead)
@@ -98,7 +98,7 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         *(ctypes.c_int(x) for x in (*widths, short.classes_of(p), across, panels, rows)),
     )
     source, blocks = render_short_k.named(p.dtype, config.held), panels * -(-rows // (short.WARPS // across))
-    return made + in_runs(p, (M, N, P), source, short.KERNEL, blocks, 32 * short.WARPS, own)
+    return made + stack_launches(p, (M, N, P), source, short.KERNEL, blocks, 32 * short.WARPS, own)
 
 
 def of_shallow(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -116,7 +116,7 @@ def of_shallow(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         shallow.strips_of(p, config.cols) * config.blocks,
         shallow.shared_bytes(p, config.cols, config.warps),
     )
-    return in_runs(p, matrices, source, shallow.KERNEL, blocks, 32 * config.warps, own, shared)
+    return stack_launches(p, matrices, source, shallow.KERNEL, blocks, 32 * config.warps, own, shared)
 
 
 _Lines = struct_of("Lines", "mma_gemm/half_dots/lines.cuh")

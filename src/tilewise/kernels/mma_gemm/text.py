@@ -34,7 +34,7 @@ def render_small(dtype: DType, tile: SmallTile, arch: int) -> str:
         "KC": tile.depth(size),
         **of_tile(tile, "warps_m", "warps_n", "warps_k", "stages", "resident"),
     }
-    files = ("shared/cluster.cuh", "shared/in_turn.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
+    files = ("shared/cluster.cuh", "shared/dependent_launch.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
     return assembled(
         f"// mma_small over {dtype}",
         macros,
@@ -72,7 +72,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         f"typedef {c_name(dtype)} Element;",
         "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
         product_of_fragments(dtype, 8, arch) if tensor else "",
-        "shared/cluster.cuh shared/in_turn.cuh mma_gemm/copies.cuh mma_gemm/sliced_k/operand.cuh",
+        "shared/cluster.cuh shared/dependent_launch.cuh mma_gemm/copies.cuh mma_gemm/sliced_k/operand.cuh",
         cores,
         "mma_gemm/sliced_k/sliced_k.cu",
     )
@@ -97,7 +97,7 @@ def render_short_k(dtype: DType, held: short_k.Held) -> str:
         f"typedef {'unsigned short' if size == 2 else c_name(dtype)} Element;",
         render_numbers(sum_of(dtype), dtype, accumulate=False),
         product_of_fragments(dtype, short_k.step_of(dtype), 80),
-        "shared/in_turn.cuh mma_gemm/short_k/short_k.cu",
+        "shared/dependent_launch.cuh mma_gemm/short_k/short_k.cu",
     )
 
 
@@ -125,7 +125,7 @@ def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
         render_numbers(sum_of(dtype), dtype, accumulate=False),
         product,
         f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
-        "shared/in_turn.cuh",
+        "shared/dependent_launch.cuh",
         kernel_text("shared/words.cuh") if size == 2 else "",
         "mma_gemm/shallow/tensor_cores.cuh" if tensor else "mma_gemm/shallow/plain_cores.cuh",
         "mma_gemm/shallow/shallow.cu",
@@ -142,7 +142,7 @@ def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epi
         "WARPS": DOTS_WARPS,
         **of_tile(tile, "width", "ahead", "resident"),
     }
-    shared = "shared/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
+    shared = "shared/dependent_launch.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
     return assembled(
         f"// half_dots over {dtype}, sums in {sums}",
         macros,
@@ -179,7 +179,7 @@ def render_direct_half(
         render_numbers(sums, dtype, accumulate),
         render_epilogue(epilogue, sums),
         product_of_fragments(dtype, 16, 80),
-        "shared/in_turn.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh shared/add_up.cuh",
-        "shared/cut.cuh",
+        "shared/dependent_launch.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh",
+        "shared/add_up.cuh shared/cut.cuh",
         *(f"mma_gemm/direct_half/{name}" for name in ("fragments.cuh", "direct_half.cu")),
     )

@@ -59,7 +59,12 @@ def render_pack(source: DType, target: DType, transposes: bool) -> str:
     """The pack kernel from one dtype to another."""
     head = (f"// pack: {source} to {target}", f"#define TRANSPOSES {int(transposes)}")
     return "\n".join(
-        (*head, _conversion(source, target), kernel_text("shared/in_turn.cuh"), kernel_text("transforms/pack.cu"))
+        (
+            *head,
+            _conversion(source, target),
+            kernel_text("shared/dependent_launch.cuh"),
+            kernel_text("transforms/pack.cu"),
+        )
     )
 
 

@@ -16,8 +16,8 @@ from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
-from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stack_launches import strides
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
 from tilewise.kernels.simt_gemm.text import render_strips
 

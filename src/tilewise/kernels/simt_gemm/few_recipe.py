@@ -11,7 +11,7 @@ from tilewise.core.machine import Machine, starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Launch, Scratch, Value, argument
-from tilewise.kernels.shared.beside import Edge
+from tilewise.kernels.shared.delegated import Edge
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
@@ -26,7 +26,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     if planes is None:
-        return in_runs(job)
+        return stack_launches(job)
     return [launch for member in few_launches(job, planes) for launch in member]
 
 
@@ -94,7 +94,7 @@ class FewJob:
         return 0 if not self.in_planes else self.pieces * self.few * self.length * each
 
 
-def in_runs(job: FewJob) -> list[Launch]:
+def stack_launches(job: FewJob) -> list[Launch]:
     """Where k stays whole: one launch for all members of a stack that lie evenly."""
     operands = [
         *((job.N, job.M) if job.swapped else (job.M, job.N)),

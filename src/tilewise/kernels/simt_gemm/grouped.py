@@ -18,8 +18,8 @@ from tilewise.kernels.by_configs import Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
-from tilewise.kernels.shared.in_runs import strides
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stack_launches import strides
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 

@@ -22,8 +22,8 @@ from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
-from tilewise.kernels.shared.in_runs import in_runs, strides
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stack_launches import stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
@@ -255,7 +255,7 @@ class RankK(Streamed):
             ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(abs(m.col) <= abs(m.row)),
         )  # fmt: skip
         blocks = math.ceil(p.m / config.rows) * strips
-        return in_runs(
+        return stack_launches(
             p, (given.M, given.N, given.P), source, self.name, blocks, config.threads(p.n), own, config.shared_bytes
         )
 
@@ -329,4 +329,6 @@ class Swept(Streamed):
         p, config = plan.problem, plan.config
         source = render_swept.named(p.algebra, config.few, p.accumulate)
         own, blocks = (*strides(given), ctypes.c_int(config.across)), math.ceil(p.n / config.across)
-        return in_runs(p, (given.M, given.N, given.P), source, self.name, blocks, whole_warps(config.across), own)
+        return stack_launches(
+            p, (given.M, given.N, given.P), source, self.name, blocks, whole_warps(config.across), own
+        )

@@ -22,9 +22,9 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, Tabled
-from tilewise.kernels.shared.in_runs import in_runs
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, in_waves, padded, rooms
+from tilewise.kernels.shared.stack_launches import stack_launches
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -214,6 +214,6 @@ class Strips(Tabled):
         rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k))
         own = (*lies, *map(ctypes.c_int, rest))
         blocks = math.ceil(p.m / tile.rows) * across * config.cluster
-        return in_runs(
+        return stack_launches(
             p, (given.M, given.N, given.P), source, self.name, blocks, tile.threads, own, shared, config.cluster
         )

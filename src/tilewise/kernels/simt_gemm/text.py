@@ -16,7 +16,7 @@ from tilewise.kernels.shared.text import assembled, defined, kernel_text
 from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
 from tilewise.kernels.simt_gemm.tiled.text import step_text
 
-EARLY = "shared/in_turn.cuh"
+EARLY = "shared/dependent_launch.cuh"
 LOOPS = {1: "direct", 2: "buffered"}  # of strips, by stages
 
 

@@ -38,7 +38,7 @@ _Cells = struct_of("Cells", "transforms/as_reals.cu")
 def render_as_reals(real: DType) -> str:
     name = "float" if real.name == "float32" else "double"
     head = f"typedef {name} Real;\ntypedef {name}2 Pair;\n"
-    return "\n".join((head, kernel_text("shared/in_turn.cuh"), kernel_text("transforms/as_reals.cu")))
+    return "\n".join((head, kernel_text("shared/dependent_launch.cuh"), kernel_text("transforms/as_reals.cu")))
 
 
 def has_real_form(p: Problem) -> bool:

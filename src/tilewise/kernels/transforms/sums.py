@@ -29,7 +29,7 @@ def render_add_parts(
         {"SHARES": shares, "WIDE": wide},
         render_numbers(sums, result, accumulate),
         render_epilogue(epilogue, sums),
-        "shared/in_turn.cuh transforms/add_parts.cu",
+        "shared/dependent_launch.cuh transforms/add_parts.cu",
     )
 
 
@@ -43,7 +43,7 @@ def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool
         with_half_conversions(prelude(algebra, index="long long", accumulate=accumulate) + where),
         {"ARG": arg, "SHARE": share},
         "",
-        "shared/in_turn.cuh transforms/combine.cu",
+        "shared/dependent_launch.cuh transforms/combine.cu",
     )
 
 

@@ -14,13 +14,13 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
-from tilewise.kernels.shared.beside import AnyStep
+from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import along_k, long_lines, on_boundaries
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.tile_launches import launches_of
 from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
-from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
 from tilewise.kernels.wgmma_gemm.bf16x6 import recipe as six_recipe
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
@@ -36,10 +36,10 @@ from tilewise.kernels.wgmma_gemm.read_once import recipe as once_recipe
 from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
 from tilewise.kernels.wgmma_gemm.shifted_half import model as shifted
 from tilewise.kernels.wgmma_gemm.shifted_half.text import render_shifted_half
-from tilewise.kernels.wgmma_gemm.wgmma_half import forms as half_forms
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as half
 from tilewise.kernels.wgmma_gemm.wgmma_half import recipe as half_recipe
-from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import waves_of
+from tilewise.kernels.wgmma_gemm.wgmma_half import texts as half_texts
+from tilewise.kernels.wgmma_gemm.wgmma_half.grouped import waves_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig
 
 
@@ -105,7 +105,7 @@ class WgmmaHalf(OnHopper):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         name, groups = problem.dtype.name, problem.groups
-        return half_forms.texts(name, problem.epilogue) if groups is None else half_forms.grouped_texts(name, groups)
+        return half_texts.texts(name, problem.epilogue) if groups is None else half_texts.grouped_texts(name, groups)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return half_recipe.launches(plan, given, scratch)
@@ -260,7 +260,7 @@ class ReadOnce(OnHopper, Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
-        yield render_turn.named(4) if tf32 else render_split_in_turns.named()
+        yield render_transpose.named(4) if tf32 else render_split_in_turns.named()
         for accumulate, shares in product((False, True), (1, 8)):
             yield render_add_parts.named(problem.dtype, problem.result, accumulate, shares)
         for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):

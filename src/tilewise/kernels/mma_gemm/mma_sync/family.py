@@ -16,7 +16,7 @@ from tilewise.kernels.family import fused_notes, limits_of, packed_operands, pas
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
-from tilewise.kernels.shared.beside import AnyStep
+from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands

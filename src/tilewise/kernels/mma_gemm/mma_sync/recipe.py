@@ -11,7 +11,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.mma_gemm.mma_sync.model import KERNEL, MmaConfig
 from tilewise.kernels.mma_gemm.mma_sync.text import form_of, generation, render_mma_sync
-from tilewise.kernels.shared.beside import AnyStep, Edge
+from tilewise.kernels.shared.delegated import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs, stacked
@@ -34,7 +34,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
     product = _Product(plan, ready[0], ready[1], given, sums)
     made: list[AnyStep] = [*realign_launches(moved)]
     if sums is None:
-        made += product.in_runs()
+        made += product.stack_launches()
     else:
         for member in members(p.stack):
             made += [product.launch(member), product.add_parts(member, sums)]
@@ -75,7 +75,7 @@ class _Product:
         self._each = config.phases_each(p.k, size)
         self._parts = max(1, math.ceil(math.ceil(p.k * size / config.tile.phase) / self._each))
 
-    def in_runs(self) -> list[Launch]:
+    def stack_launches(self) -> list[Launch]:
         """One launch for all members of a stack that lie evenly."""
         runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
         return [self.launch(first, count, runs.steps) for first, count in runs.starts()]

@@ -86,7 +86,7 @@ def render_mma_sync(
         render_numbers(sums, made, form.accumulate and not form.split, paired=not staged),
         render_epilogue(PLAIN if form.split else epilogue, sums),
         product_of_fragments(dtype, step, arch, right),
-        "shared/in_turn.cuh",
+        "shared/dependent_launch.cuh",
         "mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh",
         *(f"mma_gemm/mma_sync/{name}" for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
     )

@@ -15,8 +15,8 @@ from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.halves import halves_of, onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.tiled import model
-from tilewise.kernels.simt_gemm.tiled.forms import texts as every_plain
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
+from tilewise.kernels.simt_gemm.tiled.texts import texts as every_plain
 
 NO_HALVES = Condition(lambda p: not halves_of(p), "leaves halves to tensor cores")
 

@@ -14,13 +14,12 @@ from tilewise.core.machine import starts_early
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
-from tilewise.kernels.shared.beside import Fallback
+from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
 from tilewise.kernels.simt_gemm.tiled.configs import Config
-from tilewise.kernels.simt_gemm.tiled.forms import alike, by_turns
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.simt_gemm.tiled.text import (
     JOINED,
@@ -30,6 +29,7 @@ from tilewise.kernels.simt_gemm.tiled.text import (
     render_join,
     render_plain,
 )
+from tilewise.kernels.simt_gemm.tiled.texts import alike, by_turns
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 from tilewise.kernels.transforms.split_k import combine
 

@@ -85,7 +85,7 @@ def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
         "BOUNDS": "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    files = map(kernel_text, ("shared/in_turn.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu"))
+    files = map(kernel_text, ("shared/dependent_launch.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu"))
     return assembled(structured_prelude(algebra), defines, "", *files)
 
 

@@ -60,7 +60,7 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         step_text(algebra, config, form.accumulate, form.split),
         defines,
         "",
-        "shared/in_turn.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu",
+        "shared/dependent_launch.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu",
     )
 
 
@@ -79,7 +79,7 @@ def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
         step_text(algebra, config, False, False),
         _blocks(tile),
         "",
-        "shared/in_turn.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/join.cu",
+        "shared/dependent_launch.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/join.cu",
     )
 
 
@@ -103,7 +103,7 @@ def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool
         _as_words(algebra, config),
         defines,
         "",
-        "shared/in_turn.cuh simt_gemm/tiled/pack_words.cu",
+        "shared/dependent_launch.cuh simt_gemm/tiled/pack_words.cu",
     )
     return with_half_conversions(text)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
-from tilewise.kernels.shared.beside import AnyStep, Fallback
+from tilewise.kernels.shared.delegated import AnyStep, Fallback
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import Size

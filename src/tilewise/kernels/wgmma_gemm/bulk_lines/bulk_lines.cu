@@ -1,7 +1,7 @@
 // bulk_lines: operands whose lines start anywhere. A warp or two bring lines as they lie, by bulk copies where they can; the others
 // read fragments for the tensor cores from them word by word. Blocks take tile after tile, so the copies of the next are on their way meanwhile.
 //
-// Layout: a stage holds `depth` of k of a tile's rows of M, then of its columns of N, as bring.cuh puts them. `pitch` bytes lie
+// Layout: a stage holds `depth` of k of a tile's rows of M, then of its columns of N, as producers.cuh puts them. `pitch` bytes lie
 //   between lines; tensor_cores.cuh reads across or along them. Behind the stages each warp has memory for its sums (stores.cuh).
 // Edges: k that is not there is cut out of both operands' words; rows and columns that are not there hold anything, for they only
 //   meet sums that are not stored.

@@ -10,7 +10,7 @@ from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.sums import render_numbers
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
 
-FILES = ("tensor_cores.cuh", "bring.cuh", "stores.cuh", "bulk_lines.cu")
+FILES = ("tensor_cores.cuh", "producers.cuh", "stores.cuh", "bulk_lines.cu")
 
 
 @Written

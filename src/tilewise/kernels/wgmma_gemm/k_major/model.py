@@ -1,7 +1,7 @@
 """tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
 
 wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
-other is transposed into such rows first (`transforms/turn.cu`), whatever its strides. `k_major.cu` is
+other is transposed into such rows first (`transforms/transpose.cu`), whatever its strides. `k_major.cu` is
 the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
 (`k_across.cu`).
 """

@@ -11,7 +11,7 @@ from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
 from tilewise.kernels.transforms.split_k import combine
-from tilewise.kernels.transforms.turn import Lines, turning
+from tilewise.kernels.transforms.transpose import Lines, transposing
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     KERNEL,
     LINE_BYTES,
@@ -118,7 +118,7 @@ class _Product:
         sides = [side for side in "MN" if side in self.held]
         if not sides:
             return []
-        return [turning([(self.operands[side], self.held[side]) for side in sides], self.member)]
+        return [transposing([(self.operands[side], self.held[side]) for side in sides], self.member)]
 
     def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where both operands have k side by side: its text, name and arguments."""

@@ -1,4 +1,4 @@
-"""The texts for elements that tensor cores take with k side by side: the turning of operands, and the product."""
+"""The texts for elements that tensor cores take with k side by side: the transposition of operands, and the product."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.text import assembled, of_tile
-from tilewise.kernels.transforms.turn import render_turn
+from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS_TILES, KINDS, TILES, AcrossTile, KMajorTile
 from tilewise.kernels.wgmma_gemm.k_major.seconds import CLASSES
@@ -98,7 +98,7 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
 
 def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
     """Without scales, which are compiled when they are requested."""
-    yield render_turn.named(KINDS[kinds[0]].size)
+    yield render_transpose.named(KINDS[kinds[0]].size)
     kind = KINDS[kinds[0]]
     halves = result in ("bfloat16", "float16")
     for tile, boxed, paired in product(TILES, (False, True), (False, True) if halves else (False,)):

@@ -9,13 +9,13 @@ from tilewise.core.epilogue import PLAIN
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
-from tilewise.kernels.shared.beside import AnyStep, Fallback
+from tilewise.kernels.shared.delegated import AnyStep, Fallback
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
-from tilewise.kernels.transforms.turn import turning
+from tilewise.kernels.transforms.transpose import transposing
 from tilewise.kernels.wgmma_gemm.bf16x6.model import LINES as PADDED
 from tilewise.kernels.wgmma_gemm.bf16x6.model import plane_bytes
 from tilewise.kernels.wgmma_gemm.bf16x6.recipe import RESIDENT, UNSAFE, WARPS, operand
@@ -114,7 +114,7 @@ class _Rounded(_Gathered):
         if not self.side.in_place:
             needs["few"] = lines.bytes
         held = scratch.take_all(needs)
-        made = [] if self.side.in_place else [turning([(lines, held["few"])], ())]
+        made = [] if self.side.in_place else [transposing([(lines, held["few"])], ())]
         return [*made, *self.multiplied(lines.map((), held.get("few"), self.config.tile.width), {}, held)]
 
 

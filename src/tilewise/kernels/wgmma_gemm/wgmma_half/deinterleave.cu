@@ -1,5 +1,5 @@
 // deinterleave: the k of M's rows, sorted by their remainder over 8, 4 or 2, onto 128-byte boundaries: for lines of N that come by classes
-// (lags.cuh).
+// (alignment_classes.cuh).
 //
 // Layout: source row r starts at from + r * lead, at any even address. Of 8 classes, its element 8 i + c becomes element
 //   c * run + i of target row r; zeros stand behind those there are. A warp takes 2,048 elements of a row: its lanes load aligned 16-byte words and leave

@@ -13,7 +13,7 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
-from tilewise.kernels.wgmma_gemm.wgmma_half import alone, inside, lags, seconds, stacked, table
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, FEW_INSIDE, LEAST_PHASES, TILES, TensorConfig
 
@@ -58,20 +58,20 @@ def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Seconds of one; infinite where it is none of the product's."""
     if problem.groups:
-        return seconds.expected(config, problem, machine)
+        return grouped.expected(config, problem, machine)
     return next((time for other, time in timed(tables(problem, machine)) if other == config), math.inf)
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
     """The configurations of a single product, or of a stack."""
-    (places, rows), alike = table.table(), alone if p.members == 1 else stacked
-    pairs, given = (table.given_of if p.members == 1 else stacked.given_of)(p, machine)
+    (places, rows), alike = table.table(), single if p.members == 1 else batched
+    pairs, given = (table.given_of if p.members == 1 else batched.given_of)(p, machine)
 
     def config(number: int) -> TensorConfig:
         return table.config_of(places[number], pairs, p, machine)
 
     made = [Table(alike.expected, rows, given, config)]
-    return made + inside.tables(pairs, given, p) if p.members == 1 else made
+    return made + cluster_split_k.tables(pairs, given, p) if p.members == 1 else made
 
 
 def _grouped_configs(p: Problem) -> list[TensorConfig]:
@@ -79,7 +79,7 @@ def _grouped_configs(p: Problem) -> list[TensorConfig]:
     for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
     if p.groups and p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k):
         for_m = PACKED
-    return [TensorConfig(tile, (for_m, for_n)) for tile in TILES if tile.together == 1] + lags.configs(p)
+    return [TensorConfig(tile, (for_m, for_n)) for tile in TILES if tile.together == 1] + alignment_classes.configs(p)
 
 
 @lru_cache(maxsize=64)
@@ -107,20 +107,20 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     part. Where k is cut inside the launch, as its formula has it."""
     rate = machine.tensor_rate(some.dtype.name)
     if some.members > 1:
-        byte, inner = 1 / (machine.bandwidth * stacked.FIGURES.memory), 1 / (rate * stacked.FIGURES.share)
-        return (Bound(stacked.FIGURES.start + stacked.FIGURES.group_start, inner=inner, byte=byte),)
-    byte, least = 1 / (machine.bandwidth * alone.FIGURES.memory), min(tile.rows * tile.cols for tile in TILES)
-    phase = alone.FIGURES.phase + least * DEPTH * machine.units / (rate * alone.FIGURES.share)
+        byte, inner = 1 / (machine.bandwidth * batched.FIGURES.memory), 1 / (rate * batched.FIGURES.share)
+        return (Bound(batched.FIGURES.start + batched.FIGURES.group_start, inner=inner, byte=byte),)
+    byte, least = 1 / (machine.bandwidth * single.FIGURES.memory), min(tile.rows * tile.cols for tile in TILES)
+    phase = single.FIGURES.phase + least * DEPTH * machine.units / (rate * single.FIGURES.share)
     tile, part = (
-        min(alone.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
-        for stores in (range(alone.PARTIAL), (alone.PARTIAL,))
+        min(single.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
+        for stores in (range(single.PARTIAL), (single.PARTIAL,))
     )
     lines = (phase / DEPTH, tile), (0.0, LEAST_PHASES * phase + part)
-    start = alone.FIGURES.start + alone.FIGURES.group_start
-    whole = Bound(start, inner=1 / (rate * alone.FIGURES.share), byte=byte, lines=lines)
-    cluster = inside.FIGURES.block + inside.FIGURES.meet + 2 * inside.FIGURES.met
-    of_k = inside.FIGURES.phase / DEPTH
-    lines = (of_k, inside.FIGURES.block), (of_k / inside.PARTS[-1], cluster)
-    cut = Bound(inside.FIGURES.start, byte=byte, lines=lines)
-    squares = inside.MOST_SQUARES * inside.SQUARE**2
+    start = single.FIGURES.start + single.FIGURES.group_start
+    whole = Bound(start, inner=1 / (rate * single.FIGURES.share), byte=byte, lines=lines)
+    cluster = cluster_split_k.FIGURES.block + cluster_split_k.FIGURES.meet + 2 * cluster_split_k.FIGURES.met
+    of_k = cluster_split_k.FIGURES.phase / DEPTH
+    lines = (of_k, cluster_split_k.FIGURES.block), (of_k / cluster_split_k.PARTS[-1], cluster)
+    cut = Bound(cluster_split_k.FIGURES.start, byte=byte, lines=lines)
+    squares = cluster_split_k.MOST_SQUARES * cluster_split_k.SQUARE**2
     return whole, cut._replace(few=FEW_INSIDE[-1].cols), cut._replace(cells=squares)

@@ -16,9 +16,9 @@ from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
+from tilewise.kernels.wgmma_gemm.wgmma_half.grouped import phases_of, waves_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL
-from tilewise.kernels.wgmma_gemm.wgmma_half.seconds import phases_of, waves_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_wgmma_half
 from tilewise.kernels.wgmma_gemm.wgmma_half.thin_edges import NO_EDGES, ThinEdges
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig
@@ -26,7 +26,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig
 MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
 
 
-MEMBERS = "wgmma_gemm/wgmma_half/members.cuh"
+MEMBERS = "wgmma_gemm/wgmma_half/batch.cuh"
 Size, Stack = struct_of("Size", "wgmma_gemm/wgmma_half/stage.cuh", MEMBERS), struct_of("Stack", MEMBERS)
 
 
@@ -49,7 +49,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     else:
         made = realign_launches(list(moved.values()))
     if config.routes[0] == DEINTERLEAVED:
-        ready["M"], sorting = lags.deinterleaved(given.M, given.N.layout.row, p.stack, scratch)
+        ready["M"], sorting = alignment_classes.deinterleaved(given.M, given.N.layout.row, p.stack, scratch)
         made += sorting
     product = _Product(plan, ready["M"], ready["N"], given, edges)
     return product.launches(made, scratch)
@@ -94,7 +94,7 @@ class _Product:
             accumulate=p.accumulate and self._parts == 1,
             edged=config.edge_forms(m_along_k, self._n_along_k) is not None,
             classes=self._classes,
-            lagged=config.lagged,
+            n_by_classes=config.n_by_classes,
             narrowed=self._by_rows and not self._n_along_k and config.may_be_narrow(p.n, self._store),
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=as_written(p.groups),
@@ -139,8 +139,10 @@ class _Product:
         stacks = [((inner, step[0]), (outer, step[1])) if self._stacked else () for step in steps]
         maps_m, skews = self._maps_of_m(places[0], stacks[0])
         maps_n: Value = self._map_of_n(places[1], stacks[1])
-        if config.lagged:
-            maps_n, skews = lags.maps_of_n(self._N, places[1], config.tile.box_lines_n(False), (inner, outer), steps[1])
+        if config.n_by_classes:
+            maps_n, skews = alignment_classes.maps_of_n(
+                self._N, places[1], config.tile.box_lines_n(False), (inner, outer), steps[1]
+            )
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
         stack = structure(Stack, members, inner, *moves, *steps[2], self._groups)
         arguments = (

@@ -9,8 +9,8 @@
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
-#define MAPS_OF_N (LAGGED ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see lags.cuh
-#define TILE_COLS (LAGGED ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
+#define MAPS_OF_N (N_BY_CLASSES ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see alignment_classes.cuh
+#define TILE_COLS (N_BY_CLASSES ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
 #define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
@@ -34,7 +34,7 @@ static __device__ __forceinline__ int place_down() { return CLUSTER == 1 ? 0 : c
 static __device__ __forceinline__ int place_across() { return BESIDE == 1 ? 0 : cluster_rank() / CLUSTER; }
 #define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
-// full, empty, then `staged` and `carried`, then what draws.cuh has.
+// full, empty, then `staged` and `carried`, then what tile_scheduler.cuh has.
 #define BARRIERS (2 * STAGES + 2)
 static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
     return reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
@@ -45,8 +45,8 @@ struct MapsOfM { TensorMap of[CLASSES]; };
 struct MapsOfN { TensorMap of[MAPS_OF_N]; };
 struct Skews {
     int of[CLASSES];  // in elements
-#if LAGGED
-    int classes, run, inner, outer, residue[MAPS_OF_N];  // see lags.cuh
+#if N_BY_CLASSES
+    int classes, run, inner, outer, residue[MAPS_OF_N];  // see alignment_classes.cuh
 #endif
 };
 
@@ -62,7 +62,7 @@ static __device__ __forceinline__ bool is_narrow(const Work& work, const Size& s
 
 // Phases of a tile that `depth` elements of k take.
 static __device__ __forceinline__ int steps_of(int depth, const Skews& skews) {
-#if LAGGED
+#if N_BY_CLASSES
     return skews.classes * (skews.run / BLOCK_K);
 #else
     return (depth + BLOCK_K - 1) / BLOCK_K;

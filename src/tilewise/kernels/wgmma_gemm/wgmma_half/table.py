@@ -1,4 +1,4 @@
-"""The rows that `alone.expected` is evaluated on (every tile, pair of routes and form of a single product), what it is
+"""The rows that `single.expected` is evaluated on (every tile, pair of routes and form of a single product), what it is
 given of a product, and which way a row stands for."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.residency import parts_of
-from tilewise.kernels.wgmma_gemm.wgmma_half import alone, lags
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import CUT, EDGED, LAGGED, PAIRS, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, single
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import CUT, EDGED, N_BY_CLASSES, PAIRS, TRANSPOSED, WHOLE
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
@@ -57,14 +57,14 @@ def table() -> tuple[tuple[Place, ...], Rows]:
     for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
         places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
         rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("transposed",)), frozenset()))
-    for tile in lags.IN_STACKS:
-        places.append(Place(tile, PAIRS, LAGGED))
+    for tile in alignment_classes.IN_STACKS:
+        places.append(Place(tile, PAIRS, N_BY_CLASSES))
         rows.append(_row(*places[-1], frozenset(), frozenset()))
     return tuple(places), Rows(rows)
 
 
 def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
-    leaves = ("boxes", "transposed", "rows", "carried", "partial")  # in the order of alone.py's numbers
+    leaves = ("boxes", "transposed", "rows", "carried", "partial")  # in the order of single.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
         tile.takes_edges, tile.groups,
@@ -91,13 +91,13 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
         packed = how_m == PACKED or how_n == PACKED
         edges = edge_seconds(p, (how_m, how_n), machine) if demand < NO_EDGES and not packed else (0.0, 0.0)
         numbers += (
-            *touched, alone.passing_seconds(p, touched, machine), alone.moving_seconds(moved, machine),
+            *touched, single.passing_seconds(p, touched, machine), single.moving_seconds(moved, machine),
             how_m == BY_CLASSES, packed, *edges,
         )  # fmt: skip
     return pairs, (
         m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
-        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.FIGURES.gathering_share, *numbers,
+        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * single.FIGURES.gathering_share, *numbers,
     )  # fmt: skip
 
 
@@ -132,11 +132,13 @@ def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple
 
 def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
     tile, pair, form = place
-    if form == LAGGED:
+    if form == N_BY_CLASSES:
         return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
     routes = pairs[pair]
     if form == TRANSPOSED:
-        return TensorConfig(TensorTile(tile.rows, alone.transposed_columns(p.m), tile.cluster), routes, transposed=True)
+        return TensorConfig(
+            TensorTile(tile.rows, single.transposed_columns(p.m), tile.cluster), routes, transposed=True
+        )
     classes = CLASSES if routes[0] == BY_CLASSES else 1
     if form == EDGED:
         rows, cols = (
@@ -147,5 +149,5 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
 
 
 def _parts(p: Problem, tile: TensorTile, machine: Machine) -> int:
-    tiles = p.members * alone.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
+    tiles = p.members * single.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
     return parts_of(tiles, tile.at_once(machine.units), -(-p.k // DEPTH) // LEAST_PHASES)

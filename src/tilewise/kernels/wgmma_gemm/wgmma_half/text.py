@@ -20,7 +20,15 @@ SUM = "typedef float Sum;\n"
 # Where lines are multiplied with an edge on the way: elements of a line that a warp realigns at a time, and lines of a
 # block; with k along the lines, and across.
 SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
-FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
+FILES = (
+    "batch.cuh",
+    "stage.cuh",
+    "tile_scheduler.cuh",
+    "alignment_classes.cuh",
+    "stores.cuh",
+    "cut.cuh",
+    "wgmma_half.cu",
+)
 STORED = {  # what a text is told of how sums leave
     "BOXED": ("boxes",),
     "TURNED": ("transposed",),
@@ -43,15 +51,15 @@ def render_wgmma_half(
     accumulate: bool = False,
     edged: bool = False,
     classes: int = 0,
-    lagged: bool = False,
+    n_by_classes: bool = False,
     narrowed: bool = False,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `transposed`, `rows`, `carried`,
     `partial`, `cut`, `cut transposed`); `edged`: thin edges are separate; `classes`: in how many classes of rows M is
-    taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `narrowed`: the last tile of a row
-    of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
+    taken, 0 where its rows start on 16 bytes; `n_by_classes`: rows of N come by classes; `narrowed`: the last tile of a
+    row of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
     Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
@@ -59,7 +67,7 @@ def render_wgmma_half(
         "STAGES": tile.stages(store),
         "CLASSES": classes or 1,
         "SKEWED": classes > 0,
-        "LAGGED": lagged,
+        "N_BY_CLASSES": n_by_classes,
         "NARROWED": narrowed,
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": m_along_k,

@@ -17,7 +17,7 @@ SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 NARROWED = 128  # columns, from which on a tile of groups of rows may be multiplied by half
-LAGS = 8  # columns at the end of a tile that have no use where lines of N come by classes
+SHIFTED_COLUMNS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TRANSPOSED_ROWS, TRANSPOSED_CLUSTERS = 128, (1,)  # of such a tile
 CUTS = ("cut", "cut transposed")  # stores of parts of k that are added up inside the launch
@@ -188,7 +188,7 @@ class TensorConfig:
             PACKED: "is packed first: elements apart, or another dtype",
             DEINTERLEAVED: "is realigned first, its k sorted as N's lines come",
         }
-        if self.lagged:
+        if self.n_by_classes:
             reasons[BY_CLASSES] = "is taken by classes of lines, between which the sums move: they start on no 16 bytes"
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
         if self.transposed:
@@ -210,14 +210,14 @@ class TensorConfig:
         return words
 
     @property
-    def lagged(self) -> bool:
-        """Whether lines of N come by classes (lags.cuh)."""
+    def n_by_classes(self) -> bool:
+        """Whether lines of N come by classes (alignment_classes.cuh)."""
         return self.routes[1] == BY_CLASSES
 
     @property
     def cols(self) -> int:
         """Columns of P that a tile makes."""
-        return self.tile.cols - LAGS if self.lagged else self.tile.cols
+        return self.tile.cols - SHIFTED_COLUMNS if self.n_by_classes else self.tile.cols
 
     def narrowed(self, n: int) -> bool:
         """Whether the last tile of groups of rows with n columns has them all in its left half: the rest is not

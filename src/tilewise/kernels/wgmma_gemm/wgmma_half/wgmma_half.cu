@@ -6,14 +6,14 @@
 // Row classes: rows of M that do not start on 16 bytes cannot be copied, but every CLASSES-th one starts equally far from
 //   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
 //   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
-// Lines of N that do not start on 16 bytes: see lags.cuh. Narrow tiles: of groups of rows, whose weights' columns seldom fill
+// Lines of N that do not start on 16 bytes: see alignment_classes.cuh. Narrow tiles: of groups of rows, whose weights' columns seldom fill
 //   whole tiles, the last tile of a row is multiplied by half where its left half has them all.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
 //   BESIDE of such columns stand side by side, and blocks of a row take the same tile of M: likewise.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see members.cuh. Groups of rows: see draws.cuh; consumers whose 64 rows of a tile are another
+// Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see batch.cuh. Groups of rows: see tile_scheduler.cuh; consumers whose 64 rows of a tile are another
 //   group's leave them out, and nobody brings them.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
@@ -100,7 +100,7 @@ static __device__ __forceinline__ void produce(
             else
                 bring_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
             bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
-                    LAGGED ? Member{0, 0} : of_n, FEW_ACROSS ? strips : parts);
+                    N_BY_CLASSES ? Member{0, 0} : of_n, FEW_ACROSS ? strips : parts);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
@@ -135,7 +135,7 @@ static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int
 static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of_n, int count, int group) {
     const int words = ROW_BYTES / 16;
     for (int i = count * words + threadIdx.x % 128; i < BLOCK_K * words; i += 128) {
-        if (!LAGGED) reinterpret_cast<uint4*>(tile_of_m)[i] = make_uint4(0, 0, 0, 0);  // where k lies along it, it has zeros
+        if (!N_BY_CLASSES) reinterpret_cast<uint4*>(tile_of_m)[i] = make_uint4(0, 0, 0, 0);  // where k lies along it, it has zeros
         #pragma unroll
         for (int part = 0; part < PARTS; ++part)
             reinterpret_cast<uint4*>(tile_of_n + part * 8192)[i] = make_uint4(0, 0, 0, 0);
@@ -154,7 +154,7 @@ static __device__ __forceinline__ void multiply_phases(
     #pragma unroll 1
 #endif
     for (int step = work.from; step < work.to; ++step) {
-        if (LAGGED && step > 0 && begins_class(step, skews)) {
+        if (N_BY_CLASSES && step > 0 && begins_class(step, skews)) {
             wgmma_wait<0>();
             move_sums(sums, skews);
         }
@@ -165,7 +165,7 @@ static __device__ __forceinline__ void multiply_phases(
         unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
         if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
         if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
-        if (LAGGED) {
+        if (N_BY_CLASSES) {
             int lines = phase_of(step, 0, work, size, skews).lines;
             if (lines < BLOCK_K) cover_rest(tile_of_m, tile_of_n, lines, group);
         }

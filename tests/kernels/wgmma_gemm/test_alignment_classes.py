@@ -19,7 +19,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Problem
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
 
 H200 = KNOWN_CARDS["h200"]
 PLUS_TIMES = tw.semirings["plus_times"]
@@ -73,7 +73,7 @@ def check(config, problem, wanted, P, around, folder, case, **places):
 
 @needs_compiler
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("number", range(len(lags.LAGGED)))
+@pytest.mark.parametrize("number", range(len(alignment_classes.N_BY_CLASSES)))
 def test_random_groups_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
@@ -83,28 +83,28 @@ def test_random_groups_among_poison(number, tmp_path_factory):
     ends = np.sort(rng.integers(0, rows + 1, groups.count)).astype(np.int64 if groups.wide else np.int32)
     if rng.random() < 0.5:
         ends[-1] = rows
-    config = lags.configs(problem)[number]
+    config = alignment_classes.configs(problem)[number]
     case = f"seed {seed}: {problem.shape} {dtype} {config.spec()} {ends}"
     check(config, problem, product(x, w, ends), P, around, folder, case, M=x, N=w, offsets=ends)
 
 
 @needs_compiler
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("number", [n for n, tile in enumerate(lags.IN_STACKS) if tile.together == 1])
+@pytest.mark.parametrize("number", [n for n, tile in enumerate(alignment_classes.IN_STACKS) if tile.together == 1])
 def test_random_stacks_among_poison(number, tmp_path_factory):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
     dtype, stack = (BF16, F16)[int(rng.integers(2))], int(rng.integers(2, 5))
     m, k, n = int(rng.integers(1, 200)), int(rng.integers(64, 200)), int(rng.integers(1, 200))
     x, w, P, around, problem = drawn(rng, dtype, m, k, n, stack)
-    config = lags.configs(problem)[number]
+    config = alignment_classes.configs(problem)[number]
     wanted = (x.astype(np.float64) @ w.astype(np.float64)).astype(dtype)
     check(config, problem, wanted, P, around, folder, f"seed {seed}: {problem} {config.spec()}", M=x, N=w)
 
 
 def test_aligned_rows_are_not_taken():
     *_, problem = drawn(np.random.default_rng(0), BF16, 100, 130, 77, 3, Groups(3))
-    assert lags.takes(problem)
+    assert alignment_classes.takes(problem)
     for row, stack, misalignment in ((80, 80 * 130, 0), (78, 78 * 130, 2), (77, 77 * 130 + 8, 0)):
         of_n = problem.layout_n._replace(row=row, stack=(stack,), misalignment=misalignment)
-        assert not lags.takes(replace(problem, layout_n=of_n)), (row, stack, misalignment)
+        assert not alignment_classes.takes(replace(problem, layout_n=of_n)), (row, stack, misalignment)

@@ -12,7 +12,7 @@ from tilewise.kernels.shared.groups import as_written, render_walk
 from tilewise.kernels.transforms.realign import render_realign
 from tilewise.kernels.transforms.split_k import of_pairs
 from tilewise.kernels.transforms.sums import render_add_parts
-from tilewise.kernels.wgmma_gemm.wgmma_half.lags import IN_STACKS, LAGGED
+from tilewise.kernels.wgmma_gemm.wgmma_half.alignment_classes import IN_STACKS, N_BY_CLASSES
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
     render_deinterleave,
     render_realign_with_edges,
@@ -54,7 +54,7 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
             )
         if tile.takes_edges:
             yield from _with_edges(dtype, tile, epilogue)
-    yield from _lagged(dtype, epilogue)
+    yield from _n_by_classes(dtype, epilogue)
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
         if tile != SQUARE_INSIDE or store == "cut":
             yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
@@ -75,13 +75,13 @@ def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[st
         )  # fmt: skip
 
 
-def _lagged(dtype: str, epilogue: Epilogue) -> Iterator[str]:
+def _n_by_classes(dtype: str, epilogue: Epilogue) -> Iterator[str]:
     """Of stacks whose lines of N come by classes."""
     yield render_deinterleave.named()
     for tile, store in product(IN_STACKS, ("rows", "carried")):
         if tile.wide or store == "rows":
             yield render_wgmma_half.named(
-                dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, epilogue=epilogue
+                dtype, tile, m_along_k=True, n_along_k=False, store=store, n_by_classes=True, epilogue=epilogue
             )
 
 
@@ -106,9 +106,9 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
                 )
     if by_rows:
         yield render_deinterleave.named()
-        for tile, store, narrowed in product(LAGGED, ("rows", "carried"), (False, True)):
+        for tile, store, narrowed in product(N_BY_CLASSES, ("rows", "carried"), (False, True)):
             if store == "rows" or (tile.wide and narrowed):
                 yield render_wgmma_half.named(
-                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, narrowed=narrowed,
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, n_by_classes=True, narrowed=narrowed,
                     groups=as_written(groups),
                 )  # fmt: skip

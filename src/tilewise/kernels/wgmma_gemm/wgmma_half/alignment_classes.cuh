@@ -1,4 +1,4 @@
-// lags: lines of N that start on no 16 bytes come by classes, and the sums move between them.
+// alignment_classes: lines of N that start on no 16 bytes come by classes, and the sums move between them.
 //
 // Layout: N's columns lie side by side, its lines (one for each k) no multiple of 8 elements apart, through all members. Every
 //   8th, 4th or 2nd of them starts equally far behind a 16-byte boundary: a tensor map for each of these classes begins there, so
@@ -13,7 +13,7 @@
 struct Phase { int at, of_m, of_n, lines; };
 
 static __device__ __forceinline__ Phase phase_of(int step, int start, const Work& work, const Size& size, const Skews& skews) {
-#if LAGGED
+#if N_BY_CLASSES
     int steps = skews.run / BLOCK_K, at = step / steps, within = (step - at * steps) * BLOCK_K, last = skews.classes - 1;
     int first = work.member.inner * skews.inner + work.member.outer * skews.outer, hand = (skews.residue[at] - first) & last;
     int shift = 31 - __clz(skews.classes), count = (size.k - hand + last) >> shift;
@@ -24,7 +24,7 @@ static __device__ __forceinline__ Phase phase_of(int step, int start, const Work
 }
 
 static __device__ __forceinline__ bool begins_class(int step, const Skews& skews) {
-#if LAGGED
+#if N_BY_CLASSES
     return step % (skews.run / BLOCK_K) == 0;
 #else
     return false;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ bool begins_class(int step, const Skews& skews
 // first, which the last of four finds at the first's in the next eight columns; by two or four: of the next thread's or the one
 // behind it. What moves into the last columns has no use.
 static __device__ __forceinline__ void move_sums(float (&sums)[SUMS], const Skews& skews) {
-#if LAGGED
+#if N_BY_CLASSES
     int lane = threadIdx.x % 32, apart = max(1, 4 / skews.classes), from = lane / 4 * 4 + (lane + apart) % 4;
     bool later = lane % 4 >= apart;
     #pragma unroll

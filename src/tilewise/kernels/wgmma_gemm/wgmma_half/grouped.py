@@ -9,9 +9,9 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags, stacked
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import store_of
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import store_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig, takes_boxes
 
 # Fitted beside those of stacks.
@@ -21,19 +21,19 @@ NARROW = 128  # along k, tiles of more columns store as long as they multiply
 
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Tiles of a multiprocessor one after the other, beside the bytes; then what comes before and after."""
-    tile, (m, k, n), memory = config.tile, (problem.m, problem.k, problem.n), machine.bandwidth * stacked.FIGURES.memory
+    tile, (m, k, n), memory = config.tile, (problem.m, problem.k, problem.n), machine.bandwidth * batched.FIGURES.memory
     assert problem.groups is not None
     rows, cols = busy_rows(config, problem), tile.cols / tile.cluster
-    touched = 2 if config.lagged else lines_touched(config.routes[1], problem.layout_n, k, n)
+    touched = 2 if config.n_by_classes else lines_touched(config.routes[1], problem.layout_n, k, n)
     lines = rows * lines_touched(config.routes[0], problem.layout_m, m, k) + cols * touched
     rate = machine.tensor_rate(problem.dtype.name) / machine.units
     phases, waves = phases_of(config, problem), waves_of(config, problem, machine.units)
-    each = phases * stacked.phase_seconds(rows, tile.cols, cols, lines, rate)
-    if config.lagged:
-        each += (lags.classes_of(problem.layout_n.row) - 1) * stacked.FIGURES.moved_column * tile.cols
+    each = phases * batched.phase_seconds(rows, tile.cols, cols, lines, rate)
+    if config.n_by_classes:
+        each += (alignment_classes.classes_of(problem.layout_n.row) - 1) * batched.FIGURES.moved_column * tile.cols
     boxed = takes_boxes(problem.layout_p, m, n)
-    store, cells = store_of(config.lagged, boxed, tile.wide, waves, phases), tile.rows * tile.cols
-    each = stacked.tile_seconds(each, store, waves, cells)
+    store, cells = store_of(config.n_by_classes, boxed, tile.wide, waves, phases), tile.rows * tile.cols
+    each = batched.tile_seconds(each, store, waves, cells)
     turns: float = waves
     if problem.groups.along == "rows":
         turns = drawn_turns(config, problem, machine.units) * (FIGURES.three_slow if tile.groups > 2 else 1.0)
@@ -41,16 +41,18 @@ def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
         turns *= FIGURES.wide_slow
     work = ((turns * each) ** FIGURES.uneven + (problem.least_bytes / memory) ** FIGURES.uneven) ** (1 / FIGURES.uneven)
     work = (
-        work * (1 + FIGURES.idle_slow * (tile.groups - rows / 64)) + stacked.FIGURES.other_launch
+        work * (1 + FIGURES.idle_slow * (tile.groups - rows / 64)) + batched.FIGURES.other_launch
     )  # tiles are found before
-    work = stacked.whole_seconds(work, cells, waves, tile.groups, tile.cluster)
+    work = batched.whole_seconds(work, cells, waves, tile.groups, tile.cluster)
     sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
     moved = sum(
         moved_bytes(*side, problem)
         for how, side in zip(config.routes, sides, strict=True)
         if how in (REALIGNED, PACKED)
     )
-    return work + stacked.moving_seconds(lags.moved_bytes(problem) if config.lagged else moved, memory)
+    return work + batched.moving_seconds(
+        alignment_classes.moved_bytes(problem) if config.n_by_classes else moved, memory
+    )
 
 
 def waves_of(config: TensorConfig, problem: Problem, units: int) -> int:
@@ -89,6 +91,6 @@ def phases_of(config: TensorConfig, problem: Problem) -> int:
     """Of one tile; along groups of k, of a group as large as the others."""
     along_k = problem.groups is not None and problem.groups.along == "k"
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
-    if config.lagged:
-        depth = lags.depth_of(problem)
+    if config.n_by_classes:
+        depth = alignment_classes.depth_of(problem)
     return max(1, math.ceil(math.ceil(depth / DEPTH) / config.splits))

@@ -1,4 +1,5 @@
-"""Lines of N that start on no 16 bytes, taken by classes (`lags.cuh`): of which products, and what kernels are told."""
+"""Rows of N that start on no 16 bytes, taken by alignment classes (`alignment_classes.cuh`): of which products, and
+their arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_deinterleave
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
 
 # Of the tiles those that do not spill where sums move, and whose last columns are not many of all.
-LAGGED = tuple(tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192)
+N_BY_CLASSES = tuple(
+    tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192
+)
 # Of stacks these three: 55 ragged ones took 3 % less time with them in the mean, with all tiles 3.3 %.
 IN_STACKS = TensorTile(128, 256), TensorTile(128, 256, 2), TensorTile(192, 128)
 LEAST_K = 64  # fewer leave classes without a line
@@ -46,7 +49,7 @@ def takes(p: Problem) -> bool:
 def configs(p: Problem) -> list[TensorConfig]:
     if not takes(p) or (p.accumulate and p.groups):
         return []
-    return [TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (LAGGED if p.groups else IN_STACKS)]
+    return [TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (N_BY_CLASSES if p.groups else IN_STACKS)]
 
 
 def classes_of(lead: int) -> int:

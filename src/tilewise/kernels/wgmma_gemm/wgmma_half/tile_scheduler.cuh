@@ -1,4 +1,4 @@
-// draws: tiles of groups of rows take as long as they have rows, so that nobody can share them out beforehand. The producer
+// tile_scheduler: tiles of groups of rows take as long as they have rows, so that nobody can share them out beforehand. The producer
 // draws one after the other from a counter on the card, and tells the consumers and carriers of its block.
 //
 // Layout: SLOTS numbers of tiles in shared memory, drawn in turn.

@@ -17,7 +17,7 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import EACH_PAIR, PAIRS, PAIRS_FROM
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -34,7 +34,7 @@ ROOM_FROM = 5  # where a row's rooms begin
 @Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of tiles, whose phases take as long as the copy engine needs for their lines; beside the bytes; then what
-    comes before and after. `given` is what `alone.expected` is given, but for [9] and [10]: whether k lies across in M
+    comes before and after. `given` is what `single.expected` is given, but for [9] and [10]: whether k lies across in M
     and in N."""
     m, n, phases = int(given[0]), int(given[1]), int(given[2])
     rows, cols, parts, pair, transposed = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])

@@ -1,4 +1,4 @@
-// members: the members of a stack in one launch, as further tiles of the walk.
+// batch: the members of a stack in one launch, as further tiles of the walk.
 //
 // Layout: with STACKED, tensor maps have two axes of the stack above their lines. An operand that is broadcast along an axis
 //   has one member there, and stays at it: its `step` of that axis is 0. P's members are p_inner and p_outer elements apart.

@@ -20,7 +20,7 @@ WHOLE = "typedef {} Element;\nstatic __device__ __forceinline__ unsigned as_bits
 ELEMENTS = {1: WHOLE.format("unsigned char"), 2: WHOLE.format("unsigned short"), 4: ROUNDED}  # by bytes
 
 
-_Operand = struct_of("Operand", "transforms/turn.cu")
+_Operand = struct_of("Operand", "transforms/transpose.cu")
 
 
 class Lines:
@@ -46,12 +46,12 @@ class Lines:
 
 
 @Written
-def render_turn(size: int) -> str:
+def render_transpose(size: int) -> str:
     """`size`: bytes of an element."""
-    return "\n".join((ELEMENTS[size], kernel_text("shared/ptx.cuh"), kernel_text("transforms/turn.cu")))
+    return "\n".join((ELEMENTS[size], kernel_text("shared/ptx.cuh"), kernel_text("transforms/transpose.cu")))
 
 
-def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
+def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
     """One operand or both, in one launch: each to its place."""
     lines = [x for x, _ in sides]
     grid = (
@@ -60,4 +60,4 @@ def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Laun
         len(lines),
     )
     given = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_turn.named(lines[0].size), "turn", grid, (256,), (given[0], given[-1]))
+    return Launch.of(render_transpose.named(lines[0].size), "turn", grid, (256,), (given[0], given[-1]))

@@ -11,7 +11,7 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 
 
-def in_runs(
+def stack_launches(
     p: Problem,
     matrices: Sequence[Placed],
     source: str,

@@ -33,7 +33,7 @@ HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower wit
 LARGE = 128 * 256
 
 WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ;
-LAGGED = 4  # of stacks, lines of N by classes: its pair of routes stands behind the others
+N_BY_CLASSES = 4  # of stacks, lines of N by classes: its pair of routes stands behind the others
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most

@@ -1,4 +1,4 @@
-// in_turn: kernels of one product that follow each other on Hopper without waiting for the last block of the one before.
+// dependent_launch: kernels of one product that follow each other on Hopper without waiting for the last block of the one before.
 // Each lets the next one start as soon as all its blocks have; what needs the results of the one before waits for them.
 
 static __device__ __forceinline__ void let_the_next_start()

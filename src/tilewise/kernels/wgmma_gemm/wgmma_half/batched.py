@@ -1,6 +1,6 @@
 """How long the tensor-core kernel is expected to take over a stack: a formula for every tile, pair of routes and form.
 
-Single products have figures of their own (`alone.py`); groups have these (`seconds.py`).
+Single products have figures of their own (`single.py`); groups have these (`seconds.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import Levels
-from tilewise.kernels.wgmma_gemm.wgmma_half import lags
-from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
+from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     BESIDE_AT,
     BOXES,
     CARRIED,
     CUT,
     EDGED,
-    LAGGED,
+    N_BY_CLASSES,
     PAIRS,
     PARTIAL,
     ROWS,
@@ -32,12 +33,11 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.alone import (
     store_of,
     transposed_columns,
 )
-from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
 from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     DEPTH,
-    LAGS,
     LEAST_PHASES,
+    SHIFTED_COLUMNS,
     takes_boxes,
 )
 from tilewise.system.machine_code import INFINITE, Formula, Row
@@ -89,8 +89,8 @@ def expected(row: Row, given: Row) -> float:
     if form == TRANSPOSED:
         tall, broad, cols = n, m, transposed_columns(m)
         made = cols
-    elif form == LAGGED:
-        made, phases = cols - LAGS, int(given[11])
+    elif form == N_BY_CLASSES:
+        made, phases = cols - SHIFTED_COLUMNS, int(given[11])
     else:  # where a smaller tile covers as much, a larger one only takes longer over its phases
         high = 64 if m <= 64 else 128 if m <= 128 else 192
         if rows > high or cols > 64 * min(4, max(1, -(-n // 64))) or (m <= 64 and cluster > 1):
@@ -108,13 +108,13 @@ def expected(row: Row, given: Row) -> float:
     phases = max(1, -(-phases // parts))
     store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
     if store == ROWS:
-        store = store_of(1 if form == LAGGED else 0, given[8], wide, waves, phases)
+        store = store_of(1 if form == N_BY_CLASSES else 0, given[8], wide, waves, phases)
     if form <= CUT and row[STORES_FROM + store] + unrounded == 0.0:
         return INFINITE
     brought, moving = cols / cluster, given[at + 2]
     lines = brought * lines_m + rows * lines_n if form == TRANSPOSED else rows * lines_m + brought * lines_n
     each = phases * phase_seconds(rows * 1.0, cols, brought, lines, given[9])
-    each = tile_seconds(each + (given[12] * cols if form == LAGGED else 0.0), store, waves, rows * cols)
+    each = tile_seconds(each + (given[12] * cols if form == N_BY_CLASSES else 0.0), store, waves, rows * cols)
     work = max(waves * each, given[10]) + given[13]
     work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving
     return work + (FIGURES.gather + members * 8 * parts * m * n / FIGURES.gathering if parts > 1 else 0.0)
@@ -128,11 +128,13 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
         (lines_m, moved_m), (lines_n, moved_n) = coming(how_m, p.layout_m, m, k, p), coming(how_n, p.layout_n, k, n, p)
         numbers += (lines_m, lines_n, moving_seconds(moved_m + moved_n, memory))
     numbers += [0.0] * (EACH_PAIR * (PAIRS - len(pairs)))
-    lagged = bool(lags.configs(p))
-    numbers += (1, 2, moving_seconds(lags.moved_bytes(p), memory)) if lagged else (0, 0, 0)
+    n_by_classes = bool(alignment_classes.configs(p))
+    numbers += (1, 2, moving_seconds(alignment_classes.moved_bytes(p), memory)) if n_by_classes else (0, 0, 0)
     strides = [layout.stack for layout in (p.layout_m, p.layout_n, p.layout_p)]
     launches = max(1, p.members // Levels(p.stack, strides).members)
-    classes, deep = (lags.classes_of(p.layout_n.row), lags.depth_of(p)) if lagged else (1, 0)
+    classes, deep = (
+        (alignment_classes.classes_of(p.layout_n.row), alignment_classes.depth_of(p)) if n_by_classes else (1, 0)
+    )
     return pairs, (
         m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
         p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
