@@ -1,5 +1,6 @@
 """Faults planted in programs of the second draw of `public_files.txt`, written down before they were first run."""
 
+# ruff: noqa: E501 — a fault a line
 from __future__ import annotations
 
 from planted_faults import BACK, BARRIER, BOUND, COPY, FIRST, INTO, OUT, RACE, UNSET, fault

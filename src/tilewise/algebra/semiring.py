@@ -139,7 +139,7 @@ class Semiring:
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether a step calls the C library, or is as long."""
+        """Whether a step calls the C library, or takes as long as such a call."""
         return uses(self.add, HEAVY) or uses(self.mul, HEAVY)
 
     @property

@@ -23,7 +23,7 @@ from tilewise.bench.timing import interleaved
 from tilewise.errors import EngineError
 from tilewise.system.resources import PACKAGE
 
-BASE = 32768  # the side of three files of 4.3 GB, which has a budget of 1 GB; smaller ones in proportion
+BASE = 32768  # side at which the budget is 1 GB, and each of the three files has 4.3 GB; others have the same share
 LEAST = 260_000_000  # below this the interpreter itself takes most of it
 IN_MEMORY = 8192
 

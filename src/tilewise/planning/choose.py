@@ -40,9 +40,8 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
 
 
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    from tilewise.backends.cpu.registry import FAMILIES, choose, current_name
+    from tilewise.backends.cpu.registry import FAMILIES, choose
 
-    kernel = current_name(kernel)
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
     if kernel is not None and kernel not in ("reference", *FAMILIES):

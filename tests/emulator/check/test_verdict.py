@@ -525,7 +525,8 @@ __global__ void k(float* x) {{
 def test_with_a_main_sizes_that_the_check_chose_are_other_sizes(size, launch):
     """A kernel for square matrices of whole tiles that is wrong for the others, and one that misses a barrier."""
     main = MAIN.replace("SIZE", size).replace("mm<<<grid, block>>>(m, k, p, n);", launch)
-    main = main.replace("int main() {", "int main(int argc, char** argv) {").replace("cudaMemcpy(", "if (0) cudaMemcpy(")
+    main = main.replace("int main() {", "int main(int argc, char** argv) {")
+    main = main.replace("cudaMemcpy(", "if (0) cudaMemcpy(")
     text = UNGUARDED.replace("void mm(", "void other() {}\n__global__ void mm(")
     report = check(text.replace("= sum", "= sum + 1") + main)
     assert "wrong-product" in kinds(report.at_other_sizes)

@@ -6,7 +6,6 @@ in `kernels/` and a name here.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DTYPES, DType
@@ -36,11 +35,11 @@ from tilewise.errors import UsageError
 INT32 = DTYPES["int32"]
 ROWS_OF_M = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}  # of a packed block, by the bytes of an element
 NEAR = 2**18  # bytes of packed N that lie in the second cache
-# of floats on NEON, whose first caches have 64 KB and second ones a megabyte: deeper strips visit P less often, and M's
-# block should leave room for a group of N (1000^3 of float32: 0.905 of the ports by 384, 512 and 8; 0.947)
+# Floats on NEON (first cache 64 KB, second 1 MB): deeper strips read and write P less often, and a packed block of M
+# leaves room for a group of N's panels (1000^3 of float32: 0.905 of the port limit with 384, 512 and 8; 0.947)
 NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
-# of packed_n on AVX-512, to so many rows: panels of a group, so few that the second cache holds them beside what the
-# next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed by 12, 0.98 by 3)
+# packed_n on AVX-512, up to FETCHED_ROWS rows: the second cache holds a group of 3 panels beside the columns of N that
+# the next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed with 12, 0.98 with 3)
 FETCHED_ROWS, FETCHED_GROUP = 256, 3
 TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (BITS,),
@@ -51,15 +50,6 @@ TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (PACKED,),
 )
 FAMILIES = {family.name: family for tier in TIERS for family in tier}
-RENAMED = {"little": "unpacked"}  # names that kernel= had before
-
-
-def current_name(kernel: str | None) -> str | None:
-    """The name of a family that may be given by its old one."""
-    if kernel not in RENAMED:
-        return kernel
-    warnings.warn(f"kernel={kernel!r} is now called {RENAMED[kernel]!r}", DeprecationWarning, stacklevel=2)
-    return RENAMED[kernel]
 
 
 def choose(
@@ -109,7 +99,7 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
 
 
 def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
-    """Whether Pᵀ = Nᵀ ⊗ Mᵀ is to be looked at first: its few rows read M by whole vectors, along its columns (2923x43x2
+    """Whether Pᵀ = Nᵀ ⊗ Mᵀ is tried first: its few rows read M by whole vectors, along its columns (2923x43x2
     of float32 took 2.9 times as long otherwise, 2000x300x4 4.7 times)."""
     columns = first.n <= FEWEST < first.m and not (first.swapped or first.m_along_k) and second.n_along_n
     return columns and (first.k >= P_APART or not first.n_along_n)
@@ -137,15 +127,11 @@ def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamil
 def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTile, why: str) -> Blocking:
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
     deep = family.deep(problem, tile) if family.deep else 1
-    if deep > 1:
-        ring, itemsize = problem.semiring, INT32.itemsize
-        MR, vectors = register_tile(tile.vector_bytes, tile.registers, INT32, ring.add, ring.mul)
-        NR = vectors * tile.vector_bytes // itemsize
     pairs = family.pairs and problem.as_pairs
-    if pairs:
-        ring, real = problem.semiring, part(problem.algebra.partial)
-        itemsize = real.itemsize
-        MR, vectors = register_tile(tile.vector_bytes, tile.registers, real, ring.add, ring.mul)
+    if deep > 1 or pairs:  # lanes are not of the sums' dtype
+        ring, lane = problem.semiring, part(problem.algebra.partial) if pairs else INT32
+        itemsize = lane.itemsize
+        MR, vectors = register_tile(tile.vector_bytes, tile.registers, lane, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
     MC = family.MC or ROWS_OF_M[itemsize]

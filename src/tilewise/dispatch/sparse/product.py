@@ -34,8 +34,8 @@ FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
 
 
 class PreparedSparse:
-    """A product of a sparse matrix and an array, on either side, that another of the same classes, dtypes and semiring
-    went before."""
+    """The prepared call of a sparse matrix with an array, on either side: for operands of the classes, dtypes and
+    semiring of a call before."""
 
     def __init__(self, algebra: Algebra, dense: Callable[..., Any], left: bool, single: bool) -> None:
         self.algebra, self.dense, self.left, self.tick = algebra, dense, left, 0
@@ -80,7 +80,7 @@ def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...
 
 
 def prepared_sparse(M: Any, N: Any, semiring: Any, dense: Callable[..., Any]) -> PreparedSparse | None:
-    """What runs a call like this one again; None where SciPy or the rules of two sparse operands do."""
+    """What runs later calls with such operands; None over plus_times, which is SciPy's own product."""
     ring = find_semiring(semiring)
     if is_plus_times(ring):
         return None

@@ -22,8 +22,8 @@ from tilewise.system.memory import check_room
 
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
-PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread
-STEPS = 1 << 18  # of a product with a dense matrix, the same
+PAIRS = 1 << 16  # of stored cells, the least work of a task; a product of fewer is one pass of one thread
+STEPS = 1 << 18  # of a product with a dense matrix, the least work of a task
 MANY = 1 << 22  # cells from which the memory is checked first
 AT_ONCE = 256  # tasks between two chances to be interrupted
 READ, LONG = 8, 1 << 28  # steps that a stored cell takes beside those of its columns; steps between two chances

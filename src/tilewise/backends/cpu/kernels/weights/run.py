@@ -1,4 +1,4 @@
-"""The look through operands over min_plus and max_plus of integers, made ready for a product."""
+"""The scan of integer operands of min_plus and max_plus for values that are no weights, prepared for a product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.problem import Layout, Problem
 from tilewise.system.builtin_call import builtin
 
-FEW = 4096  # cells that are looked through before another thread would have been let in
+FEW = 4096  # cells that are scanned with the interpreter's lock held
 
 
 @lru_cache(maxsize=8)
