@@ -257,10 +257,3 @@ def test_neon_widens_halves_a_few_rows_at_a_time(
 ) -> None:
     """By `packed`, which makes a block of sums and rounds it, drawn shapes took 1.15 to 1.25 times as long."""
     assert chosen(name, dtype, "plus_times", shape) == kernel
-
-
-def test_an_old_name_of_a_family_still_pins_it() -> None:
-    M = np.ones((60, 60), np.float32)
-    with pytest.warns(DeprecationWarning, match="kernel='little' is now called 'unpacked'"):
-        plan = tw.plan(M, M, kernel="little", device="cpu")
-    assert plan.kernel == "unpacked"
