@@ -90,14 +90,16 @@ PROGRAMS = {
     "goel42+ECE277_GPU-Programming/1 Books/professional-cuda-c-programming-master/solutions/chapter04/"
     "globalVariable1.cu": [
         fault("more threads than elements", 34, "5", "8", OUT, 16, "devData", BOUND),
-        fault("copy longer than its source", 29, "5 ", "8 ", f"{OUT}|{COPY}", 29, "values|devData", "bytes|size|length"),
+        fault("copy longer than its source", 29, "5 ", "8 ", f"{OUT}|{COPY}", 29, "values|devData",
+              "bytes|size|length"),
         fault("symbol not copied", 29, "CHECK.*", "", UNSET, 16, "devData", "cudaMemcpyToSymbol"),
     ],
     "Parallel-Systems-aka-Uniwa+CUDA-Examples/Theory/cu_vecadd_examples/vecadd1.cu": [
         fault("grid rounded down", 71, r"\(int\)ceil\(\(float\)n/blockSize\)", "n/blockSize", UNSET, (84, 89),
               "c|h_c|d_c", "grid|block"),
         fault("event not recorded", 80, "cuda.*", "", "argument|not-synchronised", (81, 92), "stop", "Record"),
-        fault("sizes overflow int", 36, r"n\*sizeof\(double\)", "n*n*8", "overflow|index-overflow", 36, "", "long|size_t"),
+        fault("sizes overflow int", 36, r"n\*sizeof\(double\)", "n*n*8", "overflow|index-overflow", 36, "",
+              "long|size_t"),
     ],
     "CUDA-Tutorial+CodeSamples/06_MemoryBasics/src/main.cu": [
         fault("dynamic shared memory too short", 122, "2 . sizeof", "sizeof", OUT, (29, 33), "sFoo", ""),

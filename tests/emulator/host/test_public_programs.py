@@ -98,3 +98,27 @@ int main() {
 }
 """, stdin=b"")  # fmt: skip
     assert (report.output, report.findings, report.message) == ("0\n", [], "")
+
+
+def test_programs_of_the_first_samples_find_their_library(ran, tmp_path):
+    (tmp_path / "numbers.txt").write_text("1.5 2 3\n")
+    report = ran("""
+#include <stdlib.h>
+#include <math.h>
+#include <string.h>
+#include <cutil.h>
+int main(int argc, char **argv) {
+  unsigned timer, n = 0;
+  float *a = NULL, b[3] = {1.5f, 2, 3.001f};
+  CUT_DEVICE_INIT(argc, argv);
+  CUT_SAFE_CALL(cutCreateTimer(&timer));
+  cutStartTimer(timer);
+  CUTBoolean read = cutReadFilef("numbers.txt", &a, &n, true);
+  cutStopTimer(timer);
+  printf("%d %u %g %d %d\\n", read, n, a[0], cutComparefe(a, b, n, 0.01f), cutComparef(a, b, n));
+  printf("%d\\n", cutGetTimerValue(timer) > 0);
+  cutFree(a);
+  CUT_EXIT(argc, argv);
+}
+""")
+    assert (report.output, report.message) == ("1 3 1.5 1 0\n1\n", "")

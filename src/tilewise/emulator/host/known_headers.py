@@ -117,7 +117,7 @@ KNOWN: dict[str, str] = {
         "execution_policy", "equal", "swap", "pair", "device_malloc", "device_free", "system/cuda/execution_policy")},
     **dict.fromkeys(("memory",), MEMORY),
     "helper_cuda.h": "helper_cuda.h", "helper_functions.h": "helper_cuda.h", "helper_timer.h": "helper_cuda.h",
-    "helper_string.h": "helper_cuda.h", "cutil.h": "helper_cuda.h", "cutil_inline.h": "helper_cuda.h",
+    "helper_string.h": "helper_cuda.h", "cutil.h": "cutil.h", "cutil_inline.h": "cutil.h",
     "shrUtils.h": "helper_cuda.h", "helper_image.h": "helper_cuda.h", "exception.h": "helper_cuda.h",
     "cuda_bf16.h": "bfloat16.h", "cuda_bf16.hpp": "bfloat16.h",
     "cpu_bitmap.h": "by_example.h", "cpu_anim.h": "by_example.h",
@@ -165,9 +165,9 @@ FOLDERS = {
 }
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 # of courses and samples, not of a system: a project's own copy is looked for in its usual folders, too
-COPIED = ("helper_cuda.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
+COPIED = ("helper_cuda.h", "cutil.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
 NEEDS: dict[str, tuple[str, ...]] = {
-    TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",),
+    TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",), "cutil.h": ("helper_cuda.h",),
     RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
     RARE_THRUST: (THRUST,), THRUST_TUPLE: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
     OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF, DEVICE),
