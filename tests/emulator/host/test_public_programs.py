@@ -116,9 +116,12 @@ int main(int argc, char **argv) {
   CUTBoolean read = cutReadFilef("numbers.txt", &a, &n, true);
   cutStopTimer(timer);
   printf("%d %u %g %d %d\\n", read, n, a[0], cutComparefe(a, b, n, 0.01f), cutComparef(a, b, n));
-  printf("%d\\n", cutGetTimerValue(timer) > 0);
+  int *i = NULL;
+  cutReadFilei("numbers.txt", &i, &n);
+  printf("%d %d %d\\n", cutGetTimerValue(timer) > 0, i[0], i[2]);
+  cutFree(i);
   cutFree(a);
   CUT_EXIT(argc, argv);
 }
 """)
-    assert (report.output, report.message) == ("1 3 1.5 1 0\n1\n", "")
+    assert (report.output, report.message) == ("1 3 1.5 1 0\n1 1 3\n", "")

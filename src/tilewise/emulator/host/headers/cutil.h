@@ -35,25 +35,30 @@ CUTBoolean cutCompareL2fe(const float* a, const float* b, unsigned int n, float 
     for (unsigned int i = 0; i < n; ++i) { float d = a[i] - b[i]; error += d * d; length += a[i] * a[i]; }
     return sqrtf(error) <= epsilon * sqrtf(length);
 }
-CUTBoolean cutReadFilef(const char* name, float** to, unsigned int* n, bool verbose = false) {
+template <class T> CUTBoolean __cut_read(const char* name, T** to, unsigned int* n, bool verbose) {
     FILE* f = fopen(name, "r");
-    unsigned int found = 0; float v;
+    unsigned int found = 0; double v;
     if (!f) { if (verbose) fprintf(stderr, "cutReadFile() : Opening file failed.\n"); return 0; }
-    while (fscanf(f, "%f", &v) == 1) ++found;
+    while (fscanf(f, "%lf", &v) == 1) ++found;
     rewind(f);
-    if (!*to) { *to = (float*)malloc(found * sizeof(float)); *n = found; }
-    for (unsigned int i = 0; i < *n && fscanf(f, "%f", &v) == 1; ++i) (*to)[i] = v;
+    if (!*to) { *to = (T*)malloc(found * sizeof(T)); *n = found; }
+    for (unsigned int i = 0; i < *n && fscanf(f, "%lf", &v) == 1; ++i) (*to)[i] = (T)v;
     fclose(f);
     return 1;
 }
-CUTBoolean cutWriteFilef(const char* name, const float* from, unsigned int n, const float epsilon, bool verbose = false) {
+template <class T> CUTBoolean __cut_write(const char* name, const T* from, unsigned int n, double epsilon, bool verbose) {
     FILE* f = fopen(name, "w");
     if (!f) { if (verbose) fprintf(stderr, "cutWriteFile() : Opening file failed.\n"); return 0; }
-    fprintf(f, "# %g\n", epsilon);
-    for (unsigned int i = 0; i < n; ++i) fprintf(f, "%g ", from[i]);
+    if (epsilon) fprintf(f, "# %g\n", epsilon);
+    for (unsigned int i = 0; i < n; ++i) fprintf(f, "%g ", (double)from[i]);
     fclose(f);
     return 1;
 }
+CUTBoolean cutReadFilef(const char* name, float** to, unsigned int* n, bool verbose = false) { return __cut_read(name, to, n, verbose); }
+CUTBoolean cutReadFiled(const char* name, double** to, unsigned int* n, bool verbose = false) { return __cut_read(name, to, n, verbose); }
+CUTBoolean cutReadFilei(const char* name, int** to, unsigned int* n, bool verbose = false) { return __cut_read(name, to, n, verbose); }
+CUTBoolean cutWriteFilef(const char* name, const float* from, unsigned int n, const float epsilon, bool verbose = false) { return __cut_write(name, from, n, epsilon, verbose); }
+CUTBoolean cutWriteFilei(const char* name, const int* from, unsigned int n, bool verbose = false) { return __cut_write(name, from, n, 0, verbose); }
 char* cutFindFilePath(const char* name, const char* program) { return sdkFindFilePath(name, program); }
 void cutFree(void* p) { free(p); }
 bool cutCheckCmdLineFlag(int argc, const char** argv, const char* name) { return checkCmdLineFlag(argc, argv, name); }
