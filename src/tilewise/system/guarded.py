@@ -23,7 +23,7 @@ from tilewise.system.timing import Elapsed
 
 SECONDS, MEMORY = 20.0, 2 << 30  # until the child reports other limits
 UNSAID = 113  # exit code of a child that reported nothing: with no memory left, reporting may fail as well
-GRACE = 1.0  # seconds that the child has to stop by itself
+GRACE = 3.0  # seconds that the child has to stop by itself and to report what was found
 HEAD = struct.Struct("dq")
 
 Publish = Callable[[float, int, str], None]  # seconds, bytes, the current activity

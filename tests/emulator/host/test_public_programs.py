@@ -8,6 +8,9 @@ import pytest
 
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import ProgramReport
+from tilewise.emulator.host.runtime.faults import Faults
+from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.source.source import Source
 
 pytestmark = pytest.mark.drawn(4)  # each program is compiled in a process, 0.2 to 2 s
 
@@ -125,3 +128,15 @@ int main(int argc, char **argv) {
 }
 """)
     assert (report.output, report.message) == ("1 3 1.5 1 0\n1 1 3\n", "")
+
+
+def test_a_line_is_reported_once_by_the_interpreted_and_the_compiled_kernel():
+    text = "y[i] = x[i];\n" * 3
+    faults = Faults(Source("program.cu", text))
+    kind = Kind.UNINITIALISED_READ
+    for line, access in ((1, "kernel"), (2, "load"), (3, "kernel"), (1, "read")):
+        faults.add(kind, line, f"compiled {access}", access=access)
+    for line in (1, 2):
+        faults.add_kernel(Finding(kind, "interpreted", faults.place(line), "x", "read", count=1))
+    found = sorted((f.line, f.message) for f in faults.all())
+    assert found == [(1, "compiled read"), (1, "interpreted"), (2, "interpreted"), (3, "compiled kernel")]

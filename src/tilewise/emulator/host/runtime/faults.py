@@ -7,6 +7,8 @@ from collections.abc import Callable
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
+COMPILED = ("kernel", "load", "store")  # what a finding of a compiled kernel has as its access
+
 
 class Faults:
     """Findings as they come: one a kind, line and thing concerned; the count goes on."""
@@ -59,4 +61,7 @@ class Faults:
         return any(k[0] is kind for k in self.found)
 
     def all(self) -> list[Finding]:
-        return [*self.found.values(), *self.kernel]
+        """Of what compiled kernels showed, too, only what interpreted ones did not: those know the element."""
+        known = {(f.kind, f.line) for f in self.kernel}
+        own = (f for f in self.found.values() if f.access not in COMPILED or (f.kind, f.line) not in known)
+        return [*own, *self.kernel]
