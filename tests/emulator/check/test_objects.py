@@ -27,6 +27,19 @@ struct Add { float by; __device__ float operator()(float v) const { return v + b
 template <class F> __device__ float twice(F f, float v) { return f(f(v)); }
 constexpr int square(int v) { return v * v; }
 constexpr int SIDE = square(4);
+struct Base { float x; __device__ Base(float v) : x(v) {} __device__ Base() : Base(7) {} };
+struct Held : Base {
+    float& kept;
+    __device__ Held(float& held, float v) : Base(v), kept(held) { kept += 1; }
+    __device__ float both() const { return x + kept; }
+};
+struct Half { float x, y; __device__ Half() { x = 4; } };
+struct Empty { __device__ float next(float v) const { return v + 1; } };
+struct Holds { Empty empty; };
+__device__ double halves[] = {0.5, 1.5};
+__device__ float pick(int v) { return 1; }
+__device__ float pick(double v) { return 2; }
+template <class T, int N = 3> __device__ T times(T v) { return v * N; }
 namespace outer { namespace inner { __device__ int f(int v) { return v; } } using inner::f; }
 """
 
@@ -53,6 +66,15 @@ def run(body, head=HEAD, **options):
         ("auto f = [k = 2 * i](int t) mutable { return k += t; }; f(1); a[i] = f(1);", lambda i: 2 * i + 2),
         ("int s = i; int r = [=] { return s; }() + 1; a[i] = r;", lambda i: i + 1),
         ("int s = 1; auto f = [=](float t) { return t + s; }; s = 5; a[i] = twice(f, i);", lambda i: i + 2),
+        ("Base b, c(i); a[i] = b.x + c.x;", lambda i: 7 + i),
+        ("float l = i; Held h(l, 10); a[i] = h.both() + l;", lambda i: 12 + 2 * i),
+        ("Half h; a[i] = h.x;", lambda i: 4),
+        ("Empty e, *p = &e; Holds h; a[i] = p->next(i) + h.empty.next(1);", lambda i: i + 3),
+        ("a[i] = halves[i % 2] * 2;", lambda i: i % 2 * 2 + 1),
+        (
+            "float f = 1; char c = 1; a[i] = pick(f) * 10 + pick(c) + times<float>(i) + times<float, 5>(1);",
+            lambda i: 21 + 3 * i + 5,
+        ),
         ("a[i] = SIDE + lroundf(2.5f) + outer::f(i);", lambda i: 16 + 3 + i),
     ],
 )
@@ -99,3 +121,8 @@ def test_a_product_of_fragments_is_read_and_checked():
         found = check(text, args={**given, "N": 16}, grid=(1,), block=(32,)).runs[0]
         assert [(f.kind, f.line, f.array) for f in found.faults[:1]] == [(Kind.OUT_OF_BOUNDS, 8, "b")] * (rows < 16)
         assert rows < 16 or found.arrays["c"].tolist() == (a @ b).tolist()
+
+
+def test_a_member_that_a_constructor_leaves_out_has_no_value():
+    found = run("Half h; a[i] = h.x + h.y;")
+    assert [f.kind for f in found.faults] == [Kind.UNINITIALISED_READ]

@@ -19,7 +19,7 @@ from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, leaf_count, le
 from tilewise.emulator.machine.memory import UNSET
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema.symbol_table import SymbolTable
 
 
@@ -115,8 +115,6 @@ class PlaceCompiler(TypeResolver):
             raise self.refuse(f"{self.text(node)}: this is {pointer.type}, not a pointer", node)
         if pointer.type.to is types.VOID:
             raise self.refuse("a void pointer cannot be followed", node)
-        if not leaf_count(pointer.type.to):
-            raise self.refuse(f"{pointer.type.to} holds nothing", node)
         if id(pointer) in self.narrowed:
             raise self.refuse(f"parts of larger values seen through {pointer.type} are not supported", node)
         return Lvalue(
@@ -170,7 +168,10 @@ class PlaceCompiler(TypeResolver):
         found = struct.field(node.name)
         if found is None:
             raise self.refuse(f"{struct} has no member {node.name}", node)
-        made = base.inner(found[0].type, leaf_offset(struct, found[1]))
+        type_, first = found[0].type, leaf_offset(struct, found[1])
+        if isinstance(type_, Reference):
+            return self.through(self.load(base.inner(Pointer(type_.to), first)), node)
+        made = base.inner(type_, first)
         made.site = self.new_site(node)
         return made
 

@@ -77,7 +77,12 @@ class DeclarationCompiler(CallCompiler):
         self.scopes[-1][item.name] = variable
         if value is not None:
             return self.initialise(variable, value, item)
-        return self.blank(variable)
+        blank = self.blank(variable)
+        if not isinstance(type_, Record) or all(m.defaulted for m in type_.methods.get("<new>", [])):
+            return blank
+        call = self.calls.setdefault(id(item), tree.Call(item, [], extent=item.span))
+        constructed = self.method(call, type_, "<new>", None, self.variable_place(variable, item)).fn
+        return lambda c: (blank(c), constructed(c))
 
     def named_constant(self, item: tree.Variable, type_: Type, value: Operand | None) -> bool:
         key = (*self.path, id(item))

@@ -13,7 +13,7 @@ from tilewise.emulator.compile.expression import ExprCompiler
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.context import Context, Frame
-from tilewise.emulator.machine.leaves import dtypes_of
+from tilewise.emulator.machine.leaves import dtypes_of, leaf_offset
 from tilewise.emulator.machine.memory import UNSET, Cells, merge
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
@@ -254,29 +254,43 @@ class InlineCompiler(ExprCompiler):
         return load
 
     def member_initialisers(self, function: tree.Function, this: Variable) -> list[Any]:
+        """Bases and members before the body of a constructor; where it calls another one, that has done it."""
+        struct, object_type = self.env.record, this.type
+        assert struct is not None
+        assert isinstance(object_type, Record)
+        start = object_type.derives(struct) or 0
+        whole = self.variable_place(this, function)
         given = {target: value for target, value in function.initialisers if isinstance(target, str)}
-        if len(given) < len(function.initialisers):
-            raise self.refuse("a constructor that calls another one is not supported", function)
-        struct = this.type
-        assert isinstance(struct, Record)
-        runs = []
-        kept = self.scopes
+        runs: list[Any] = []
+        for target, value in function.initialisers:
+            if not isinstance(target, str):
+                record, items = self.resolve(target), value.items if isinstance(value, tree.Braces) else value
+                assert isinstance(record, Record)
+                call = self.calls.setdefault(id(target), tree.Call(target, items, extent=function.span))
+                runs.append(self.method(call, record, "<new>", None, whole).fn)
+                if record is struct:
+                    return runs
         for f in struct.fields:
             value = given.get(f.name, f.init.init if f.init is not None else None)
             if value is None:
                 continue
-            target = tree.Member(tree.This(), f.name, True, extent=function.span)
-            place = self.place(target)
-            assert place is not None
             items = value.items if isinstance(value, tree.Braces) else value
-            made = (
-                self.construct(place.type, items, function)
-                if isinstance(items, list)
-                else self.value_for(items, place.type)
-            )
+            first = items[0] if isinstance(items, list) and items else items
+            type_: Type = f.type
+            referred = self.place(first) if isinstance(type_, Reference) else None
+            if isinstance(type_, Reference):
+                if referred is None:
+                    raise self.refuse("a reference to a mere value is kept", function)
+                type_ = Pointer(type_.to)
+            place = whole.inner(type_, leaf_offset(object_type, start + f.offset))
+            if referred is not None:
+                made = self.address(referred, Pointer(referred.type))
+            elif isinstance(items, list):
+                made = self.construct(place.type, items, function)
+            else:
+                made = self.value_for(items, place.type)
             put, locate, fn = self.store_at(place), self.locator(place), made.fn
             runs.append(lambda c, put=put, locate=locate, fn=fn: put(c, locate(c), fn(c)))
-        self.scopes = kept
         return runs
 
     def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:

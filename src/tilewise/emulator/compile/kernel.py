@@ -12,7 +12,7 @@ from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.statement import StmtCompiler
 from tilewise.emulator.limits import DEFAULT, Limits
-from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, leaf_count, leaf_offset
+from tilewise.emulator.machine.leaves import dtype_of, leaf_count, leaf_offset, leaves
 from tilewise.emulator.machine.program import GlobalArray, Program, Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Record, Scalar, Type, innermost
@@ -156,7 +156,7 @@ class Compiler(StmtCompiler):
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
         if not device and not isinstance(item.type, tree.TypeConst):
             raise self.refuse(f"{item.name} {HOST_VARIABLE}", node)
-        if None in dtypes_of(innermost(type_)):
+        if any(isinstance(leaf, types.Pointer) for leaf in leaves(innermost(type_))):
             raise self.refuse(f"{item.name} holds pointers: a variable of the device cannot do so here", node)
         values = None if item.init is None else self._first_values(item.name, type_, item.init)
         self.arrays.append(GlobalArray(item.name, type_, values))

@@ -53,6 +53,8 @@ def placed_leaves(type_: Type, offset: int = 0) -> list[tuple[Scalar | Pointer, 
     type_ = numeric(type_)
     if isinstance(type_, Array):
         return [x for i in range(type_.length) for x in placed_leaves(type_.of, offset + i * type_.of.size)]
+    if isinstance(type_, Reference):
+        return [(Pointer(type_.to), offset)]
     if isinstance(type_, Record):
         return [x for f in type_.members for x in placed_leaves(f.type, offset + f.offset)]
     return [(type_, offset)] if isinstance(type_, (Scalar, Pointer)) and type_ is not VOID else []

@@ -113,8 +113,8 @@ __device__ float __fdiv_rn(float a, float b) { return a / b; }
 __device__ float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ double __dadd_rn(double a, double b) { return a + b; }
 __device__ double __dmul_rn(double a, double b) { return a * b; }
-__device__ int __mul24(int a, int b) { return a * b; }
-__device__ unsigned int __umul24(unsigned int a, unsigned int b) { return a * b; }
+__device__ int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
+__device__ unsigned int __umul24(unsigned int a, unsigned int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
 __device__ int __mulhi(int a, int b) { return (int)((long)a * b >> 32); }
 __device__ unsigned int __umulhi(unsigned int a, unsigned int b) { return (unsigned int)((unsigned long)a * b >> 32); }
 __device__ int __popc(unsigned int x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
