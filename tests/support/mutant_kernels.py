@@ -174,7 +174,8 @@ def property_of(kind: Kind, in_global: bool) -> str:
     if kind is Kind.SILENT_OVERRUN:
         return "rows" if in_global else "shared bounds"
     return {Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
-            Kind.INDEX_OVERFLOW: "arithmetic"}.get(kind, "")  # fmt: skip
+            Kind.INDEX_OVERFLOW: "arithmetic", Kind.UNCOVERED: "coverage",
+            Kind.UNINITIALISED_READ: "shared reads"}.get(kind, "")  # fmt: skip
 
 
 def main() -> int:

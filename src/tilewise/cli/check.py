@@ -58,6 +58,11 @@ def command(
             say(report_sanitizer(report))
         else:
             say(report.text(text_width(), language, costs, everything))
+            if not shapes:
+                from tilewise.teaching.trace.proofs import sentences
+
+                for line in sentences(chosen, language, not report.ok, **options):
+                    say(line)
     return 0 if (report.clean if strict else report.ok) else 1
 
 

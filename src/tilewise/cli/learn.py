@@ -54,7 +54,7 @@ def command(
         shown = [{"cause": h.cause, "line": h.line, "text": h.text} for h in hints]
         print_json({**grade.to_json(), "hints": shown, "solved": sorted(progress.solved)})
     else:
-        _print(one, grade, hints, progress, language)
+        _print(one, grade, hints, progress, language, file)
     return 0 if grade.full else 1
 
 
@@ -85,7 +85,22 @@ def _attempt(one: Any, file: Path) -> Any:
     return one.grade(text, secrets.randbelow(SEED_SPACE))
 
 
-def _print(one: Any, grade: Any, hints: list[Any], progress: Any, language: str) -> None:
+def _proof(one: Any, file: Path) -> list[str]:
+    """Behind an exercise on checks at the boundary: what now holds for every size, where z3 is there."""
+    from tilewise.emulator.limits import DEFAULT
+    from tilewise.emulator.prove.solver import available
+    from tilewise.errors import TilewiseError
+    from tilewise.teaching.trace.proofs import prove_file
+
+    if not available() or not {"out-of-bounds", "silent-overrun"} & one.hints.keys():
+        return []
+    try:
+        return prove_file(file, tile=one.assignment.tile, limits=DEFAULT).text().splitlines()
+    except TilewiseError:
+        return []
+
+
+def _print(one: Any, grade: Any, hints: list[Any], progress: Any, language: str, file: Path) -> None:
     from tilewise.i18n.messages import say
     from tilewise.teaching.course.exercises import exercises
     from tilewise.teaching.course.reports import item_name, number, sentence
@@ -99,6 +114,8 @@ def _print(one: Any, grade: Any, hints: list[Any], progress: Any, language: str)
     for hint in hints:
         click.echo(plain(f"  → {hint.text}"))
     if grade.full:
+        for line in _proof(one, file):
+            click.echo(line)
         done, all_of_them = progress.done, len(exercises(progress.source))
         click.echo(say(language, "learn.solved", done=done, count=all_of_them))
         click.echo(say(language, "learn.next" if progress.next else "learn.all", count=all_of_them))

@@ -158,6 +158,12 @@ class Claim:
             region.rows, region.columns = region.columns, region.rows
             self.notes.append(f"{region.name} transposed")
 
+    @property
+    def output(self) -> Region | None:
+        """P, where it is not an operand as well."""
+        matrices = self.prepared.matrices or {}
+        return self.regions[matrices["P"].name] if "P" in matrices else None
+
     def argument(self, parameter: tree.Parameter, type_: types.Type) -> Value:
         region = self.regions.get(parameter.name)
         if isinstance(type_, types.Pointer) and region is not None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.prove.claim import Claim
+from tilewise.emulator.prove.coverage import uncovered, unwritten
 from tilewise.emulator.prove.symbols import BLOCK, THREAD, differ
 from tilewise.emulator.prove.terms import ZERO, Cond, Poly, at_most, both, either, negate, same, within
 from tilewise.emulator.prove.values import ANY, Access, Events, Passed
 
 FIRST, SECOND, ELSEWHERE = "1.a", "2.a", "2.b"
+NO_THREAD = "which thread stores to a cell does not follow from the index"
 MOST_THREADS, MOST_Z = 1024, 64
 
 
@@ -31,7 +33,7 @@ class Property:
     statement: str
     kinds: frozenset[Kind]
     faults: tuple[Fault, ...]
-    rests: bool = False  # on the barriers being reached by all
+    rests: tuple[str, ...] = ()  # on these being proved
     undecided: tuple[tuple[int, str], ...] = ()
 
     def shown_by(self, finding: Finding) -> bool:
@@ -57,14 +59,29 @@ def properties(claim: Claim, events: Events) -> list[Property]:
     races = frozenset({Kind.RACE})
     if any(a.region.space == "shared" for a in events.accesses):
         text = "no two threads meet in a shared cell between two barriers, one of them writing"
-        made.append(Property("shared races", text, races, tuple(_races(claim, events, "shared")), True))
+        made.append(Property("shared races", text, races, tuple(_races(claim, events, "shared")), ("barriers",)))
+        made.append(_filled(claim, events))
     text = "no two threads meet in a cell of global memory, one of them writing"
-    made.append(Property("global races", text, races, tuple(_races(claim, events, "global")), True))
+    made.append(Property("global races", text, races, tuple(_races(claim, events, "global")), ("barriers",)))
     if events.barriers:
         text = "every barrier is reached by all threads of a block or by none"
         divergent = frozenset({Kind.DIVERGENT_BARRIER})
         made.append(Property("barriers", text, divergent, tuple(_barriers(claim, events))))
+    if (made_p := claim.output) is not None:
+        missed, line = uncovered(claim, made_p, events), claim.prepared.function.line
+        made.append(Property("coverage", f"every cell of {made_p.name} is stored to", frozenset({Kind.UNCOVERED}),
+                             (Fault(missed, line, made_p.name),) if missed is not None else (),
+                             undecided=() if missed is not None else ((line, NO_THREAD),)))  # fmt: skip
     return made
+
+
+def _filled(claim: Claim, events: Events) -> Property:
+    found = list(unwritten(claim, events))
+    faults = tuple(Fault(cond, a.line, a.region.name) for a, cond in found if cond is not None)
+    undecided = tuple((a.line, NO_THREAD) for a, cond in found if cond is None)
+    text = "every cell of shared memory is stored to before it is read"
+    return Property("shared reads", text, frozenset({Kind.UNINITIALISED_READ}), faults, ("barriers", "shared races"),
+                    undecided)  # fmt: skip
 
 
 def _launch(claim: Claim) -> Iterator[Fault]:

@@ -108,12 +108,11 @@ class Prover:
         made = properties(self.claim, thread.events)
         small = made if thread is plain else properties(self.claim, plain.events)
         answers = [self._decide(p, q) for p, q in zip(made, small, strict=True)]
-        barriers = next((a for a in answers if a.name == "barriers"), None)
-        if barriers is not None and barriers.verdict is not Verdict.PROVED:
-            for i, (p, a) in enumerate(zip(made, answers, strict=True)):
-                if p.rests and a.verdict is Verdict.PROVED:
-                    why = "holds only where every thread reaches the barriers"
-                    answers[i] = Answer(a.name, a.statement, Verdict.OPEN, barriers.line, why)
+        for i, (p, a) in enumerate(zip(made, answers, strict=True)):
+            short = [b for b in answers if b.name in p.rests and b.verdict is not Verdict.PROVED]
+            if short and a.verdict is Verdict.PROVED:
+                why = f"holds only where {short[-1].statement}"
+                answers[i] = Answer(a.name, a.statement, Verdict.OPEN, short[-1].line, why)
         answers.append(self._of_overflow(leaving))
         function = self.claim.prepared.function
         return Proof(function.short, function.line, self.claim.sentence(self.bound), answers)

@@ -24,9 +24,9 @@ Shape = tuple[int, int, int]
 Text = str | Mapping[str, str]  # a text, or one for each language
 MAX_BYTES = 1 << 20  # of an assignment
 MOST_POINTS = 1_000_000
-ROLES = ("product", "traffic")  # of kernels whose parameters are M, N and P
+ROLES = ("product", "traffic", "proof")  # of kernels whose parameters are M, N and P
 KINDS = tuple(str(kind) for kind in Kind)
-ITEMS = ("parses", "product", "faults", "traffic", "calls", "program", "kernels", *KINDS)
+ITEMS = ("parses", "product", "faults", "traffic", "proof", "calls", "program", "kernels", *KINDS)
 TYPE_NAMES = {
     str: "a text",
     int: "a whole number",

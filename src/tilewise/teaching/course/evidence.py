@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.prove.prove import Proof
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.comparing import inputs_of
@@ -21,6 +22,7 @@ from tilewise.teaching.trace.causes import shared_race
 from tilewise.teaching.trace.findings_text import message_of
 from tilewise.teaching.trace.grouping import same_place
 from tilewise.teaching.trace.program_run import ALLOCATES
+from tilewise.teaching.trace.proofs import prove_file
 
 GRADED, REFUSED, STOPPED, CRASHED, LATE, UNREAD = "graded", "refused", "stopped", "crashed", "late", "unread"
 AT_LINE = re.compile(r"(?:line |:)(\d+)")
@@ -75,6 +77,16 @@ class Evidence:
                 adversarial=False,  # shadow memory finds races in one run, and a class is large
                 semiring=one.reference if over_semiring(one) else "plus_times",
             )  # fmt: skip
+
+    def proof(self) -> Proof:
+        """Of the kernel that is judged, for every size."""
+        one, entry = self.assignment, self.kernels[0].entry
+        with together(self.files) as path:
+            report = prove_file(
+                path, tile=one.tile, entry=entry, block=one.block, grid=one.grid, defines=one.defines or None,
+                limits=self.limits,
+            )  # fmt: skip
+        return report.proofs[0]
 
     @cached_property
     def kernels(self) -> list[Run]:

@@ -17,6 +17,7 @@ import numpy as np
 from tilewise.emulator.check.binding import operands
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.prove.prove import Verdict
 from tilewise.errors import KernelError, LimitError, TilewiseError
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import KINDS, Assignment, in_language
@@ -199,6 +200,16 @@ def _traffic(evidence: Evidence, most: float) -> Item:
     return replace(item, name="traffic", why="grade.traffic.wrong" if item.why == "grade.product" else item.why)
 
 
+def _proof(evidence: Evidence, most: float) -> Item:
+    """Every property of the kernel is proved for every size."""
+    short = [a for a in evidence.proof().answers if a.verdict is not Verdict.PROVED]
+    if not short:
+        return Item("proof", most, most)
+    refuted = next((a for a in short if a.witness is not None), short[0])
+    reason = refuted.witness.finding.message if refuted.witness is not None else refuted.reason
+    return Item("proof", 0.0, most, "grade.proof", {"line": refuted.line, "reason": reason})
+
+
 def _loads(run: Run) -> int:
     """Loads of M and N from global memory."""
     names = [match[1] for line in run.binding if (match := re.match(r"(\w+): [MN],", line))]
@@ -257,6 +268,6 @@ def _of_test(evidence: Evidence, most: float, name: str) -> Item:
 
 
 ITEMS: Mapping[str, Callable[[Evidence, float], Item]] = {
-    "parses": _parses, "product": _product, "faults": _faults, "traffic": _traffic, "calls": _calls,
+    "parses": _parses, "product": _product, "faults": _faults, "traffic": _traffic, "proof": _proof, "calls": _calls,
     "program": _program, "kernels": _kernels,
 }  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.emulator import budget
@@ -14,13 +15,16 @@ from tilewise.emulator.check.simulate import triple
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.prove.claim import Given
 from tilewise.emulator.prove.prove import Answer, Proof, Verdict, Witness, prove
-from tilewise.emulator.prove.solver import load_z3
-from tilewise.errors import UsageError
+from tilewise.emulator.prove.solver import available, load_z3
+from tilewise.errors import TilewiseError, UsageError
+from tilewise.i18n.messages import say
+from tilewise.i18n.translation import translated
 from tilewise.teaching.trace.launch import SCHEMA
 from tilewise.teaching.trace.rungs import is_rung, rung_text
 from tilewise.teaching.trace.sarif import document
 
 Json = dict[str, object]
+SECONDS = 2.0  # for a proof that was not asked for
 LEVELS = {Verdict.PROVED: "none", Verdict.REFUTED: "error", Verdict.OPEN: "note"}
 KINDS = {Verdict.PROVED: "pass", Verdict.REFUTED: "fail", Verdict.OPEN: "open"}
 
@@ -93,12 +97,36 @@ def prove_file(
     return ProofReport(loaded.source.name, tuple(proofs))
 
 
+def sentences(kernel: str | Path, language: str, findings: bool, limits: Limits, **options: Any) -> list[str]:
+    """A line a kernel behind the verdict of `check`: proved for every size, or the smallest that fails; nothing where
+    z3 is not there, or has no answer in time. `findings`: a fault was seen."""
+    if not available():
+        return []
+    try:
+        report = prove_file(kernel, limits=replace(limits, seconds=min(SECONDS, limits.seconds)), **options)
+    except TilewiseError:
+        return []
+    lines = []
+    for proof in report.proofs:
+        refuted = [a for a in proof.answers if a.witness is not None]
+        if proof.proved and not findings:
+            lines.append(say(language, "check.proved", name=proof.kernel))
+        for answer in refuted[:1]:
+            assert answer.witness is not None
+            message = translated(answer.witness.finding.message, language)
+            sizes = _named(answer.witness)
+            lines.append(say(language, "check.fails.at", name=proof.kernel, sizes=sizes, message=message))
+    return lines
+
+
 def _table(file: str, proof: Proof) -> str:
     """The assumption, then a line a property."""
     lines = [f"{file}: {proof.kernel}: {proof.assumption}"]
     for answer in proof.answers:
         lines.append(f"  {answer.verdict:<12} {answer.statement}")
         lines += [f"  {'':12} {part}" for part in _detail(answer)]
+    shapes = dict.fromkeys("x".join(map(str, a.witness.shape)) for a in proof.answers if a.witness is not None)
+    lines += [f"step through it: tilewise explore {file} --shape {shape}" for shape in list(shapes)[:1]]
     return "\n".join(lines)
 
 
@@ -109,9 +137,12 @@ def _detail(answer: Answer) -> list[str]:
     return [f"{where}{answer.reason}"] if answer.reason else []
 
 
+def _named(witness: Witness) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in witness.sizes.items())
+
+
 def _sizes(witness: Witness) -> str:
-    named = ", ".join(f"{name} = {value}" for name, value in witness.sizes.items())
-    return f"fails at {named}" if named else "fails"
+    return f"fails at {_named(witness)}" if witness.sizes else "fails"
 
 
 def _json(proof: Proof) -> Json:
