@@ -117,7 +117,7 @@ def test_a_kernel_that_loops_for_long_is_begun_again_as_compiled_code(run):
         (f"{INDEX} y[i] = x[i < n ? i : 0];", Kind.OUT_OF_BOUNDS, "past the end of y"),
         (f"{INDEX} if (i < n) y[i] = x[i + 5];", Kind.OUT_OF_BOUNDS, "past the end of x"),
         (f"{INDEX} float* p = 0; if (i == 3) p[0] = 1; else y[0] = 1;", Kind.NULL_POINTER, "thread (x 3, y 0) of block (x 0, y 0)"),
-        (f"{INDEX} float a[4]; a[1] = 2; if (i < n) y[i] = a[i % 4];", Kind.UNINITIALISED_READ, "no value"),
+        (f"{INDEX} float a[4]; a[1] = 2; if (i < n) y[i] = a[i % 4];", Kind.UNINITIALISED_READ, "before it was given a value"),
     ],
 )  # fmt: skip
 def test_faults_of_compiled_code_are_named_at_their_line(run, body, kind, words):

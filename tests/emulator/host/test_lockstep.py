@@ -43,6 +43,13 @@ TAKEN = {
     "unsigned steps back": ("32", "unsigned i = threadIdx.x - 1; if (i < 31u) p[i] = i;", 16),
     "a walk by pointers": ("32", "float* q = p + threadIdx.x; for (int k = 0; k < 3; k++, q += 32) *q = k;", 16),
     "printing": ("8", 'if (threadIdx.x > 5) printf("%d %s\\n", (int)threadIdx.x, "me"); p[threadIdx.x] = 1;', 8),
+    "pointers apart, or null": ("8", "float* q = p + threadIdx.x; if (q != NULL) *q = q - p;", 8),
+    "a value that is not used": ("8", "int i = threadIdx.x; (void)i; p[i] = 1;", 8),
+    "members of members": (
+        "8",
+        "struct A { float x, y; }; struct B { float n; A a; }; B* q = (B*)p; q[threadIdx.x].a.y = 3;",
+        8,
+    ),
     "blocks of four by four": ("4, 4", "p[threadIdx.y * 4 + threadIdx.x] = threadIdx.y;", 4),
     "the size of a variable": ("8", "int v = threadIdx.x; float own[2]; p[v] = sizeof(own) / sizeof v;", 1),
     "a choice of cases": ("8", "switch (threadIdx.x) { case 2: p[2] = 3; break; default: p[threadIdx.x] = 1; }", 1),

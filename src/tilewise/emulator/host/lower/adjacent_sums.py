@@ -12,14 +12,16 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import store
-from tilewise.emulator.host.lower.lockstep.divergence import Divergence
-from tilewise.emulator.host.lower.lockstep.wide import Lanes, Wide, convert, same_in_all, scalars, vector, widen
+from tilewise.emulator.host.lower.lanes.divergence import Divergence
+from tilewise.emulator.host.lower.lanes.linear import as_scalar, same_in_all, widen
+from tilewise.emulator.host.lower.lanes.mask import Lanes, vector
 from tilewise.emulator.host.lower.loop_nest import MOST_ARRAYS, Nest, in_registers, slot
 from tilewise.emulator.host.lower.marks import OK
+from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.subscripts import Access, Subscripts
 from tilewise.emulator.host.lower.sum_term import Holder, Sums, Term, read_holder, read_term
 from tilewise.emulator.host.lower.trusted_loop import ask_whole
-from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.host.lower.values import Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -142,7 +144,7 @@ class _Columns:
             self.loaded[node] = self._load(made_by, walks[node], number)
         for name, type_, node in self.term.locals:
             self.known[name] = self._convert(self._expression(node), type_)
-        b.emit(f"store {kind} {self._convert(self._expression(self.term.result), self.type).text}, ptr {self.total}")
+        b.emit(f"store {kind} {self._convert(self._expression(self.term.result), self.type).vector}, ptr {self.total}")
         b.emit(f"store i64 {b.make(f'add i64 {number}, 1')}, ptr {counter}")
         b.branch(b.make(f"icmp ult i64 {b.make(f'load i64, ptr {counter}')}, {terms}"), head, done)
         b.begin(done)
@@ -166,7 +168,7 @@ class _Columns:
         assert isinstance(value.type, Scalar)
         if "bool" in (value.type.kind, type_.kind) or (value.type.floating and not type_.floating):
             raise Unknown
-        return convert(self.b, value, type_)
+        return widen(self.b, as_scalar(self.b, value, type_))
 
     def _expression(self, node: Any) -> Wide:
         b = self.b
@@ -185,7 +187,7 @@ class _Columns:
         if isinstance(node, tree.Unary) and node.op == "-":
             value = self._expression(node.operand)
             if isinstance(value.type, Scalar) and value.type.floating:
-                return Wide(value.type, b.make(f"fneg {vector(b, value.type)} {value.text}"))
+                return Wide(value.type, b.make(f"fneg {vector(b, value.type)} {value.vector}"))
         if isinstance(node, tree.Binary) and node.op in "+-*/":
             return self._binary(node.op, self._expression(node.left), self._expression(node.right))
         raise Unknown
@@ -197,14 +199,14 @@ class _Columns:
         type_ = types.common(left.type, right.type)
         one, two = self._convert(left, type_), self._convert(right, type_)
         if type_.floating or (not type_.signed and op != "/"):
-            return scalars(b, op, one, two)
+            return widen(b, scalars(b, op, one, two))
         if op == "/":
             raise Unknown
         kind, truths = vector(b, type_), b.lanes.vector("i1")
         word = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
         name, pair = f"llvm.{word}.with.overflow.v{COLUMNS}{type_.llvm}", f"{{{kind}, {truths}}}"
         b.program.external(name, f"declare {pair} @{name}({kind}, {kind})")
-        both = b.make(f"call {pair} @{name}({kind} {one.text}, {kind} {two.text})")
+        both = b.make(f"call {pair} @{name}({kind} {one.vector}, {kind} {two.vector})")
         self.over = self.over or b.alloca(truths)
         over = b.make(f"extractvalue {pair} {both}, 1")
         over = b.make(f"or {truths} {b.make(f'load {truths}, ptr {self.over}')}, {over}")

@@ -37,6 +37,8 @@ class Target:
     leave: str
     again: str | None
     depth: int
+    regions: int = 0  # of lanes that are open in the loop's body
+    parted: bool = False  # lanes leave it one by one
 
 
 class Builder:

@@ -83,10 +83,7 @@ def _drop(b: Builder, node: tree.Call) -> Any:
 
 
 def _pointer_type(b: Builder, node: Any) -> types.Type:
-    lines, opened = len(b.lines), b.open
     type_: types.Type = late._type_only(b, node)
-    del b.lines[lines:]
-    b.open = opened
     return type_
 
 

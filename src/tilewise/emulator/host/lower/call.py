@@ -8,6 +8,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder, by_address
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
+from tilewise.emulator.host.lower.lanes.calls import call_in_lanes
 from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -20,6 +21,10 @@ PREFIX = "host."
 
 
 def lower_call(b: Builder, node: tree.Call) -> Any:
+    if b.lanes is not None:
+        made = call_in_lanes(b, node)
+        if made is not None:
+            return made
     if isinstance(node.function, tree.Name) and node.function.name in late.BUILTIN:
         if node.function.name in late.INTERNAL and not b.library:
             raise b.refuse(f"{node.function.name} is internal to the library: a program cannot call it", node)

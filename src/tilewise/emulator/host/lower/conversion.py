@@ -5,10 +5,21 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.emulator.host.lower.arithmetic import converted
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import load
-from tilewise.emulator.host.lower.values import FULL, KNOWN, Overloads, Place, Value
+from tilewise.emulator.host.lower.lanes.linear import as_scalar
+from tilewise.emulator.host.lower.lanes.mask import vector
+from tilewise.emulator.host.lower.places import load
+from tilewise.emulator.host.lower.values import (
+    FULL,
+    KNOWN,
+    NotInLockstep,
+    Overloads,
+    OwnPlace,
+    Place,
+    Value,
+    Wide,
+    WidePlace,
+)  # fmt: skip
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import (
@@ -34,7 +45,7 @@ def rvalue(b: Builder, value: Any) -> Value:
         return function_address(b, value, None)
     if isinstance(value, tree.Braces):
         raise b.refuse("a list in braces needs a type here", value)
-    if isinstance(value.type, Array):
+    if isinstance(value.type, Array) and not isinstance(value, (WidePlace, OwnPlace)):
         address = value.address if isinstance(value, Place) else value.text
         return Value(Pointer(value.type.of), address)
     if isinstance(value, Place):
@@ -141,19 +152,20 @@ def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
 def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value | None:
     """Between scalars and pointers; None where C++ has no such conversion."""
     source = v.type
+    if isinstance(type_, Scalar) and type_.kind == "void":
+        return Value(type_, "")
+    if isinstance(v, Wide):
+        return _in_lanes(b, v, type_)
     if source == type_:
         return Value(type_, v.text)
     if isinstance(type_, Scalar):
-        if type_.kind == "void":
-            return Value(type_, "")
         if isinstance(source, Scalar) and source.kind != "null":
-            return Value(type_, converted(b, v.text, source, type_))
+            return as_scalar(b, v, type_)  # type: ignore[no-any-return]
         if isinstance(source, (Pointer, Scalar)):
             if type_.kind == "bool":
                 return Value(type_, b.make(f"icmp ne ptr {v.text}, null"))
             if explicit and type_.integral:
-                number = b.make(f"ptrtoint ptr {v.text} to i64")
-                return Value(type_, converted(b, number, types.ULONG, type_))
+                return as_scalar(b, b.value(types.ULONG, f"ptrtoint ptr {v.text} to i64"), type_)  # type: ignore[no-any-return]
         return None
     if isinstance(type_, Pointer):
         if isinstance(source, Pointer):
@@ -163,9 +175,21 @@ def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value |
         if source is types.NULLPTR:
             return Value(type_, "null")
         if isinstance(source, Scalar) and source.integral and (explicit or v.text == "0"):
-            wide = converted(b, v.text, source, types.LONG)
-            return Value(type_, b.make(f"inttoptr i64 {wide} to ptr"))
+            return Value(type_, b.make(f"inttoptr i64 {as_scalar(b, v, types.LONG).text} to ptr"))
     return None
+
+
+def _in_lanes(b: Builder, v: Wide, type_: Type) -> Value:
+    source = v.type
+    if isinstance(source, Scalar) and isinstance(type_, Scalar):
+        return as_scalar(b, v, type_)  # type: ignore[no-any-return]
+    if isinstance(source, Pointer) and type_ is types.BOOL:
+        return Wide(type_, b.make(f"icmp ne {vector(b, source)} {v.vector}, zeroinitializer"))
+    if not isinstance(source, Pointer) or not isinstance(type_, Pointer):
+        raise NotInLockstep(f"{source} as {type_}")
+    if source.to is type_.to or not (isinstance(source.to, Record) and isinstance(type_.to, Record)):
+        return v.as_type(type_)
+    raise NotInLockstep(f"{source} as {type_}")
 
 
 def _between_classes(b: Builder, v: Value, source: Record, type_: Pointer) -> Value:

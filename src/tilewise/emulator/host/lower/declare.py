@@ -9,6 +9,7 @@ from tilewise.emulator.host.lower.checked_memory import clear
 from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
 from tilewise.emulator.host.lower.initialise import complete, initialise
+from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
@@ -27,6 +28,8 @@ def lower_declaration(b: Builder, node: tree.Declaration) -> None:
 
 
 def _variable(b: Builder, item: tree.Variable) -> None:
+    if b.lanes is not None and declared_in_lanes(b, item):
+        return
     if "function" in item.words:
         return
     if "__shared__" in item.words:

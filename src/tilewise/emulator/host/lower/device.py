@@ -13,7 +13,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.device_function import by_handle_text, callable_ones
 from tilewise.emulator.host.lower.function import write
-from tilewise.emulator.host.lower.lockstep.kernel import group_functions, write_lockstep
+from tilewise.emulator.host.lower.lanes.kernel import group_functions, write_lockstep
 from tilewise.emulator.host.lower.lost_values import COPY_STATES
 from tilewise.emulator.host.lower.module import declarations, framed, head, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program

@@ -7,8 +7,9 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.call import call_method, lower_call
-from tilewise.emulator.host.lower.checked_memory import load
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue, truth
+from tilewise.emulator.host.lower.lanes import control
+from tilewise.emulator.host.lower.lanes.memory import held, moved, own_element
 from tilewise.emulator.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.emulator.host.lower.names import lower_member, lower_name
 from tilewise.emulator.host.lower.operators import (
@@ -17,7 +18,20 @@ from tilewise.emulator.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, TRUSTED, Overloads, Place, Value
+from tilewise.emulator.host.lower.places import load
+from tilewise.emulator.host.lower.values import (
+    FULL,
+    INIT,
+    KNOWN,
+    SHARED,
+    TRUSTED,
+    Overloads,
+    OwnPlace,
+    Place,
+    Value,
+    Wide,
+    WidePlace,
+)  # fmt: skip
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
@@ -30,6 +44,8 @@ def lower(b: Builder, node: Any) -> Any:
         raise b.refuse(f"{type(node).__name__} is not supported here", node)
     if node.line:
         b.line = node.line
+    if b.lanes is not None:
+        b.lanes.varies(node)
     return known(b, node)
 
 
@@ -40,7 +56,7 @@ def operands(b: Builder, nodes: list[Any]) -> list[Any]:
 
 def _settled(b: Builder, value: Any) -> Any:
     """A register variable's value is taken now: a later argument may change it."""
-    if isinstance(value, Place) and value.register:
+    if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, OwnPlace))):
         return load(b, value)
     return value
 
@@ -79,6 +95,8 @@ def _this(b: Builder, node: tree.This) -> Any:
 
 
 def _ternary(b: Builder, node: tree.Ternary) -> Any:
+    if b.lanes is not None and b.lanes.varies(node):
+        return control.ternary(b, node)
     condition = truth(b, lower(b, node.condition))
     yes, no, done = b.label(), b.label(), b.label()
     if isinstance(node.yes, tree.Throw) or isinstance(node.no, tree.Throw):
@@ -98,7 +116,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     tail = b.lines[no_start - 1 :]
     del b.lines[no_start - 1 :]
     temps_second, b.temporaries = b.temporaries, temps_first
-    type_ = _common(b, first, second)
+    type_ = common_type(b, first, second)
     b.open = first_open
     space = _space(b, type_)
     _join(b, first, type_, space)
@@ -153,7 +171,7 @@ def _join(b: Builder, value: Any, type_: Type, space: str) -> None:
     b.emit(f"store {type_.llvm} {made.text}, ptr {space}")
 
 
-def _common(b: Builder, first: Any, second: Any) -> Type:
+def common_type(b: Builder, first: Any, second: Any) -> Type:
     """The type of c ? a : b."""
     places = isinstance(first, Place) and isinstance(second, Place) and first.type == second.type
     if places and not (first.register or second.register or isinstance(first.type, Array)):
@@ -204,15 +222,17 @@ def _index(b: Builder, node: tree.Index) -> Any:
         index = convert(b, index, types.LONG)
     if not isinstance(index.type, Scalar) or not index.type.integral:
         raise b.refuse(f"an index must be an integer, not {index.type}", node)
-    wide = convert(b, index, types.LONG if index.type.signed else types.ULONG).text
+    index = convert(b, index, types.LONG if index.type.signed else types.ULONG)
     if isinstance(base.type, Array):
-        return _element(b, object_place(base), wide)
+        return _element(b, object_place(base), index)
     pointer = rvalue(b, base)
     if not isinstance(pointer.type, Pointer):
         raise b.refuse(f"{pointer.type} has no elements", node)
-    to = pointer.type.to
-    step = b.make(f"mul i64 {wide}, {element_size(b, to, node)}")
+    to, size = pointer.type.to, element_size(b, pointer.type.to, node)
     span = b.lanes.span(b, node.base.name) if b.lanes is not None and isinstance(node.base, tree.Name) else None
+    if isinstance(pointer, Wide) or isinstance(index, Wide):
+        return WidePlace(to, moved(b, pointer, index, size), FULL, pointer.type.const, span)
+    step = b.make(f"mul i64 {index.text}, {size}")
     if id(node) in b.trusted:
         return Place(to, b.offset(b.trusted[id(node)], step), TRUSTED)
     return Place(to, b.offset(pointer.text, step), FULL, span=span)
@@ -243,22 +263,29 @@ def element_size(b: Builder, type_: Type, node: Any = None) -> int:
     return b.program.size_of(type_)
 
 
-def _element(b: Builder, base: Place, index: str) -> Place:
+def _element(b: Builder, base: Place, at: Value) -> Place:
     """An element of an array whose length is known: the subscript is checked against it."""
     array = base.type
     assert isinstance(array, Array)
+    if isinstance(base, OwnPlace):
+        return own_element(b, base, at)
+    check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
+    if not array.length:  # a[] or a[0] at the end of an object
+        check = FULL
+    if isinstance(base, WidePlace) or isinstance(at, Wide):
+        first = base.at if isinstance(base, WidePlace) else Value(Pointer(array.of), base.address)
+        within = held(b, at, array.length) if array.length else at
+        return WidePlace(array.of, moved(b, first, within, b.program.size_of(array.of)), check, base.const)
+    index = at.text
     if array.length and not b.library:
         bad = b.make(f"icmp uge i64 {index}, {array.length}")
         b.complain(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     step = b.make(f"mul i64 {index}, {size}")
-    held = "" if not array.length or b.library else OK if array.size <= SMALL else WITHIN
-    at = b.make(f"getelementptr i8, ptr {base.address}, i64 {step}{held}")
-    check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
-    if not array.length:  # a[] or a[0] at the end of an object
-        check = FULL
-    return Place(array.of, at, check, name=base.name, const=base.const)
+    inside = "" if not array.length or b.library else OK if array.size <= SMALL else WITHIN
+    there = b.make(f"getelementptr i8, ptr {base.address}, i64 {step}{inside}")
+    return Place(array.of, there, check, name=base.name, const=base.const)
 
 
 def _cast(b: Builder, node: tree.Cast) -> Any:
@@ -299,13 +326,7 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
         if rows is not None and rows.row:  # sizeof(a[0]) of float a[n][m]
             size = element_size(b, rows.type.to, node)  # type: ignore[attr-defined]
             return b.value(types.ULONG, f"mul i64 {b.make(f'load i64, ptr {rows.row}')}, {size}")
-    if node.type is not None:
-        type_ = b.program.resolve(node.type, b.env)
-    else:
-        kept, lines, opened = b.lines, len(b.lines), b.open
-        type_ = _type_only(b, node.operand)
-        del kept[lines:]
-        b.open = opened
+    type_ = b.program.resolve(node.type, b.env) if node.type is not None else _type_only(b, node.operand)
     type_ = types.bare(type_)
     size = element_size(b, type_)
     return Value(types.ULONG, str(type_.align if node.alignment else size))
@@ -313,10 +334,11 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
 
 def _type_only(b: Builder, node: Any) -> Type:
     """An operand that is not evaluated: lowered, its type kept, its code thrown away."""
-    kept = b.temporaries
+    kept, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
     b.temporaries = []
     value = lower(b, node)
-    b.temporaries = kept
+    del b.lines[lines:]
+    b.temporaries, b.open, b.noted_line = kept, opened, line
     if not isinstance(value, (Value, Place)):
         raise b.refuse("this is a name and not a value: nothing is known of its type", node)
     return value.type
@@ -370,4 +392,4 @@ TABLE: dict[type, Any] = {
 }  # fmt: skip
 
 
-provide(_type_only, constant, element_size, lower, operands)
+provide(_type_only, common_type, constant, element_size, lower, operands)

@@ -7,8 +7,22 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Value
-from tilewise.emulator.parse import tree
+from tilewise.emulator.host.lower.lanes.memory import moved
+from tilewise.emulator.host.lower.operators import behind
+from tilewise.emulator.host.lower.values import (
+    FULL,
+    INIT,
+    KNOWN,
+    SHARED,
+    Local,
+    NotInLockstep,
+    Overloads,
+    Place,
+    Value,
+    WideLocal,
+    WidePlace,
+)  # fmt: skip
+from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
@@ -32,7 +46,9 @@ def lower_name(b: Builder, node: tree.Name) -> Any:
     return _file_level(b, node)
 
 
-def local_place(b: Builder, local: Local, name: str) -> Place:
+def local_place(b: Builder, local: Local, name: str) -> Any:
+    if isinstance(local, WideLocal):
+        return local.bound
     if local.reference:
         target = b.make(f"load ptr, ptr {local.address}")
         type_ = local.type
@@ -127,6 +143,8 @@ def _brought(b: Builder, found: str, name: str) -> list[Any]:
 
 
 def lower_member(b: Builder, node: tree.Member) -> Any:
+    if isinstance(node.base, tree.Name) and node.base.name == "threadIdx" and b.lanes is not None and b.lanes.index:
+        return b.lanes.index[node.name]
     base = late.lower(b, node.base)
     b.line = node.line
     if node.arrow:
@@ -135,7 +153,7 @@ def lower_member(b: Builder, node: tree.Member) -> Any:
         pointer = rvalue(b, base)
         if not isinstance(pointer.type, Pointer):
             raise b.refuse(f"-> needs a pointer, not {pointer.type}", node)
-        place = Place(pointer.type.to, pointer.text, FULL, const=pointer.type.const)
+        place = behind(pointer)
     else:
         if isinstance(base, Overloads):
             raise b.refuse(f"a function has no member {node.name}", node)
@@ -175,6 +193,10 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
     found = record.field(name)
     if found is not None:
         f, offset = found
+        if isinstance(base, WidePlace):
+            if isinstance(f.type, Reference):
+                raise NotInLockstep(f"the member {name}")
+            return WidePlace(f.type, moved(b, base.at, Value(types.LONG, str(offset)), 1), base.check, base.const)
         check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):

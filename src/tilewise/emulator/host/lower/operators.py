@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.arithmetic import (
-    FLOATING,
-    INTEGER,
-    SIGNED_COMPARE,
-    UNSIGNED_COMPARE,
-    operated,
-    shifted,
-)
+from tilewise.emulator.host.lower.arithmetic import SIGNED_COMPARE, UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import load, store
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
+from tilewise.emulator.host.lower.float_to_integer import number, of
 from tilewise.emulator.host.lower.handed_on import handed_on
-from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
+from tilewise.emulator.host.lower.lanes import control
+from tilewise.emulator.host.lower.lanes.linear import alike, of_width, widen
+from tilewise.emulator.host.lower.lanes.memory import moved
+from tilewise.emulator.host.lower.places import has_value, load, note_value, put
+from tilewise.emulator.host.lower.scalars import scalars
+from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value, Wide, WidePlace
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.sema.overload import operator_choice
-
-TOLD = 10_000  # overflows of a line that are told
 
 
 def lower_binary(b: Builder, node: tree.Binary) -> Any:
@@ -84,6 +79,8 @@ def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
 
 
 def _logical(b: Builder, node: tree.Binary) -> Value:
+    if b.lanes is not None and b.lanes.varies(node):
+        return control.logical(b, node)
     slot = b.alloca("i1")
     left = truth(b, late.lower(b, node.left))
     b.emit(f"store i1 {left}, ptr {slot}")
@@ -98,109 +95,31 @@ def _logical(b: Builder, node: tree.Binary) -> Value:
     return Value(types.BOOL, b.make(f"load i1, ptr {slot}"))
 
 
-def scalars(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
-    """The usual arithmetic conversions, then the operation."""
-    first, second = left.type, right.type
-    assert isinstance(first, Scalar)
-    assert isinstance(second, Scalar)
-    if op in ("<<", ">>"):
-        return _shift(b, op, left, right)
-    type_ = types.common(first, second)
-    one, two = convert(b, left, type_).text, convert(b, right, type_).text
-    if op in SIGNED_COMPARE:
-        return Value(types.BOOL, operated(b, op, type_, one, two))
-    if op not in (FLOATING if type_.floating else INTEGER):
-        raise b.refuse(f"{op} does not work on {type_}", node)
-    if not type_.floating and not b.program.device:
-        if op in ("/", "%"):
-            _divisible(b, type_, one, two)
-        elif type_.signed and op in "+-*" and not b.library:
-            if b.sure:
-                return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
-            return _overflowing(b, op, type_, one, two)
-    return Value(type_, operated(b, op, type_, one, two))
-
-
-def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
-    """Signed arithmetic that is told when it overflows, and wraps as the machine does."""
-    kind = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
-    both = b.make(f"call {{{type_.llvm}, i1}} @llvm.{kind}.with.overflow.{type_.llvm}({type_.llvm} {one}, {type_.llvm} {two})")  # fmt: skip  # noqa: E501
-    result = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 0")
-    over = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 1")
-    b.program.external(f"llvm.{kind}.with.overflow.{type_.llvm}")
-    wide = [v if type_.size == 8 else "" for v in (one, two)]
-    if type_.size == 8:
-        first, second = wide
-    else:
-        first = second = ""
-    bad, good = b.label(), b.label()
-    b.emit(f"br i1 {over}, label %{bad}, label %{good}, !prof !0")
-    b.open = False
-    b.begin(bad)
-    if type_.size < 8:
-        first = b.make(f"sext {type_.llvm} {one} to i64")
-        second = b.make(f"sext {type_.llvm} {two} to i64")
-    b.program.external("rt_overflow")
-    sign = {"+": 0, "-": 1, "*": 2}[op]
-    _unless_told_often(b, good)
-    b.emit(f"call void @rt_overflow(i64 {first}, i64 {second}, i32 {sign}, i32 {type_.size}, i32 {b.line_text()}) cold")
-    b.jump(good)
-    b.begin(good)
-    return Value(type_, result)
-
-
-def _unless_told_often(b: Builder, good: str) -> None:
-    """A line that overflows in every iteration is told of so many times; then it goes on at `good` at once."""
-    cells = b.program.overflows
-    if b.line not in cells:
-        cells[b.line] = b.program.memory.static(8, "", False)
-    cell, tell = f"inttoptr (i64 {cells[b.line]} to ptr)", b.label()
-    told = b.make(f"load i64, ptr {cell}")
-    b.branch(b.make(f"icmp ult i64 {told}, {TOLD}"), tell, good)
-    b.begin(tell)
-    b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
-
-
-def _divisible(b: Builder, type_: Scalar, one: str, two: str) -> None:
-    """The host stops at a division by zero, and of the least number by -1."""
-    zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
-    b.complain(zero, "rt_divide", [("i32", "0"), ("i32", b.line_text())])
-    if type_.signed:
-        low = b.make(f"icmp eq {type_.llvm} {one}, {-(1 << (type_.size * 8 - 1))}")
-        minus = b.make(f"icmp eq {type_.llvm} {two}, -1")
-        b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", "1"), ("i32", b.line_text())])
-
-
-def _shift(b: Builder, op: str, left: Value, right: Value) -> Value:
-    first, second = left.type, right.type
-    assert isinstance(first, Scalar)
-    assert isinstance(second, Scalar)
-    if first.floating or second.floating:
-        raise b.refuse(f"{op} does not work on {first} and {second}")
-    type_ = types.promote(first)
-    one = convert(b, left, type_).text
-    count = convert(b, right, types.LONG if type_.size == 8 else types.INT).text
-    return Value(type_, shifted(b, op, type_, one, count))
-
-
 def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
     if op in SIGNED_COMPARE:
-        one = convert(b, left, types.VOIDP, explicit=True).text
-        two = convert(b, right, types.VOIDP, explicit=True).text
-        return b.value(types.BOOL, f"icmp {UNSIGNED_COMPARE[op]} ptr {one}, {two}")
+        given = [convert(b, v, types.VOIDP, explicit=True) for v in (left, right)]
+        width, _, (one, two) = alike(b, *given)
+        kind = "ptr" if width == 1 else of("i64", width)
+        return of_width(types.BOOL, b.make(f"icmp {UNSIGNED_COMPARE[op]} {kind} {one}, {two}"), width)
     if op == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
-        one = b.make(f"ptrtoint ptr {left.text} to i64")
-        two = b.make(f"ptrtoint ptr {right.text} to i64")
-        apart = b.make(f"sub i64 {one}, {two}")
-        return b.value(types.LONG, f"sdiv i64 {apart}, {late.element_size(b, left.type.to, node)}")
+        size = late.element_size(b, left.type.to, node)
+        if isinstance(left, Wide) or isinstance(right, Wide):
+            end, start = (widen(b, v).as_type(types.LONG) for v in (left, right))
+            return scalars(b, "/", scalars(b, "-", end, start, node), Value(types.LONG, str(size)), node)
+        first, second = (b.make(f"ptrtoint ptr {v.text} to i64") for v in (left, right))
+        apart = b.make(f"sub i64 {first}, {second}")
+        return b.value(types.LONG, f"sdiv i64 {apart}, {size}")
     if op == "+" and isinstance(right.type, Pointer):
         left, right = right, left
     if op not in "+-" or not isinstance(left.type, Pointer) or not isinstance(right.type, Scalar):
         raise b.refuse(f"{op} does not work on {left.type} and {right.type}", node)
     if right.type.floating:
         raise b.refuse(f"a pointer moves by whole elements, not by {right.type}", node)
+    size = late.element_size(b, left.type.to, node)
+    if isinstance(left, Wide) or isinstance(right, Wide):
+        return moved(b, left, right, size if op == "+" else -size).as_type(left.type)
     count = convert(b, right, types.LONG if right.type.signed else types.ULONG).text
-    step = b.make(f"mul i64 {count}, {late.element_size(b, left.type.to, node)}")
+    step = b.make(f"mul i64 {count}, {size}")
     if op == "-":
         step = b.make(f"sub i64 0, {step}")
     return Value(left.type, b.offset(left.text, step))
@@ -215,30 +134,42 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
         made = _overloaded(b, node.op, [value], node)
         if made is not None:
             return made
-    if node.op == "!":
-        return b.value(types.BOOL, f"xor i1 {truth(b, value)}, true")
     if isinstance(value, Overloads) and node.op == "*":
         return value
-    made = _unboxed(b, rvalue(b, value))
+    if node.op == "!":
+        width, _, (text,) = alike(b, convert(b, value, types.BOOL))
+        return of_width(types.BOOL, b.make(f"xor {of('i1', width)} {text}, {number('i1', -1, width)}"), width)
+    one = _unboxed(b, rvalue(b, value))
     if node.op == "*":
-        if not isinstance(made.type, Pointer):
-            raise b.refuse(f"{made.type} is not a pointer", node)
-        if isinstance(made.type.to, types.FunctionType):
-            return made
-        return Place(made.type.to, made.text, FULL, const=made.type.const)
-    if isinstance(made.type, Pointer) and node.op == "+":
-        return made
-    if not isinstance(made.type, Scalar):
-        raise b.refuse(f"{node.op} does not work on {made.type}", node)
-    type_ = types.promote(made.type)
-    made = convert(b, made, type_)
+        if not isinstance(one.type, Pointer):
+            raise b.refuse(f"{one.type} is not a pointer", node)
+        if isinstance(one.type.to, types.FunctionType):
+            return one
+        return behind(one)
+    if isinstance(one.type, Pointer) and node.op == "+":
+        return one
+    if not isinstance(one.type, Scalar):
+        raise b.refuse(f"{node.op} does not work on {one.type}", node)
+    type_ = types.promote(one.type)
+    one = convert(b, one, type_)
     if node.op == "+":
-        return made
+        return one
+    if node.op == "-" and isinstance(one, Wide) and not type_.floating:
+        return scalars(b, "-", Value(type_, "0"), one)
+    width, _, (text,) = alike(b, one)
+    kind = of(type_.llvm, width)
     if node.op == "~":
-        return b.value(type_, f"xor {type_.llvm} {made.text}, -1")
-    if type_.floating:
-        return b.value(type_, f"fneg {type_.llvm} {made.text}")
-    return b.value(type_, f"sub {type_.llvm} 0, {made.text}")
+        return of_width(type_, b.make(f"xor {kind} {text}, {number(type_.llvm, -1, width)}"), width)
+    return of_width(type_, b.make(f"fneg {kind} {text}" if type_.floating else f"sub {kind} 0, {text}"), width)
+
+
+def behind(pointer: Value) -> Place:
+    """What a pointer points to."""
+    type_ = pointer.type
+    assert isinstance(type_, Pointer)
+    if isinstance(pointer, Wide):
+        return WidePlace(type_.to, pointer, FULL, type_.const)
+    return Place(type_.to, pointer.text, FULL, const=type_.const)
 
 
 def _address(b: Builder, node: tree.Unary) -> Any:
@@ -248,6 +179,8 @@ def _address(b: Builder, node: tree.Unary) -> Any:
         return value
     if isinstance(value.type, Record) and any(not m.parameters for m, *_ in value.type.methods_named("operator&")):
         return late.call_method(b, value, "operator&", [], node)
+    if isinstance(value, WidePlace):
+        return value.at.as_type(Pointer(value.type, value.const))
     if isinstance(value, Place):
         local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
         if local is not None and local.size:
@@ -273,28 +206,27 @@ def lower_step(b: Builder, node: tree.Step) -> Any:
     one = Value(types.INT, "1")
     changed = binary(b, node.op, old, one, node)
     new = convert(b, changed, place.type)
-    store(b, place, new.text)
+    put(b, place, new)
     return place if node.prefix else old
 
 
-def _hand_on(b: Builder, node: tree.Assign, source: Any) -> Place:
-    value = load(b, replace(late.lower(b, node.value), flag=""))
+def _hand_on(b: Builder, node: tree.Assign) -> Place:
+    source: Place = late.lower(b, node.value)
+    value = load(b, source, asked=False)
     target: Place = late.lower(b, node.target)
     b.line = node.line
-    store(b, replace(target, flag=""), convert(b, value, target.type).text)
-    if target.register:
-        b.emit(f"store i1 {b.make(f'load i1, ptr {source.flag}')}, ptr {target.flag}")
+    has = has_value(b, source) if target.register else ""
+    put(b, target, convert(b, value, target.type))
+    if has:
+        note_value(b, target, has)
     return target
 
 
 def lower_assign(b: Builder, node: tree.Assign) -> Any:
-    source = handed_on(b, node)
-    if source is not None:
-        return _hand_on(b, node, source)
+    if handed_on(b, node):
+        return _hand_on(b, node)
     value = node.value if isinstance(node.value, tree.Braces) else late.lower(b, node.value)
-    if isinstance(value, Place) and value.register:
-        value = load(b, value)
-    elif isinstance(value, Place) and not isinstance(value.type, (Record, Array)):
+    if isinstance(value, Place) and (value.register or not isinstance(value.type, (Record, Array))):
         value = rvalue(b, value)
     target = late.lower(b, node.target)
     b.line = node.line
@@ -318,8 +250,7 @@ def lower_assign(b: Builder, node: tree.Assign) -> Any:
         value = binary(b, node.op, load(b, target), value, node)
     if isinstance(value, tree.Braces):
         value = late.lower(b, value.items[0]) if value.items else Value(types.INT, "0")
-    made = convert(b, value, target.type, explicit=bool(node.op))
-    store(b, target, made.text)
+    put(b, target, convert(b, value, target.type, explicit=bool(node.op)))
     return target
 
 

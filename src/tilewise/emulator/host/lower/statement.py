@@ -8,16 +8,18 @@ from typing import Any
 from tilewise.emulator.host.lower.adjacent_sums import take_sum
 from tilewise.emulator.host.lower.builder import Builder, Scope, Target
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
-from tilewise.emulator.host.lower.conversion import bind, convert, rvalue, truth
+from tilewise.emulator.host.lower.conversion import bind, convert, rvalue
 from tilewise.emulator.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
 from tilewise.emulator.host.lower.exceptions import lower_try
 from tilewise.emulator.host.lower.expression import lower
+from tilewise.emulator.host.lower.lanes import control
+from tilewise.emulator.host.lower.lanes.mask import leave_regions
 from tilewise.emulator.host.lower.loop_nest import find_nest
 from tilewise.emulator.host.lower.named_result import becomes_the_result, ends_here, left_standing
 from tilewise.emulator.host.lower.program import AUTO
 from tilewise.emulator.host.lower.races import count_statement
 from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
-from tilewise.emulator.host.lower.values import Overloads, Place, Value
+from tilewise.emulator.host.lower.values import Overloads, Place, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference
@@ -65,7 +67,8 @@ def _as_far_as_it_compiles(b: Builder, node: Any) -> None:
 def _block(b: Builder, node: tree.Block) -> None:
     with b.scope():
         for item in node.body:
-            statement(b, item)
+            if b.open or b.lanes is None:
+                statement(b, item)
 
 
 def _expression(b: Builder, node: tree.Expression) -> None:
@@ -73,13 +76,13 @@ def _expression(b: Builder, node: tree.Expression) -> None:
         lower(b, node.value)
 
 
-def condition(b: Builder, node: Any) -> str:
-    """An i1; the condition may declare a variable."""
+def condition(b: Builder, node: Any) -> Value:
+    """A truth, which lanes may differ in; the condition may declare a variable."""
     if isinstance(node, tree.Declaration):
         lower_declaration(b, node)
         node = tree.Name(node.items[-1].name, line=node.line)
     with b.full_expression():
-        return truth(b, lower(b, node))
+        return convert(b, lower(b, node), types.BOOL)
 
 
 def _if(b: Builder, node: tree.If) -> None:
@@ -96,9 +99,12 @@ def _if(b: Builder, node: tree.If) -> None:
         if node.init is not None:
             statement(b, node.init)
         test = condition(b, node.condition)
+        if isinstance(test, Wide):
+            control.branch(b, node, test)
+            return
         yes, done = b.label(), b.label()
         no = b.label() if node.no is not None else done
-        b.branch(test, yes, no)
+        b.branch(test.text, yes, no)
         b.begin(yes)
         with b.scope():
             statement(b, node.yes)
@@ -123,6 +129,8 @@ def _for(b: Builder, node: tree.For) -> None:
 
 def _for_loop(b: Builder, node: tree.For) -> None:
     with b.scope():
+        if b.lanes is not None and control.loop(b, node):
+            return
         if node.init is not None:
             statement(b, node.init)
         done = b.label()
@@ -154,9 +162,9 @@ def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
     with b.scope():
         if node.condition is not None:
             b.line = node.condition.line or node.line
-            b.branch(condition(b, node.condition), body, done)
+            b.branch(condition(b, node.condition).text, body, done)
             b.begin(body)
-        _loop_body(b, node.body, done, step)
+        loop_body(b, node.body, _target(b, done, step))
     b.begin(step)
     if node.step is not None:
         b.sure = sure
@@ -166,28 +174,34 @@ def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
     b.jump(head)
 
 
-def _loop_body(b: Builder, body: Any, leave: str, again: str) -> None:
-    b.targets.append(Target(leave, again, len(b.scopes)))
+def loop_body(b: Builder, body: Any, target: Target) -> None:
+    b.targets.append(target)
     with b.scope():
         statement(b, body)
     b.targets.pop()
 
 
+def _target(b: Builder, leave: str, again: str) -> Target:
+    return Target(leave, again, len(b.scopes), len(b.lanes.regions) if b.lanes is not None else 0)
+
+
 def _while(b: Builder, node: tree.While) -> None:
+    if b.lanes is not None and control.loop(b, node):
+        return
     head, body, done = b.label(), b.label(), b.label()
     if node.after:
         test = b.label()
         b.begin(body)
-        _loop_body(b, node.body, done, test)
+        loop_body(b, node.body, _target(b, done, test))
         b.begin(test)
-        b.branch(condition(b, node.condition), body, done)
+        b.branch(condition(b, node.condition).text, body, done)
         b.begin(done)
         return
     b.begin(head)
     with b.scope():
-        b.branch(condition(b, node.condition), body, done)
+        b.branch(condition(b, node.condition).text, body, done)
         b.begin(body)
-        _loop_body(b, node.body, done, head)
+        loop_body(b, node.body, _target(b, done, head))
     if b.open:
         b.jump(head)
     b.begin(done)
@@ -236,6 +250,8 @@ def _case(b: Builder, node: tree.Case) -> None:
 def _jump(b: Builder, node: tree.Jump) -> None:
     if not b.targets:
         raise b.refuse(f"{node.word} stands in no loop", node)
+    if b.lanes is not None and control.jump(b, node):
+        return
     if node.word == "break":
         target = b.targets[-1]
         b.clean_to(target.depth)
@@ -273,7 +289,10 @@ def _return(b: Builder, node: tree.Return) -> None:
 def leave(b: Builder) -> None:
     """Take down what lives, and go to the function's end."""
     b.clean_to(1)
-    b.jump("leave")
+    if b.lanes is not None and len(b.lanes.regions) > 1:
+        leave_regions(b, b.lanes.regions)
+    else:
+        b.jump("leave")
 
 
 def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
@@ -316,4 +335,4 @@ TABLE: dict[type, Any] = {
 }  # fmt: skip
 
 
-provide(statement)
+provide(condition, loop_body, statement)

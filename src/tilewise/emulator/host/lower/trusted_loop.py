@@ -43,7 +43,7 @@ class Loop:
 
 def plain_loop(b: Builder, node: tree.For) -> Loop | None:
     """The loop, if its subscripts may be known at both ends; its counter is declared already."""
-    if b.library or b.sure or b.watched or b.limits or b.program.watched:
+    if b.library or b.sure or b.watched or b.limits or b.program.watched or b.lanes is not None:
         return None
     count, inside = counter(node), list(tree.walk(node.body))
     if count is None or not all(isinstance(item, PLAIN) for item in inside) or not _pure_calls(inside):

@@ -15,7 +15,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, kernel_module
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
-from tilewise.emulator.host.lower.lockstep.kernel import width_of
+from tilewise.emulator.host.lower.lanes.kernel import width_of
 from tilewise.emulator.host.runtime.counted_work import begin_count, counted_work
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilewise.emulator.host.lower.operators import TOLD
+from tilewise.emulator.host.lower.scalars import TOLD
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
 from tilewise.emulator.host.runtime.missing_values import without_value
 from tilewise.emulator.host.runtime.session import Session, runtime

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.lockstep.divergence import PURE
+from tilewise.emulator.host.lower.lanes.divergence import PURE
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
 from tilewise.emulator.sema.bodies import body_of
@@ -92,7 +92,7 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
     inner = _rewritten(b, _substituted(value, given), own, depth + 1)
     if sum(1 for _ in _nodes(inner)) > LARGEST or not all(_in_lanes(n) for n in _nodes(inner)):
         return None
-    return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=node.line)
+    return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=value.line)
 
 
 def _in_lanes(node: Any) -> bool:

@@ -4,27 +4,29 @@ What a thread alone would be told, a lane is told: the slow way looks at each la
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import each, in_span, kind_of, look
 from tilewise.emulator.host.lower.checked_memory import load as load_one
 from tilewise.emulator.host.lower.checked_memory import store as store_one
-from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
-from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
-from tilewise.emulator.host.lower.lockstep.scattered import all_inside, put_apart, take
-from tilewise.emulator.host.lower.lockstep.wide import (
+from tilewise.emulator.host.lower.lanes.lane_loop import lane_loop
+from tilewise.emulator.host.lower.lanes.linear import as_scalar, both, from_linear, widen
+from tilewise.emulator.host.lower.lanes.mask import lanes_of, register
+from tilewise.emulator.host.lower.lanes.scattered import all_inside, put_apart, take
+from tilewise.emulator.host.lower.marks import OK
+from tilewise.emulator.host.lower.scalars import scalars
+from tilewise.emulator.host.lower.values import (
+    FULL,
+    INIT,
+    KNOWN,
+    NotInLockstep,
     OwnPlace,
+    Place,
+    Value,
     Wide,
     WidePlace,
-    both,
-    convert,
-    from_linear,
-    lanes_of,
-    register,
-    scalars,
-    widen,
-)
-from tilewise.emulator.host.lower.marks import OK
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Place, Value
+)  # fmt: skip
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 
@@ -81,7 +83,7 @@ def _scalar(type_: Type) -> Scalar:
 
 def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
     """Go to `quick` where the lanes' bytes lie side by side and each may be touched, else to `slow`; the address."""
-    lanes, memory, at = lanes_of(b), b.program.memory, place.address
+    lanes, memory, at = lanes_of(b), b.program.memory, place.at
     whole = lanes.width * size
     fine = both(b, at.valid, lanes.all(b))
     if place.span is not None:
@@ -115,9 +117,9 @@ def _prefetch(b: Builder, place: WidePlace) -> None:
     if place.check != FULL:
         return
     b.program.external("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    at, whole = place.address.base, lanes_of(b).width * place.type.size
+    at, whole = place.at.base, lanes_of(b).width * place.type.size
     there = b.make(f"add i64 {at}, {whole}")
-    if lanes_of(b).loops:
+    if b.targets:
         slot = b.alloca("i64")
         before = b.make(f"load i64, ptr {slot}")
         b.emit(f"store i64 {at}, ptr {slot}")
@@ -131,25 +133,22 @@ def _prefetch(b: Builder, place: WidePlace) -> None:
 def load(b: Builder, place: WidePlace) -> Wide:
     type_, lanes = place.type, lanes_of(b)
     if isinstance(type_, Array):
-        address = place.address
-        return Wide(Pointer(type_.of), address.text, address.base, address.stride, address.valid)
+        return place.at.as_type(Pointer(type_.of))
     stored = _in_memory(type_)
     llvm, size = stored.llvm, type_.size
     kind = lanes.vector(llvm)
     name = _function(b, stored, place.check, False)
-    call = (
-        f"call {kind} @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
-    )
-    apart = not place.address.base or place.address.stride != size
+    call = f"call {kind} @{name}({lanes.vector('i64')} {place.at.vector}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
+    apart = not place.at.base or place.at.stride != size
     if apart and place.span is None:
         text = b.make(call.format(mask=lanes.mask_bits(b)))
     else:
         slow, quick, done = b.label(), b.label(), b.label()
         if apart:
             assert place.span is not None
-            b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+            b.branch(all_inside(b, place.at, place.span, size), quick, slow)
             b.begin(quick)
-            one = take(b, llvm, place.address)
+            one = take(b, llvm, place.at)
         else:
             _prefetch(b, place)
             pointer = _fast(b, place, size, False, slow, quick)
@@ -169,21 +168,21 @@ def store(b: Builder, place: WidePlace, value: Wide) -> None:
     type_, lanes = place.type, lanes_of(b)
     stored = _in_memory(type_)
     llvm, size = stored.llvm, type_.size
-    kind, text = lanes.vector(llvm), value.text
+    kind, text = lanes.vector(llvm), value.vector
     if type_ is types.BOOL:
         text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
     name = _function(b, stored, place.check, True)
-    call = f"call void @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
-    apart = not place.address.base or place.address.stride != size
+    call = f"call void @{name}({lanes.vector('i64')} {place.at.vector}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
+    apart = not place.at.base or place.at.stride != size
     if apart and place.span is None:
         b.emit(call.format(mask=lanes.mask_bits(b)))
         return
     slow, quick, done = b.label(), b.label(), b.label()
     if apart:
         assert place.span is not None
-        b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+        b.branch(all_inside(b, place.at, place.span, size), quick, slow)
         b.begin(quick)
-        put_apart(b, llvm, place.address, text)
+        put_apart(b, llvm, place.at, text)
     else:
         pointer = _fast(b, place, size, True, slow, quick)
         b.emit(f"store {kind} {text}, ptr {pointer}, align 1{OK}")
@@ -194,11 +193,11 @@ def store(b: Builder, place: WidePlace, value: Wide) -> None:
     b.begin(done)
 
 
-def moved(b: Builder, address: Wide, index: Value | Wide, size: int) -> Wide:
+def moved(b: Builder, pointer: Value, index: Value, size: int) -> Wide:
     """An address that many elements of `size` bytes on."""
-    at = Wide(types.LONG, address.text, address.base, address.stride, address.valid)
-    wide = convert(b, widen(b, index), types.LONG)
-    return scalars(b, "+", at, scalars(b, "*", wide, Value(types.LONG, str(size))))
+    far = scalars(b, "*", as_scalar(b, index, types.LONG), Value(types.LONG, str(size)))
+    there: Any = scalars(b, "+", widen(b, pointer).as_type(types.LONG), far)
+    return widen(b, there)
 
 
 BAD_INDEX = """
@@ -209,29 +208,47 @@ BAD_INDEX = """
   br label %next"""
 
 
-def held(b: Builder, index: Wide, length: int) -> Wide:
+def held(b: Builder, index: Value, length: int) -> Wide:
     """A subscript against the length of its array: a lane that is beyond it is told so and goes on at 0."""
-    wide, lanes = convert(b, index, types.LONG), lanes_of(b)
+    wide, lanes = widen(b, as_scalar(b, index, types.LONG)), lanes_of(b)
     kind, truths = lanes.vector("i64"), lanes.vector("i1")
     b.program.external("rt_bad_index")
     head = f"void @bad_index({kind} %a, {lanes.bits} %mask, i64 %length, i32 %line) noinline cold"
     before = f"  %as = alloca {kind}\n  store {kind} %a, ptr %as"
     lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
-    bad = b.make(f"icmp uge {kind} {wide.text}, splat (i64 {length})")
+    bad = b.make(f"icmp uge {kind} {wide.vector}, splat (i64 {length})")
     wrong, good = b.label(), b.label()
     b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")
     b.open = False
     b.begin(wrong)
     told = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
     mask = lanes.mask_bits(b, told)
-    b.emit(f"call void @bad_index({kind} {wide.text}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
+    b.emit(f"call void @bad_index({kind} {wide.vector}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
     b.jump(good)
     b.begin(good)
-    text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.text}")
+    text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.vector}")
     if not wide.base:
         return Wide(types.LONG, text)
     valid = both(b, wide.valid, b.make(f"xor i1 {lanes.any(b, bad)}, true"))
     return Wide(types.LONG, text, wide.base, wide.stride, valid)
+
+
+def own_element(b: Builder, base: OwnPlace, index: Value) -> OwnPlace:
+    """Of a thread's own array."""
+    array = base.type
+    assert isinstance(array, Array)
+    within = held(b, index, array.length)
+    step = scalars(b, "*", within, Value(types.LONG, str(elements_of(array.of))))
+    return OwnPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step))
+
+
+def elements_of(type_: Type) -> int:
+    """Scalars in an array of arrays, or 1."""
+    many = 1
+    while isinstance(type_, Array):
+        many *= type_.length
+        type_ = type_.of
+    return many
 
 
 def own_address(b: Builder, place: OwnPlace) -> WidePlace:

@@ -8,12 +8,14 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
 from tilewise.emulator.host.lower.function import declare_parameters, function_text
-from tilewise.emulator.host.lower.lockstep.divergence import Divergence, NotInLockstep
-from tilewise.emulator.host.lower.lockstep.inlined import with_functions_inlined
-from tilewise.emulator.host.lower.lockstep.statement import declare, statement
-from tilewise.emulator.host.lower.lockstep.wide import Lanes, Region, Wide, from_linear, scalars
+from tilewise.emulator.host.lower.lanes.divergence import Divergence
+from tilewise.emulator.host.lower.lanes.inlined import with_functions_inlined
+from tilewise.emulator.host.lower.lanes.linear import from_linear
+from tilewise.emulator.host.lower.lanes.mask import Lanes, Region
+from tilewise.emulator.host.lower.lanes.variables import declare
 from tilewise.emulator.host.lower.program import Instance, Program
-from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.host.lower.scalars import scalars
+from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Pointer, Reference
@@ -73,7 +75,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> La
             if id(parameter) in lanes.divergence.varying:
                 declare(b, parameter.name, type_, Value(type_, f"%p{i}"), True)
         _spans(b, lanes, instance)
-        statement(b, body)
+        late.statement(b, body)
     if b.open:
         b.jump("leave")
     instance.result = types.VOID
@@ -99,8 +101,8 @@ def _begin(b: Builder, lanes: Lanes) -> None:
     row = scalars(b, "/", thread, x)
     lanes.index = {"x": scalars(b, "%", thread, x), "y": scalars(b, "%", row, y), "z": scalars(b, "/", row, y)}
     number = b.make(f"mul i32 {b.make(f'mul i32 {x.text}, {y.text}')}, {z.text}")
-    here = scalars(b, "<", Wide(types.UINT, thread.text), Value(types.UINT, number))
-    b.emit(f"store {truths} {here.text}, ptr {slot}")
+    here: Any = scalars(b, "<", Wide(types.UINT, thread.vector), Value(types.UINT, number))
+    b.emit(f"store {truths} {here.vector}, ptr {slot}")
 
 
 def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:

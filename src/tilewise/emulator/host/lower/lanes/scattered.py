@@ -6,7 +6,9 @@ says so, and each lane is loaded or stored, in their order."""
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.lockstep.wide import Wide, both, lanes_of, same_in_all
+from tilewise.emulator.host.lower.lanes.linear import both, same_in_all
+from tilewise.emulator.host.lower.lanes.mask import lanes_of
+from tilewise.emulator.host.lower.values import Wide
 
 
 def all_inside(b: Builder, address: Wide, span: tuple[str, str], size: int) -> str:
@@ -15,7 +17,7 @@ def all_inside(b: Builder, address: Wide, span: tuple[str, str], size: int) -> s
     kind = lanes.vector("i64")
     length = b.make(f"sub i64 {span[1]}, {span[0]}")
     last = same_in_all(b, "i64", b.make(f"sub i64 {length}, {size}"))
-    offset = b.make(f"sub {kind} {address.text}, {same_in_all(b, 'i64', span[0])}")
+    offset = b.make(f"sub {kind} {address.vector}, {same_in_all(b, 'i64', span[0])}")
     fine = lanes.all(b, b.make(f"icmp ule {kind} {offset}, {last}"))
     return both(b, both(b, fine, lanes.all(b)), b.make(f"icmp uge i64 {length}, {size}"))
 
@@ -33,7 +35,7 @@ def take(b: Builder, llvm: str, address: Wide) -> str:
         lanes.functions[name] = "\n".join(
             [f"define internal {kind} @{name}({lanes.vector('i64')} %a) #0 {{", *body, f"  ret {kind} {made}", "}"]
         )
-    return b.make(f"call {kind} @{name}({lanes.vector('i64')} {address.text})")
+    return b.make(f"call {kind} @{name}({lanes.vector('i64')} {address.vector})")
 
 
 def put_apart(b: Builder, llvm: str, address: Wide, text: str) -> None:
@@ -48,7 +50,7 @@ def put_apart(b: Builder, llvm: str, address: Wide, text: str) -> None:
         lanes.functions[name] = "\n".join(
             [f"define internal void @{name}({lanes.vector('i64')} %a, {kind} %v) #0 {{", *body, "  ret void", "}"]
         )
-    b.emit(f"call void @{name}({lanes.vector('i64')} {address.text}, {kind} {text})")
+    b.emit(f"call void @{name}({lanes.vector('i64')} {address.vector}, {kind} {text})")
 
 
 def _address(kind: str, lane: int) -> list[str]:

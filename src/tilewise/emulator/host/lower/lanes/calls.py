@@ -6,10 +6,10 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
-from tilewise.emulator.host.lower.lockstep.divergence import NotInLockstep
-from tilewise.emulator.host.lower.lockstep.lane_loop import lane_loop
-from tilewise.emulator.host.lower.lockstep.wide import Wide, convert, lanes_of, register, widen
-from tilewise.emulator.host.lower.values import KNOWN, Local, Value
+from tilewise.emulator.host.lower.lanes.divergence import BARRIER
+from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
+from tilewise.emulator.host.lower.lanes.mask import lanes_of, register
+from tilewise.emulator.host.lower.values import KNOWN, Local, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
@@ -23,28 +23,21 @@ VECTORS = {
     "fma": ("fma", 3),
 }
 
-UNSET = """  call void @set_lane(i64 %l)
-  call void @rt_unset(i32 %line, i32 %word)
-  br label %next"""
+
+def call_in_lanes(b: Builder, node: tree.Call) -> Any:
+    """What lanes may differ in, and a barrier; None for what is called once for all lanes."""
+    if isinstance(node.function, tree.Name) and node.function.name == BARRIER:
+        return late.BUILTIN["__wait"](b, tree.Call(node.function, [tree.Number(1, types.INT)], line=node.line))
+    if not lanes_of(b).varies(node):
+        return None
+    given = [n if isinstance(n, (tree.Number, tree.Text)) else rvalue(b, late.lower(b, n)) for n in node.arguments]
+    b.line = node.line
+    if any(isinstance(getattr(value, "type", None), Record) for value in given):
+        raise NotInLockstep(f"an object in the call at line {node.line}")
+    return _lane_by_lane(b, node, given)
 
 
-def tell_unset(b: Builder, lacks: str, name: str) -> None:
-    """A variable is read that has no value in these lanes."""
-    lanes = lanes_of(b)
-    head = f"void @unset({lanes.bits} %mask, i32 %line, i32 %word) noinline cold"
-    lanes.functions["unset"] = lane_loop(head, UNSET, lanes.bits, lanes.width)
-    b.program.external("rt_unset")
-    bad, good = b.label(), b.label()
-    b.emit(f"br i1 {lanes.any(b, lacks)}, label %{bad}, label %{good}, !prof !0")
-    b.open = False
-    b.begin(bad)
-    word = b.program.text(name)
-    b.emit(f"call void @unset({lanes.bits} {lanes.mask_bits(b, lacks)}, i32 {b.line_text()}, i32 {word})")
-    b.jump(good)
-    b.begin(good)
-
-
-def lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
+def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     """The call's value in all lanes; `given` are literals as they stand, Values and Wides."""
     name = node.function.name.rpartition("::")[2]
     if node.function.name in late.BUILTIN:
@@ -94,14 +87,14 @@ def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | 
     kind, short = lanes.vector(type_.llvm), f"v{lanes.width}f{type_.size * 8}"
     intrinsic = f"llvm.{what}.{short}"
     b.program.externals[intrinsic] = f"declare {kind} @{intrinsic}({', '.join([kind] * len(given))})"
-    texts = ", ".join(f"{kind} {convert(b, widen(b, v), type_).text}" for v in given)
+    texts = ", ".join(f"{kind} {widen(b, as_scalar(b, v, type_)).vector}" for v in given)
     return Wide(type_, b.make(f"call {kind} @{intrinsic}({texts})"))
 
 
 def _kept(b: Builder, value: Wide) -> str:
     """A vector in memory, for its lanes to be taken out."""
     lanes = lanes_of(b)
-    llvm, text = register(value.type), value.text
+    llvm, text = register(value.type), value.vector
     if llvm == "i1":
         llvm, text = "i8", b.make(f"zext {lanes.vector('i1')} {text} to {lanes.vector('i8')}")
     slot = b.alloca(lanes.vector(llvm))

@@ -10,18 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tilewise.emulator.host.lower.values import NotInLockstep
 from tilewise.emulator.parse import tree
-from tilewise.errors import EngineError
 
 PURE = frozenset({
     "sqrt", "sqrtf", "rsqrtf", "fabs", "fabsf", "abs", "exp", "expf", "__expf", "log", "logf", "__logf", "sin", "sinf",
     "cos", "cosf", "pow", "powf", "fmax", "fmaxf", "fmin", "fminf", "min", "max", "floor", "floorf", "ceil", "ceilf",
 })  # fmt: skip
 BARRIER = "__syncthreads"
-
-
-class NotInLockstep(EngineError):
-    """What of a kernel keeps its threads from being run side by side; they are run one by one instead."""
 
 
 @dataclass

@@ -1,0 +1,133 @@
+"""Control flow that lanes take differently: each way is taken with the lanes that want it, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.lower.builder import Builder, Target
+from tilewise.emulator.host.lower.conversion import convert, rvalue
+from tilewise.emulator.host.lower.lanes.linear import widen
+from tilewise.emulator.host.lower.lanes.mask import (
+    enter,
+    lanes_of,
+    leave_if_empty,
+    leave_regions,
+    narrow,
+    opposite,
+    region,
+    vector,
+)  # fmt: skip
+from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.late import late
+from tilewise.emulator.parse.types import Array
+
+LOGICAL = {"&&": "and", "||": "or"}
+
+
+def _simple(b: Builder, node: Any) -> bool:
+    """Nothing is touched by it: it may be computed for lanes that do not want it."""
+    if isinstance(node, tree.Name):
+        local = b.find(node.name)
+        return local is not None and not local.flag and not isinstance(local.type, Array)
+    if isinstance(node, tree.Binary):
+        return node.op != "," and _simple(b, node.left) and _simple(b, node.right)
+    if isinstance(node, tree.Unary):
+        return node.op in "+-!~" and _simple(b, node.operand)
+    if isinstance(node, tree.Cast):
+        return _simple(b, node.operand)
+    if isinstance(node, tree.Member) and isinstance(node.base, tree.Name):
+        return node.base.name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    return isinstance(node, tree.Number)
+
+
+def _truths(b: Builder, node: Any) -> str:
+    """An expression as a vector of i1."""
+    return widen(b, convert(b, late.lower(b, node), types.BOOL)).vector
+
+
+def logical(b: Builder, node: tree.Binary) -> Value:
+    kind, word = lanes_of(b).vector("i1"), LOGICAL[node.op]
+    left = _truths(b, node.left)
+    if _simple(b, node.right):
+        return Wide(types.BOOL, b.make(f"{word} {kind} {left}, {_truths(b, node.right)}"))
+    slot = b.alloca(kind)
+    b.emit(f"store {kind} {left}, ptr {slot}")
+    with region(b, left if node.op == "&&" else opposite(b, left)):
+        b.emit(f"store {kind} {b.make(f'{word} {kind} {left}, {_truths(b, node.right)}')}, ptr {slot}")
+    return Wide(types.BOOL, b.make(f"load {kind}, ptr {slot}"))
+
+
+def ternary(b: Builder, node: tree.Ternary) -> Value:
+    condition, sides = _truths(b, node.condition), (node.yes, node.no)
+    if _simple(b, node.yes) and _simple(b, node.no):
+        made = [rvalue(b, late.lower(b, side)) for side in sides]
+        type_ = late.common_type(b, *made)
+        one, two = (widen(b, convert(b, value, type_)).vector for value in made)
+    else:
+        type_ = late.common_type(b, *(Value(late._type_only(b, side), "") for side in sides))
+        slots = []
+        for side, asked in zip(sides, (condition, opposite(b, condition)), strict=True):
+            slots.append(b.alloca(vector(b, type_)))
+            b.emit(f"store {vector(b, type_)} zeroinitializer, ptr {slots[-1]}")
+            with region(b, asked):
+                value = widen(b, convert(b, late.lower(b, side), type_))
+                b.emit(f"store {vector(b, type_)} {value.vector}, ptr {slots[-1]}")
+        one, two = (b.make(f"load {vector(b, type_)}, ptr {slot}") for slot in slots)
+    kind = vector(b, type_)
+    return Wide(type_, b.make(f"select {lanes_of(b).vector('i1')} {condition}, {kind} {one}, {kind} {two}"))
+
+
+def branch(b: Builder, node: tree.If, test: Wide) -> None:
+    truths = lanes_of(b).vector("i1")
+    kept = b.alloca(truths)
+    b.emit(f"store {truths} {test.vector}, ptr {kept}")
+    for side in (node.yes, node.no):
+        if side is not None:
+            asked = b.make(f"load {truths}, ptr {kept}")
+            with region(b, asked if side is node.yes else opposite(b, asked)), b.scope():
+                late.statement(b, side)
+
+
+def loop(b: Builder, node: Any) -> bool:
+    """A loop that lanes leave one by one: it goes on while there is one in it. Whether this is such a loop."""
+    lanes = lanes_of(b)
+    if id(node) not in lanes.divergence.leaving:
+        return False
+    head, check, body, step, go = (b.label() for _ in range(5))
+    whole = enter(b, lanes.mask(b), b.label())
+    if isinstance(node, tree.For) and node.init is not None:
+        late.statement(b, node.init)
+    if isinstance(node, tree.While) and node.after:
+        b.jump(body)
+    b.begin(head)
+    if node.condition is not None:
+        narrow(b, whole, widen(b, late.condition(b, node.condition)).vector)
+    b.begin(check)
+    b.branch(lanes.any(b), body, whole.exit)
+    b.begin(body)
+    enter(b, lanes.mask(b), step)
+    late.loop_body(b, node.body, Target(whole.exit, step, len(b.scopes), len(lanes.regions), parted=True))
+    lanes.regions.pop()
+    b.begin(step)
+    b.branch(lanes.any(b), go, whole.exit)
+    b.begin(go)
+    if isinstance(node, tree.For) and node.step is not None:
+        with b.full_expression():
+            late.lower(b, node.step)
+    b.jump(head)
+    lanes.regions.pop()
+    b.begin(whole.exit)
+    leave_if_empty(b, whole)
+    return True
+
+
+def jump(b: Builder, node: tree.Jump) -> bool:
+    """break and continue of some of the lanes; False where all that run here go on together."""
+    target, regions = b.targets[-1], lanes_of(b).regions
+    if target.parted:
+        b.clean_to(target.depth)
+        leave_regions(b, regions[target.regions - (2 if node.word == "break" else 1) :])  # the loop's and its body's
+    elif target.regions != len(regions):
+        raise NotInLockstep(f"{node.word} at line {node.line}")
+    return target.parted

@@ -1,0 +1,99 @@
+"""Operators on scalars, of one thread or of lanes: the usual conversions, then the operation.
+
+On the host overflow and division are checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.emulator.host.lower.arithmetic import FLOATING, INTEGER, SIGNED_COMPARE, operated, shifted
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.lanes.linear import alike, as_scalar, of_width, stay_linear
+from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Scalar
+
+TOLD = 10_000  # overflows of a line that are told
+
+
+def scalars(b: Builder, op: str, left: Value, right: Value, node: Any = None) -> Value:
+    first, second = left.type, right.type
+    if not isinstance(first, Scalar) or not isinstance(second, Scalar):
+        raise b.refuse(f"{op} does not work on {first} and {second}", node)
+    if op in ("<<", ">>"):
+        return _shift(b, op, left, right, node)
+    type_ = types.common(first, second)
+    width, wide, (one, two) = alike(b, as_scalar(b, left, type_), as_scalar(b, right, type_))
+    if op in SIGNED_COMPARE:
+        return of_width(types.BOOL, operated(b, op, type_, one, two, width), width)
+    if op not in (FLOATING if type_.floating else INTEGER):
+        raise b.refuse(f"{op} does not work on {type_}", node)
+    if not type_.floating and not b.program.device and width == 1:
+        if op in ("/", "%"):
+            _divisible(b, type_, one, two)
+        elif type_.signed and op in "+-*" and not b.library:
+            if b.sure:
+                return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
+            return _overflowing(b, op, type_, one, two)
+    result = of_width(type_, operated(b, op, type_, one, two, width), width)
+    if width > 1 and not type_.floating and op in "+-*":
+        stay_linear(b, op, result, *wide)  # type: ignore[arg-type]
+    return result
+
+
+def _shift(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
+    first, second = left.type, right.type
+    assert isinstance(first, Scalar)
+    assert isinstance(second, Scalar)
+    if first.floating or second.floating:
+        raise b.refuse(f"{op} does not work on {first} and {second}", node)
+    type_ = types.promote(first)
+    count = as_scalar(b, right, types.LONG if type_.size == 8 else types.INT)
+    width, _, (one, by) = alike(b, as_scalar(b, left, type_), count)
+    return of_width(type_, shifted(b, op, type_, one, by, width), width)
+
+
+def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
+    """Signed arithmetic that is told when it overflows, and wraps as the machine does."""
+    kind = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
+    both = b.make(f"call {{{type_.llvm}, i1}} @llvm.{kind}.with.overflow.{type_.llvm}({type_.llvm} {one}, {type_.llvm} {two})")  # fmt: skip  # noqa: E501
+    result = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 0")
+    over = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 1")
+    b.program.external(f"llvm.{kind}.with.overflow.{type_.llvm}")
+    first, second = one, two
+    bad, good = b.label(), b.label()
+    b.emit(f"br i1 {over}, label %{bad}, label %{good}, !prof !0")
+    b.open = False
+    b.begin(bad)
+    if type_.size < 8:
+        first = b.make(f"sext {type_.llvm} {one} to i64")
+        second = b.make(f"sext {type_.llvm} {two} to i64")
+    b.program.external("rt_overflow")
+    sign = {"+": 0, "-": 1, "*": 2}[op]
+    _unless_told_often(b, good)
+    b.emit(f"call void @rt_overflow(i64 {first}, i64 {second}, i32 {sign}, i32 {type_.size}, i32 {b.line_text()}) cold")
+    b.jump(good)
+    b.begin(good)
+    return Value(type_, result)
+
+
+def _unless_told_often(b: Builder, good: str) -> None:
+    """A line that overflows in every iteration is told of so many times; then it goes on at `good` at once."""
+    cells = b.program.overflows
+    if b.line not in cells:
+        cells[b.line] = b.program.memory.static(8, "", False)
+    cell, tell = f"inttoptr (i64 {cells[b.line]} to ptr)", b.label()
+    told = b.make(f"load i64, ptr {cell}")
+    b.branch(b.make(f"icmp ult i64 {told}, {TOLD}"), tell, good)
+    b.begin(tell)
+    b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
+
+
+def _divisible(b: Builder, type_: Scalar, one: str, two: str) -> None:
+    """The host stops at a division by zero, and of the least number by -1."""
+    zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
+    b.complain(zero, "rt_divide", [("i32", "0"), ("i32", b.line_text())])
+    if type_.signed:
+        low = b.make(f"icmp eq {type_.llvm} {one}, {-(1 << (type_.size * 8 - 1))}")
+        minus = b.make(f"icmp eq {type_.llvm} {two}, -1")
+        b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", "1"), ("i32", b.line_text())])
