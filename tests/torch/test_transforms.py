@@ -199,6 +199,7 @@ class TestTracing:
         torch.testing.assert_close(exported.module()(self.new, self.N), by_torch("max_plus")(self.new, self.N).sin())
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+    @pytest.mark.drawn(1)  # 20 s each; test_fullgraph.py compiles gradients of both
     @pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
     def test_compiled_gradients_of_torch_func(self, semiring):
         torch._dynamo.reset()
