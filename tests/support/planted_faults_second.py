@@ -1,12 +1,19 @@
 """Faults planted in programs of the second draw of `public_files.txt`, written down before they were first run."""
 
-# ruff: noqa: E501 — a fault a line
 from __future__ import annotations
 
-from planted_faults import BACK, BARRIER, BOUND, COPY, FIRST, INTO, OUT, RACE, UNSET, fault
+from dataclasses import replace
+
+from planted_faults import BACK, BARRIER, BOUND, COPY, FIRST, INTO, OUT, RACE, UNSET, Fault, fault
 
 SMALL = f"{OUT}|small-allocation"
 FREED = "use-after-free|double-free"
+
+
+def smaller(faults: list[Fault], line: int, pattern: str, new: str) -> list[Fault]:
+    """The same faults in the program with a smaller size."""
+    return [replace(one, edits=(*one.edits, (line, pattern, new))) for one in faults]
+
 
 PROGRAMS = {
     "zhangtaoshan+cuda-tutorials/vector_dot/vector_dot_multiple_block.cu": [
@@ -23,10 +30,11 @@ PROGRAMS = {
         fault("freed before the launch", 124, "{", "{ cudaFree(d_a);", FREED, (22, 125, 126), "a|d_a", "free|last",
               (147, ".*", "")),
         fault("size in bytes of a copy", 93, ", size", ", NUM_INPUT", UNSET, 22, "a|d_a", "sizeof|bytes"),
-        fault("host array too short", 84, "BLOCKS", "1", OUT, 115, "h_c", "bytes|size|length"),
+        fault("host array too short", 84, "BLOCKS", "1", SMALL, (84, 115), "h_c", "bytes|sizeof|length"),
         fault("too many threads for the tile", 135, "blocksPerGrid", "threadsPerBlock", OUT, 51, "tmp|c_temp|d_c",
               BOUND),
-        fault("part of the tile without values", 24, "tmp", "if (tidx < 64) tmp", UNSET, 31, "tmp", FIRST),
+        fault("part of the tile without values", 24, "tmp", "if (tidx < 64) tmp", UNSET, 31, "tmp",
+              "load or fill"),
         fault("cudaFree for free", 144, "free", "cudaFree", "wrong-free", 144, "h_a", "with free|: free"),
         fault("the host reads the card's memory", 119, "h_c", "d_c", "device-pointer-on-the-host", 119, "d_c",
               "cudaMemcpy"),
@@ -46,7 +54,7 @@ PROGRAMS = {
         fault("freed before the host reads", 72, ";", "; cudaFree(b);", FREED, (34, 35, 75), "b", "free|last",
               (91, r"cudaFree\(b\);", "")),
     ],
-    "szymonm+pwir-cuda-labs/lab2/matrixMulNaive.cu": [
+    "szymonm+pwir-cuda-labs/lab2/matrixMulNaive.cu": smaller([
         fault("grid of threads instead of blocks", 103, "DIM / threads.x", "DIM", OUT, (45, 49), "A|C|d_A|d_C", BOUND),
         fault("malloc without sizeof", 92, "matrix_mem_size", "MATRIX_DIM * MATRIX_DIM", SMALL, (45, 92, 97), "A|d_A",
               "sizeof|length|bytes"),
@@ -60,12 +68,12 @@ PROGRAMS = {
         fault("<= for < on the host", 62, "< MATRIX", "<= MATRIX", OUT, 63, "A|B|h_A|h_B", "index|length"),
         fault("rows too long", 21, r"\* MATRIX_DIM", "* (MATRIX_DIM + 1)", OUT, (45, 49), "A|B|C|d_A|d_B|d_C", BOUND),
         fault("format of another type", 134, "%s", "%d", "format", 134, ""),
-    ],
+    ], 19, "256", "64"),
     "rashiqul+CUDA_Practice/src/add_two_vectors/add_two_vectors.cu": [
         fault("size in bytes of a copy", 43, r" \* sizeof\(int\)", "", UNSET, 15, "d_A", "sizeof|bytes"),
-        fault("never allocated", 40, "cudaMalloc.*", "", UNSET + "|argument|" + OUT, (15, 40, 70, 79), "d_C"),
+        fault("never allocated", 40, "cudaMalloc.*", "", UNSET + "|null-pointer|" + OUT, (15, 40, 70, 79), "d_C"),
         fault("grid and block exchanged", 79, "BLOCK_SIZE, NUM_OF_THREADS", "NUM_OF_THREADS, BLOCK_SIZE",
-              RACE + "|launch", (15, 79), "d_C|threads"),
+              RACE + "|uncovered", (15, 79), "d_C"),
         fault("1025 threads", 79, "THREADS>", "THREADS + 1>", "launch", 79, "", "1024"),
         fault("<= for < on the host", 27, "<", "<=", OUT, (29, 30), "h_A|h_B", "index|length"),
         fault("freed twice", 97, "h_B", "h_A", FREED, 97, "h_A", "once|free"),
@@ -79,7 +87,7 @@ PROGRAMS = {
         fault("one block too many", 46, "N, 1", "N + 1, 1", OUT, 12, "a|b|c|d_a|d_b|d_c", BOUND),
         fault("allocation without sizeof", 23, r"\*sizeof\(int\)", "", SMALL, (12, 32, 33, 34), "a|b|c|d_a|d_b|d_c",
               "sizeof|length|bytes"),
-        fault("threadIdx for blockIdx", 11, "blockIdx", "threadIdx", RACE, 12, "c|d_c"),
+        fault("threadIdx for blockIdx", 11, "blockIdx", "threadIdx", RACE + "|uncovered", (12, 46), "c|d_c"),
     ],
     "anmolpanda+CUDA_programs/memory/memory.cu": [
         fault("barrier left out", 28, ".*", "", RACE, 31, "sh_arr", BARRIER),
@@ -95,8 +103,8 @@ PROGRAMS = {
         fault("symbol not copied", 29, "CHECK.*", "", UNSET, 16, "devData", "cudaMemcpyToSymbol"),
     ],
     "Parallel-Systems-aka-Uniwa+CUDA-Examples/Theory/cu_vecadd_examples/vecadd1.cu": [
-        fault("grid rounded down", 71, r"\(int\)ceil\(\(float\)n/blockSize\)", "n/blockSize", UNSET, (84, 89),
-              "c|h_c|d_c", "grid|block"),
+        fault("grid rounded down", 71, r"\(int\)ceil\(\(float\)n/blockSize\)", "n/blockSize",
+              UNSET + "|uncovered", (78, 84, 89), "c|h_c|d_c", "grid"),
         fault("event not recorded", 80, "cuda.*", "", "argument|not-synchronised", (81, 92), "stop", "Record"),
         fault("sizes overflow int", 36, r"n\*sizeof\(double\)", "n*n*8", "overflow|index-overflow", 36, "",
               "long|size_t"),

@@ -140,3 +140,50 @@ def test_a_line_is_reported_once_by_the_interpreted_and_the_compiled_kernel():
         faults.add_kernel(Finding(kind, "interpreted", faults.place(line), "x", "read", count=1))
     found = sorted((f.line, f.message) for f in faults.all())
     assert found == [(1, "compiled read"), (1, "interpreted"), (2, "interpreted"), (3, "compiled kernel")]
+
+
+def test_a_stream_that_was_destroyed_and_an_event_that_was_never_recorded_are_named(ran):
+    report = ran("""
+__global__ void fill(float *x) { x[threadIdx.x] = 1; }
+int main() {
+  float *x, h[4], ms;
+  cudaStream_t s, t;
+  cudaEvent_t start, stop;
+  cudaMalloc(&x, 16);
+  cudaStreamCreate(&s); cudaStreamCreate(&t);
+  cudaEventCreate(&start); cudaEventCreate(&stop);
+  cudaEventRecord(start, s);
+  fill<<<1, 4, 0, s>>>(x);
+  cudaStreamSynchronize(s);
+  cudaStreamDestroy(s);
+  fill<<<1, 4, 0, s>>>(x);
+  fill<<<1, 4, 0, t>>>(x); fill<<<1, 4, 0, cudaStreamPerThread>>>(x);
+  cudaStreamDestroy(t);
+  cudaMemcpy(h, x, 16, cudaMemcpyDeviceToHost);
+  cudaEventElapsedTime(&ms, start, stop);
+  printf("%g %g\\n", h[3], ms);
+  cudaFree(x);
+}
+""")
+    assert [(str(f.kind), f.line, f.array, f.message) for f in report.findings] == [
+        ("argument", 15, "", "this stream was destroyed at line 14"),
+        ("argument", 19, "stop", "stop was never recorded, so there is no time between the two"),
+    ]
+
+
+def test_elements_without_values_are_counted_beyond_the_first_megabyte(ran):
+    report = ran("""
+__global__ void fill(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+int main() {
+  int n = 300100;
+  float *x, *h = (float *)malloc(n * 4), s = 0;
+  cudaMalloc(&x, n * 4);
+  fill<<<n / 1000, 1000>>>(x);
+  cudaMemcpy(h, x, n * 4, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < n; i++) s += h[i];
+  printf("%g\\n", s);
+  free(h); cudaFree(x);
+}
+""")
+    (found,) = report.findings
+    assert found.message.startswith("100 of 300100 elements of x are stored by no thread, first x[300000]")

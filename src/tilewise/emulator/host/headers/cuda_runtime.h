@@ -139,6 +139,7 @@ cudaError_t __cuda_event_free(cudaEvent_t e);
 cudaError_t __cuda_elapsed(float* ms, cudaEvent_t a, cudaEvent_t b);
 cudaError_t __cuda_stream(cudaStream_t* s);
 cudaError_t __cuda_stream_free(cudaStream_t s);
+cudaError_t __cuda_stream_used(cudaStream_t s);
 cudaError_t __cuda_sync(int what);
 cudaError_t __cuda_set_device(int n);
 cudaError_t __cuda_memory(size_t* free, size_t* total);
@@ -157,7 +158,7 @@ cudaError_t cudaFree(void* p) { return __cuda_free(p, 0); }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) { return __cuda_free(p, 0); }
 cudaError_t cudaFreeHost(void* p) { return __cuda_free(p, 2); }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) { return __cuda_copy(to, from, size, kind, 0); }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t s = 0) { return __cuda_copy(to, from, size, kind, 1); }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t s = 0) { if (s && __cuda_stream_used(s)) return cudaErrorInvalidResourceHandle; return __cuda_copy(to, from, size, kind, 1); }
 cudaError_t cudaMemcpyPeer(void* to, int a, const void* from, int b, size_t size) { return __cuda_copy(to, from, size, 3, 0); }
 cudaError_t cudaMemcpy2D(void* to, size_t tp, const void* from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind) { return __cuda_copy2d(to, tp, from, fp, w, h, kind); }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t tp, const void* from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind, cudaStream_t s = 0) { return __cuda_copy2d(to, tp, from, fp, w, h, kind); }
@@ -211,7 +212,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* s) { return __cuda_stream(s); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned int flags) { return __cuda_stream(s); }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned int flags, int priority) { return __cuda_stream(s); }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -5; return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t s) { return __cuda_sync(2); }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { if (s && __cuda_stream_used(s)) return cudaErrorInvalidResourceHandle; return __cuda_sync(2); }
 cudaError_t cudaStreamQuery(cudaStream_t s) { return __cuda_sync(2); }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return __cuda_stream_free(s); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags = 0) { return cudaSuccess; }

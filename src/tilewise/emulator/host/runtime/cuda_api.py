@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from importlib import import_module
 from pathlib import Path
@@ -10,10 +11,12 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.cuda_card import Card
-from tilewise.emulator.host.runtime.memory import SEEN_BY_BOTH, describe
+from tilewise.emulator.host.runtime.memory import HAS, SEEN_BY_BOTH, describe
 from tilewise.emulator.host.runtime.releases import MENDS
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
+
+DEFAULT_STREAMS = (0, 1, 2)  # the default one, cudaStreamLegacy and cudaStreamPerThread
 
 
 @runtime("__cuda_last")
@@ -149,13 +152,26 @@ def event_create(s: Session, pointer: int) -> int:
     return 0
 
 
+def _written(s: Session, call: str, place: int) -> str:
+    """An argument of a call as the line writes it; '' where the call is written elsewhere."""
+    found = re.search(rf"\b{call}\s*\(([^;]*)\)", s.source.line(s.line))
+    parts = found[1].split(",") if found else []
+    word = re.match(r"\s*(\w+)\W*$", parts[place]) if place < len(parts) else None
+    return word[1] if word else ""
+
+
 @runtime("__cuda_event_record")
 def event_record(s: Session, event: int, stream: int) -> int:
     if event not in s.cuda.events:
+        name = _written(s, "cudaEventRecord", 0)
+        message = f"{name or 'this event'} was never created"
         s.faults.add(
-            Kind.ARGUMENT, s.line, "this event was never created", "cudaEventCreate(&event) first", access="event"
+            Kind.ARGUMENT, s.line, message, f"cudaEventCreate(&{name or 'event'}) first", array=name, access="event"
         )
         return int(s.cuda.fail(codes.BAD_HANDLE))
+    failed: int = stream_used(s, stream)
+    if failed:
+        return failed
     s.cuda.nanoseconds += 1000
     s.cuda.events[event] = s.cuda.nanoseconds
     return 0
@@ -172,13 +188,11 @@ def event_free(s: Session, event: int) -> int:
 def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
     one, two = s.cuda.events.get(first), s.cuda.events.get(second)
     if one is None or two is None:
-        s.faults.add(
-            Kind.ARGUMENT,
-            s.line,
-            "an event was never recorded, so there is no time between them",
-            "cudaEventRecord both events first",
-            access="event",
-        )
+        name = _written(s, "cudaEventElapsedTime", 1 if one is None else 2)
+        message = f"{name or 'an event'} was never recorded, so there is no time between the two"
+        hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
+        s.faults.add(Kind.ARGUMENT, s.line, message, hint, array=name, access="event")
+        s.memory.change(pointer, 4, give=HAS)  # what it holds follows from that
         return int(s.cuda.fail(codes.BAD_HANDLE))
     if writable(s, pointer, 4):
         s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
@@ -187,13 +201,28 @@ def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
 
 @runtime("__cuda_stream")
 def stream_create(s: Session, pointer: int) -> int:
-    s.cuda.streams[_handle(s, pointer)] = True
+    s.cuda.streams[_handle(s, pointer)] = 0
     return 0
 
 
 @runtime("__cuda_stream_free")
 def stream_free(s: Session, stream: int) -> int:
-    return 0 if s.cuda.streams.pop(stream, False) else int(s.cuda.fail(codes.BAD_HANDLE))
+    failed: int = stream_used(s, stream)
+    if stream in s.cuda.streams:
+        s.cuda.streams[stream] = s.line
+    return failed
+
+
+@runtime("__cuda_stream_used")
+def stream_used(s: Session, stream: int, line: int = 0) -> int:
+    """What is put into a stream that was destroyed, or that never was one, fails."""
+    if stream in DEFAULT_STREAMS or s.cuda.streams.get(stream) == 0:
+        return 0
+    destroyed = s.cuda.streams.get(stream)
+    message = f"this stream was destroyed at line {destroyed}" if destroyed else "this stream was never created"
+    hint = "destroy it after its last use" if destroyed else "cudaStreamCreate(&stream) first"
+    s.faults.add(Kind.ARGUMENT, line or s.line, message, hint, access="stream", other_line=destroyed or 0)
+    return int(s.cuda.fail(codes.BAD_HANDLE))
 
 
 @runtime("__cuda_device")

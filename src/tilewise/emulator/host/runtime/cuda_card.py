@@ -113,7 +113,7 @@ class Card:
     sticky: int = 0
     unasked: set[int] = field(default_factory=set)  # lines of launches that failed since the program looked for errors
     events: dict[int, float | None] = field(default_factory=dict)
-    streams: dict[int, bool] = field(default_factory=dict)
+    streams: dict[int, int] = field(default_factory=dict)  # the line that destroyed it, or 0
     shared_limit: int = 48 << 10
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
+from tilewise.emulator.host.runtime.cuda_api import stream_used
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, described
 from tilewise.emulator.host.runtime.cuda_card import Card
 from tilewise.emulator.host.runtime.graphs import captured
@@ -64,6 +65,8 @@ def launch(
         return
     if s.cuda.astray.geometry is not None:
         queue(s, site, grid, block, shared, arguments)
+        return
+    if stream_used(s, stream & (1 << 64) - 1, site.node.line):
         return
     child = kept(s, site, grid, block, shared, arguments)
     if captured(s, lambda: run_now(s, child, _launch)):

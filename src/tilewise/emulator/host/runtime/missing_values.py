@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewise.emulator.host.runtime.cuda_card import Incomplete
 
 NOT_BACK = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
-LOOKED_AT = 1 << 20  # bytes of a block in which elements without values are counted
+LOOKED_AT = 1 << 26  # bytes of a block, from the first without a value, in which elements without values are counted
 
 
 def copied_in_part(block: Allocation) -> str:
@@ -127,7 +127,9 @@ def _never_stored(s: Session, copy: Incomplete, address: int, size: int, line: i
             other_line=line,
         )
         return
-    lacking = int(((s.memory.state(block.address, min(block.size, LOOKED_AT)) & HAS_VALUE) == 0).sum()) // size
+    start = element * size
+    rest = s.memory.state(block.address + start, min(block.size - start, LOOKED_AT))
+    lacking = int(((rest & HAS_VALUE) == 0).sum()) // size
     s.faults.add(
         Kind.UNCOVERED,
         copy.stored,

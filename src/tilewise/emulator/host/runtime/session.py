@@ -32,7 +32,6 @@ HARMLESS = frozenset({
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
     "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
 })  # fmt: skip
-NO_INPUT = "the program wants input and was given none: tilewise run FILE < INPUT"
 LINE = re.compile(r"\bline (\d{8,})\b")
 CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
@@ -107,7 +106,12 @@ class Session:
 
     def lacks_input(self) -> None:
         """A number was asked of an input in which there is nothing: what goes wrong from here on follows from that."""
-        self.faults.instead = lambda line: self.finish(1, "crash", f"line {line}: {NO_INPUT}")
+
+        def ends(line: int) -> None:
+            message = f"line {line}: the program wants input and was given none: tilewise run FILE < INPUT"
+            self.finish(1, "crash", message)
+
+        self.faults.instead = ends
 
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
         """Tell what was found, and end this process, whatever telling it raises."""
