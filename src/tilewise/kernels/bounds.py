@@ -8,7 +8,7 @@ stand in the same row, so that a kernel that does not take a shape has an infini
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tilewise.core.problem import Problem
@@ -32,6 +32,17 @@ class Bound(NamedTuple):
     few: float = math.inf  # rows or columns of P, at most, that this holds for,
     cells: float = math.inf  # and cells
     share: float = 0.999  # of all that: sums in another order round otherwise
+
+
+def by_parts(
+    rows: Iterable[Row], parts: Callable[[Row], float], of_k: Callable[[Row], float], end: Callable[[Row], float]
+) -> tuple[tuple[float, float], ...]:
+    """`Bound.lines` of a table whose rows cut k into `parts`: for each number of them, the least seconds of a k of one
+    part, and beside."""
+    alike = dict[float, list[Row]]()
+    for row in rows:
+        alike.setdefault(parts(row), []).append(row)
+    return tuple((min(map(of_k, some)) / cut, min(map(end, some))) for cut, some in sorted(alike.items()))
 
 
 # The columns of a row; the lines of `Bound` stand behind them.

@@ -11,15 +11,21 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
+from tilewise.core.recipe import Scratch
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.shared.delegated import AnyStep
+from tilewise.kernels.shared.placed import Operands
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+Recipe = Callable[[Plan, Operands, Scratch], Sequence[AnyStep]]
 
 
 class ByConfigs(Family):
     """A family of these has configurations and their expected seconds; it says how P is cut, and how people read it."""
 
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
+    make: ClassVar[Recipe]  # its launches
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
         """Seconds, and the configuration that takes no longer than any other."""
@@ -73,6 +79,9 @@ class ByConfigs(Family):
     def offering(self, problem: Problem, machine: Machine, seconds: float, passes: int) -> Offer:
         floor = self.limits(problem, machine)[0]
         return Offer(problem, machine, self.name, seconds if seconds > floor else floor, floor, passes)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
+        return type(self).make(plan, given, scratch)
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
         return self.planned(problem, machine, None, None, self.seconds(config, problem, machine), config)

@@ -23,11 +23,11 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
+from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.simt_gemm.tiled.texts import behind_stacks
 from tilewise.kernels.transforms.sums import render_combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     DEPTH,
-    SHARED_BYTES,
     TILES,
     SplitTile,
     plane_bytes,
@@ -66,7 +66,7 @@ def test_no_tile_spills_or_serialises(tmp_path, tile):
 
 def test_every_tile_fits_a_multiprocessor():
     for tile in TILES:
-        assert tile.shared_bytes <= SHARED_BYTES
+        assert tile.shared_bytes <= UNIT_SHARED
         assert tile.stages >= 3
 
 

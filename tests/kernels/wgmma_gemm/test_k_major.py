@@ -20,6 +20,7 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
+from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.text import render_pack
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.k_major.model import (
@@ -27,7 +28,6 @@ from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS_TILES,
     BY_CLASSES,
     KINDS,
-    SHARED_BYTES,
     TILES,
     TRANSPOSED,
     KMajorTile,
@@ -120,7 +120,7 @@ def test_no_form_from_registers_spills_or_serialises(tmp_path, tile):
 
 def test_every_tile_fits_a_multiprocessor():
     for tile in (*TILES, *ACROSS_TILES):
-        assert tile.shared_bytes <= SHARED_BYTES
+        assert tile.shared_bytes <= UNIT_SHARED
         assert tile.stages >= 4
         assert all(lines % 8 == 0 for lines in tile.fetched)  # whole pieces of the swizzle
 

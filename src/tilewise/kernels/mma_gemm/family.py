@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
@@ -34,7 +33,6 @@ from tilewise.kernels.mma_gemm.text import (
 )
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import on_boundaries
-from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.transforms.transpose import render_transpose
 
 MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some start on no 16 bytes")
@@ -48,6 +46,7 @@ class MmaSmall(Tabled):
 
     name = small.KERNEL
     kernels: ClassVar = {name: small.IDEA}
+    make: ClassVar = recipe.of_mma_small
     can = Capabilities(
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
         steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
@@ -66,15 +65,13 @@ class MmaSmall(Tabled):
         arch = min(90, arch_number(machine.arch))
         return (render_small.named(problem.dtype, tile, arch) for tile in small.TILES)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_mma_small(plan, given, scratch)
-
 
 class SlicedK(Tabled):
     """Small and thin products of floats: a warp a tile, k in slices; one launch, any layout, any stack."""
 
     name = sliced.KERNEL
     kernels: ClassVar = {name: sliced.IDEA}
+    make: ClassVar = recipe.of_sliced_k
     can = Capabilities(
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
@@ -102,9 +99,6 @@ class SlicedK(Tabled):
         arch = min(90, arch_number(machine.arch))
         return (render_sliced.named(problem.dtype, tile, arch) for tile in sliced.TILES[problem.dtype.itemsize])
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_sliced_k(plan, given, scratch)
-
 
 class ResidentN(Tabled):
     """A k so short that storing P takes the time: N stays in registers or shared memory."""
@@ -119,6 +113,7 @@ class ShortK(ResidentN):
 
     name = short.KERNEL
     kernels: ClassVar = {name: short.IDEA}
+    make: ClassVar = recipe.of_short_k
     can = Capabilities(
         AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
         accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",),
@@ -140,15 +135,13 @@ class ShortK(ResidentN):
         size = problem.dtype.itemsize
         return (render_transpose.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_short_k(plan, given, scratch)
-
 
 class Shallow(ResidentN):
     """Of all floats and any stack."""
 
     name = shallow.KERNEL
     kernels: ClassVar = {name: shallow.IDEA}
+    make: ClassVar = recipe.of_shallow
     can = Capabilities(
         AMPERE, dtypes=(*HALVES, "float32", "float64"), one_dtype=True, same_result=True, plus_times=True,
         accumulates=False, most_k=shallow.DEEPEST, problem=(shallow.NEAR, shallow.FITS), precisions=("ieee", "tf32"),
@@ -167,9 +160,6 @@ class Shallow(ResidentN):
         arch, tensor, dtype = min(90, arch_number(machine.arch)), shallow.on_tensor_cores(problem), problem.dtype
         return (render_shallow.named(dtype, tensor, cols, arch) for cols in shallow.COLUMNS[dtype.itemsize])
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_shallow(plan, given, scratch)
-
 
 class HalvesAnywhere(Tabled):
     """Halves whose rows start anywhere: tensor cores in one launch, with no pass that realigns them first."""
@@ -185,6 +175,7 @@ class HalfDots(HalvesAnywhere):
 
     name = dots.KERNEL
     kernels: ClassVar = {name: dots.IDEA}
+    make: ClassVar = recipe.of_half_dots
     can = Capabilities(
         HOPPER, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, stacks=False, few=MOST_FEW,
         problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
@@ -199,15 +190,13 @@ class HalfDots(HalvesAnywhere):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return (render_half_dots.named(problem.dtype, tile, epilogue=problem.epilogue) for tile in TILES)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_half_dots(plan, given, scratch)
-
 
 class DirectHalf(HalvesAnywhere):
     """Tiles: single products, stacks and groups of rows."""
 
     name = stacked.KERNEL
     kernels: ClassVar = {name: stacked.IDEA}
+    make: ClassVar = recipe.of_direct_half
     can = Capabilities(
         AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
         problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
@@ -247,9 +236,6 @@ class DirectHalf(HalvesAnywhere):
         for tile, m_along_k, n_along_k in product(stacked.TILES, (True, False), (True, False)):
             lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
             yield render_direct_half.named(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return recipe.of_direct_half(plan, given, scratch)
 
 
 def _is_single(problem: Problem) -> bool:

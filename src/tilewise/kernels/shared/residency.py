@@ -25,6 +25,8 @@ HELD = {
     16: (7, 14),
 }
 UNITS = 132
+UNIT_SHARED = 227 * 1024  # bytes of shared memory that a block may have, alone on a multiprocessor of Hopper's
+FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 MOST = 6  # blocks of a multiprocessor: more of them change nothing
 UNEVEN = 1.5  # blocks of a multiprocessor, in the mean, from which some have three where three fit
 
@@ -58,6 +60,11 @@ def busiest(rest: int, row: Row, at: int) -> int:
         if rest <= int(row[at + count - back]):
             last = count - back
     return last
+
+
+def crowded(blocks: int, units: int, power: float) -> float:
+    """By how much less L2 takes for what a multiprocessor loads, where not all of them do."""
+    return 1.0 if blocks >= units else max(FEWEST, blocks / units) ** power
 
 
 def in_waves(tiles: int, row: Row, at: int, steps: float, alone: float, busy: float, end: float, store: float) -> float:

@@ -23,13 +23,13 @@ from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.stack_launches import stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
 
 THREADS = 256  # of a block
-UNIT_SHARED = 227 * 1024
 SIZE = 4  # bytes of a partial sum, of rank_k and swept
 
 

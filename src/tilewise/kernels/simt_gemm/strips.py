@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from tilewise.algebra.semiring import Algebra
@@ -20,18 +21,16 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
-from tilewise.kernels.bounds import Bound
+from tilewise.kernels.bounds import Bound, by_parts
 from tilewise.kernels.by_configs import Table, Tabled
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.residency import MOST, in_waves, padded, rooms
+from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, crowded, in_waves, padded, rooms
 from tilewise.kernels.shared.stack_launches import stack_launches
 from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
-UNIT_SHARED = 227 * 1024
-FEWEST = 0.15  # share of the units, below which nothing is faster any more
 # A launch whose blocks take no more than half of a card's room is followed by the next one before it is over; where
 # they take more, the next one's last blocks come late. Seven products of 16x32 tiles with 3.3 to 4.6 blocks a unit took
 # 0.9 to 2.4 µs longer than what fits those of 1 to 3 blocks within 0.2, and those of 10 to 19 within 1.2.
@@ -101,7 +100,7 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     tiles, piece = members * -(-m // rows) * -(-n // cols), -(-k // cluster)
     deep = min(piece, depth)
-    crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** given[5]
+    crowd = crowded(tiles * cluster, units, given[5])
     alone, busy = (row[4] + row[5] * deep) ** 4, deep**4 * (row[6] ** 4 + (row[7] * crowd) ** 4)
     work = in_waves(tiles, row, ROOMS, -(-piece // depth) * 1.0, alone, busy, row[8], row[9])
     read = given[7] * tiles * (rows + cols)
@@ -182,17 +181,9 @@ class Strips(Tabled):
         """Every step at the best tile's rate, one block's strips of k, the bytes."""
         f, algebra = self.figures(some.algebra), some.algebra
         step = 1 / (rate_of(algebra, machine) * max(f.shares.values()))
-        lines = tuple(self._alone(algebra, machine))
+        rows = self.table(algebra, machine)[1].rows
+        lines = by_parts(rows, itemgetter(11), lambda r: r[4] / r[3] + r[5], lambda r: r[10] - f.start + f.block)
         return (Bound(f.start, step=step, block=f.block, byte=f.reading / machine.bandwidth, lines=lines),)
-
-    def _alone(self, algebra: Algebra, machine: Machine) -> list[tuple[float, float]]:
-        """By blocks of a cluster: the least seconds of each k where a block has a unit to itself, and beside."""
-        rows, f = self.table(algebra, machine)[1].rows, self.figures(algebra)
-        return [
-            (min((row[4] / row[3] + row[5]) / blocks for row in alike), alike[0][10] - f.start + f.block)
-            for blocks in sorted({row[11] for row in rows})
-            if (alike := [row for row in rows if row[11] == blocks])
-        ]
 
     def geometry(self, problem: Problem, machine: Machine, config: StripConfig) -> Geometry:
         tile, size = config.tile, problem.algebra.partial.itemsize

@@ -14,7 +14,6 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
-from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import along_k, long_lines, on_boundaries
 from tilewise.kernels.shared.placed import Operands
@@ -60,6 +59,7 @@ class WgmmaHalf(OnHopper):
 
     name = half.KERNEL
     kernels: ClassVar = {name: half.IDEA}
+    make: ClassVar = half_recipe.launches
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=HALVES, plus_times=True, groups=("rows", "k"),
         problem=(half.UNROUNDED, half.GROUPS), fuses=True,
@@ -107,15 +107,13 @@ class WgmmaHalf(OnHopper):
         name, groups = problem.dtype.name, problem.groups
         return half_texts.texts(name, problem.epilogue) if groups is None else half_texts.grouped_texts(name, groups)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return half_recipe.launches(plan, given, scratch)
-
 
 class KMajor(OnHopper, Tabled):
     """tf32, 8-bit integers and 8-bit floats, which wgmma takes with k contiguous alone."""
 
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
+    make: ClassVar = k_major_recipe.launches
     can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
 
     model: ClassVar = k_major
@@ -138,15 +136,13 @@ class KMajor(OnHopper, Tabled):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return k_major_texts((problem.dtype_m.name, problem.dtype_n.name), problem.result.name)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return k_major_recipe.launches(plan, given, scratch)
-
 
 class BF16x6(OnHopper, Tabled):
     """float32: three bfloat16 parts of each operand, six products of them."""
 
     name = six.KERNEL
     kernels: ClassVar = {name: six.IDEA}
+    make: ClassVar = six_recipe.launches
     can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
     # where tf32 is requested, kernels that round once are faster: of 447 random shapes it was best for none
     competes = (can.where(float32_as=("high",)),)
@@ -192,9 +188,6 @@ class BF16x6(OnHopper, Tabled):
             yield render_split.named()
             yield from (of_members(render_combine.named(problem.algebra, False, share)) for share in (1, 8))
             yield from (render_bf16x6.named(tile) for tile in six.TILES)
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
-        return six_recipe.launches(plan, given, scratch)
 
 
 ODD_N = Condition(lambda p: bool(p.layout_n.row % 8 and p.layout_n.col % 8), "reads an N that starts on no 16 bytes")
@@ -242,6 +235,7 @@ class ReadOnce(OnHopper, Tabled):
 
     name = once.KERNEL
     kernels: ClassVar = {name: once.IDEA}
+    make: ClassVar = once_recipe.launches
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=("float32",), one_dtype=True, same_result=True, float32_as=("high", "tf32"),
         plus_times=True, stacks=False, few=once.MOST_FEW, problem=(once.ONTO_P, once.LONG_SIDE),
@@ -266,9 +260,6 @@ class ReadOnce(OnHopper, Tabled):
         for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):
             yield render_read_once.named(tile, lies)
 
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
-        return once_recipe.launches(plan, given, scratch)
-
 
 FEW = 256  # rows or columns of single products: of more, rows are realigned in little time
 
@@ -278,6 +269,7 @@ class BulkLines(Tabled):
 
     name, tensor = bulk.KERNEL, True
     kernels: ClassVar = {name: bulk.IDEA}
+    make: ClassVar = bulk_recipe.launches
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",),
         plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,
@@ -312,6 +304,3 @@ class BulkLines(Tabled):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile, m_along_k, n_along_k in product(bulk.TILES, (True, False), (True, False)):
             yield render_bulk_lines.named(problem.dtype, tile, (m_along_k, n_along_k))
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        return bulk_recipe.launches(plan, given, scratch)

@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from operator import itemgetter
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.bounds import Bound
+from tilewise.kernels.bounds import Bound, by_parts
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
-from tilewise.kernels.shared.residency import in_waves, padded, rooms
+from tilewise.kernels.shared.residency import crowded, in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "mma_small"
@@ -24,7 +25,6 @@ CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more tha
 ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
 
 
-FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 SHORTEST = 0.25  # share of a phase that no k is too short for
 
 
@@ -154,7 +154,7 @@ def expected(row: Row, given: Row) -> float:
     copies = row[5] * (1 - given[8] * (1 - used))
     reading = given[6] + (given[7] * tiles * (rows + cols)) ** 4
     short = max(SHORTEST, k / deep) if k < deep else 1.0
-    crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** given[9]
+    crowd = crowded(blocks, units, given[9])
     busy = row[4] + (copies * crowd) ** 4
     work = in_waves(tiles, row, ROOMS, each * short, row[3], busy, row[6], row[7])
     return given[5] + sqrt(sqrt(work**4 + reading))
@@ -177,17 +177,9 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     kind, rate = kind_of(some), mma_rate(some, machine)
     f = coefficients(f"mma_small {kind}")
     step, byte = 1 / (rate * f.share * max(f.shares)), f.reading / machine.bandwidth
-    return (Bound(f.start, step=step, block=f.block, byte=byte, lines=tuple(_alone(kind, rate, machine))),)
-
-
-def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]]:
-    """By blocks of a cluster: the least seconds of each k where a block has a multiprocessor to itself, and beside."""
     rows = paces(kind, (VECTORS, VECTORS), rate, machine)[1].rows
-    return [
-        (min(sqrt(sqrt(row[3])) / row[2] / blocks for row in alike), min(row[6] + row[7] for row in alike))
-        for blocks in sorted({row[8] for row in rows})
-        if (alike := [row for row in rows if row[8] == blocks])
-    ]
+    lines = by_parts(rows, itemgetter(8), lambda r: sqrt(sqrt(r[3])) / r[2], lambda r: r[6] + r[7])
+    return (Bound(f.start, step=step, block=f.block, byte=byte, lines=lines),)
 
 
 def geometry(problem: Problem, config: SmallConfig) -> Geometry:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from tilewise.kernels.shared.residency import in_waves
+from tilewise.kernels.shared.residency import crowded, in_waves
 from tilewise.system.machine_code import INFINITE, Formula, Row
-
-FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 
 WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # a product whole, k in parts (of one wave, of two), or but thin edges
 FORMS, PAIRS = 4, 4  # of a tile: forms, and pairs of routes at most
@@ -59,7 +57,7 @@ def expected(row: Row, given: Row) -> float:
             return INFINITE
     each = max(1, -(-phases // parts))
     tiles = -(-(m - edge_rows) // rows) * -(-(n - edge_cols) // cols) * members * parts
-    crowd = 1.0 if tiles >= units else max(FEWEST, tiles / units) ** given[14]
+    crowd = crowded(tiles, units, given[14])
     busy = sqrt(sqrt((cores * given[12]) ** 4 + (row[4] * crowd) ** 4))
     alone, fourth = (busy * given[15] + given[at + 3]) ** 4, busy**4
     cells = row[5] * (1 + given[13]) if parts == 1 else row[5]

@@ -15,6 +15,7 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "shallow"
@@ -23,8 +24,7 @@ DEEPEST = 128  # k
 ROWS = 16  # of P, that a warp makes at a time: those of a fragment
 MOST_WARPS = 8
 RESIDENT = 2  # blocks of MOST_WARPS that share a multiprocessor,
-UNIT_SHARED = 227 * 1024  # bytes of shared memory that it has,
-OWN_SHARED = 1024  # and of them that each block has beside its own
+OWN_SHARED = 1024  # bytes of shared memory that each block has beside its own
 MOST_SHARED = 113 * 1024  # of each of two
 PAD_BYTES = {2: 16, 4: 16, 8: 32}  # behind a line, so that fragments lie in different banks
 ROUNDED = "unsigned word = __float_as_uint(x); round_word(word); return __uint_as_float(word);"

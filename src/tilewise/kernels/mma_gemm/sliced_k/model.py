@@ -11,7 +11,7 @@ from math import sqrt
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
+from tilewise.kernels.bounds import Bound, by_parts
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
@@ -210,24 +210,13 @@ def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
     """Every step at the best tile's rate, one warp's slice of k, the bytes."""
     size, rate = some.dtype.itemsize, step_rate(some, machine)
     f = coefficients(f"sliced_k {size}")
-    lines = tuple(_alone(size, rate, machine))
+    rows = _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows
+    lines = by_parts(
+        rows, lambda r: r[4] * r[5], lambda r: (f.step + f.alone * 4 * r[10] * min(r[1], GRAIN[size])) / STEP,
+        lambda r: r[11] + r[12],
+    )  # fmt: skip
     step = 1 / (rate * max(f.shares))
     return (Bound(f.start, step=step, byte=f.reading / machine.bandwidth, lines=lines),)
-
-
-def _alone(size: int, rate: float, machine: Machine) -> list[tuple[float, float]]:
-    """By the slices that k is cut into: the least seconds of each k of a warp that has a unit to itself, and of its
-    end."""
-    rows, f = (
-        _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows,
-        coefficients(f"sliced_k {size}"),
-    )
-    made = []
-    for slices in sorted({row[4] * row[5] for row in rows}):
-        alike = [row for row in rows if row[4] * row[5] == slices]
-        step = min(f.step + f.alone * 4 * row[10] * min(row[1], GRAIN[size]) for row in alike)
-        made.append((step / STEP / slices, min(row[11] + row[12] for row in alike)))
-    return made
 
 
 def clusters_of(machine: Machine) -> tuple[int, ...]:

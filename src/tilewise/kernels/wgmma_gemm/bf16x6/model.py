@@ -17,7 +17,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
-from tilewise.kernels.shared.residency import parts_of
+from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -30,7 +30,6 @@ PRODUCTS = 6
 LINES = 32  # rows of M, or columns of N, that planes are padded to
 LINE_BYTES = 2 * DEPTH
 SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
-SHARED_BYTES = 227 * 1024  # a Hopper block's
 PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs where it would be more,
 LEAST_SLAB = 1024  # of no less than so many
 STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
@@ -50,7 +49,7 @@ class SplitTile:
 
     @property
     def stages(self) -> int:
-        return min(5, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
+        return min(5, (UNIT_SHARED - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
 
     @property
     def _stage_bytes(self) -> int:

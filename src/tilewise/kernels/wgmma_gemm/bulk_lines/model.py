@@ -9,13 +9,13 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
+from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import FIELDS
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
 IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them"
 MOST_STAGES = 16
-SHARED_BYTES = 227 * 1024  # of a multiprocessor, and 1,024 less for every block
 PIECE = 4096  # bytes of a copy, at most
 ROUNDING = 30  # bytes that a copy brings beside its line
 SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
@@ -188,7 +188,7 @@ def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
     rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
     staged = _rounded(rows * (cols * size + 32) + 32, 16)
     fixed = 128 + 16 * MOST_STAGES + staged * tile.warps_m * tile.warps_n
-    return fixed, SHARED_BYTES // resident - 1024 * (resident > 1) - fixed, staged
+    return fixed, UNIT_SHARED // resident - 1024 * (resident > 1) - fixed, staged
 
 
 def memory_of(g: Given, config: BulkConfig, stage: Stage | None = None) -> Memory | None:

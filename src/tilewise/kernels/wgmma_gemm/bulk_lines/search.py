@@ -8,11 +8,10 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
-from tilewise.kernels.shared.residency import UNITS, rooms
+from tilewise.kernels.shared.residency import UNIT_SHARED, UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
     MOST_STAGES,
     ROUNDING,
-    SHARED_BYTES,
     SLACK,
     TILES,
     WHOLE,
@@ -128,7 +127,7 @@ def soonest(row: Row, given: Row) -> float:
         k = share_of(k, parts)
     warps_m, warps_n, step = int(row[WARPS_M]), int(row[WARPS_N]), int(given[STEP])
     staged = -(-(rows // warps_m * (cols // warps_n * size + 32) + 32) // 16) * 16
-    room = SHARED_BYTES // resident - (1024 if resident > 1 else 0) - FIXED - staged * warps_m * warps_n
+    room = UNIT_SHARED // resident - (1024 if resident > 1 else 0) - FIXED - staged * warps_m * warps_n
     if parts > 1 and rows * (cols + 4) * 4 > room:  # sums lie where the stages were
         return INFINITE
     m_along, n_along, whole = int(given[M_ALONG]), int(given[N_ALONG]), -(-k // step) * step

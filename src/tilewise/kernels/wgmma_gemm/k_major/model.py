@@ -19,7 +19,7 @@ from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.shared.residency import parts_of
+from tilewise.kernels.shared.residency import FEWEST, UNIT_SHARED, parts_of
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
     AS_IT_IS,
@@ -27,7 +27,6 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     BY_CLASSES,
     CLASSES,
     CUT,
-    FEWEST,
     FEWEST_STAGES,
     IN_CLASSES,
     OVER,
@@ -41,7 +40,6 @@ from tilewise.system.machine_code import Row, Rows
 KERNEL = "k_major"
 IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
 LINE_BYTES = 128  # of k in a stage
-SHARED_BYTES = 227 * 1024  # a Hopper block's
 BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
 
 
@@ -104,7 +102,7 @@ class KMajorTile:
 
     @property
     def stages(self) -> int:
-        return min(6, (SHARED_BYTES - 1024 - self._staging_bytes) // (self._stage_bytes + 16))
+        return min(6, (UNIT_SHARED - 1024 - self._staging_bytes) // (self._stage_bytes + 16))
 
     @property
     def _stage_bytes(self) -> int:

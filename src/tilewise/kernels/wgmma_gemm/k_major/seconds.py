@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from tilewise.kernels.shared.residency import parts_of
+from tilewise.kernels.shared.residency import crowded, parts_of
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 AS_IT_IS, TRANSPOSED = "as it is", "transposed"
@@ -14,7 +14,6 @@ EVEN_SHARE = (
     1.15  # a stage where rows of M that no block shares lie an even number of memory lines apart: why is not known
 )
 BOXED_SHARE = 0.3  # of what a tile takes longer whose N came from registers, where the copy engine stores it
-FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 
 
 # by bytes of an element: of 4 fitted to 447 random products on an H200 (rms 11 %), of 1 as docs/dtypes.md says
@@ -32,7 +31,7 @@ def beside(busy: float, passing: float, size: float) -> float:
 
 def stage_of(cores: float, l2: float, blocks: int, units: int, power: float) -> float:
     """Seconds of a stage, of the fourth powers of its limits: the tensor cores, and L2 when everybody asks."""
-    crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** power
+    crowd = crowded(blocks, units, power)
     return sqrt(sqrt(cores + l2 * crowd))
 
 

@@ -19,7 +19,7 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
-from tilewise.kernels.shared.residency import in_waves, padded, rooms
+from tilewise.kernels.shared.residency import UNIT_SHARED, crowded, in_waves, padded, rooms
 from tilewise.kernels.wgmma_gemm.k_major.model import route
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -29,7 +29,6 @@ ALONG, APART, ALIKE = "along k", "across k, apart", "across k, alike"  # how lin
 FAR = 2**24  # elements from line to line, or from k to k, that the kernel does not reckon with
 CLASSES = 4  # of lines that start equally far from a 16-byte boundary
 LONG_BYTES = {ALONG: 128 * 144, APART: 32 * 528, ALIKE: 32 * 544}  # of a stage
-SHARED_BYTES = 227 * 1024
 MOST_ACROSS = 4  # tiles for the few lines
 MOST_FEW = 512  # rows or columns
 BLOCKS = (1, 2, 4)  # of a cluster
@@ -39,7 +38,6 @@ LONG, DEPTH = 128, 32  # lines of the long operand in a tile; k of a stage
 MOST_PARTS, FEWEST_STAGES = 64, 4  # of k, and of a part
 HALVES = (0, 1, 2, 4)  # half waves of blocks that parts of k make; 0: k is whole
 ROOMS = 9  # where they begin in a row
-FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class OnceTile:
 
     @property
     def stages(self) -> int:
-        held = SHARED_BYTES if self.resident == 1 else (SHARED_BYTES + 1024) // self.resident - 1024
+        held = UNIT_SHARED if self.resident == 1 else (UNIT_SHARED + 1024) // self.resident - 1024
         return min(8, (held - 1024) // (self._stage_bytes + 16))
 
     @property
@@ -197,7 +195,7 @@ def seconds_of(row: Row, given: Row, parts: int) -> float:
     of the tensor cores or of L2; beside the bytes; then what comes before and after."""
     stages, units, blocks = int(given[2]), int(given[3]), int(row[2])
     each, clusters = -(-stages // parts), tiles_of(int(given[0]), int(given[1]), int(row[0])) * parts // blocks
-    crowd = 1.0 if clusters * blocks >= units else max(FEWEST, clusters * blocks / units) ** given[8]
+    crowd = crowded(clusters * blocks, units, given[8])
     busy = row[5] ** 4 + ((row[4] + given[5]) / given[7] * crowd) ** 4
     work = in_waves(clusters, row, ROOMS, each * 1.0, row[6] ** 4, busy, given[9], row[7])
     work = sqrt(sqrt(work**4 + given[6])) + given[10]

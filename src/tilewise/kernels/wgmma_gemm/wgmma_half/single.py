@@ -13,7 +13,7 @@ from math import log2, sqrt
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
-from tilewise.kernels.shared.residency import HELD, UNITS, parts_of
+from tilewise.kernels.shared.residency import HELD, UNITS, crowded, parts_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CARRIED_PHASES,
     CARRIED_WAVES,
@@ -25,7 +25,6 @@ from tilewise.system.machine_code import INFINITE, Formula, Row
 
 FIGURES: Numbers = coefficients("wgmma_half")
 LARGEST = 192 * 192  # cells of a tile of three consumers, with 192 columns each
-FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
 STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
@@ -162,7 +161,7 @@ def expected(row: Row, given: Row) -> float:
     if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
         return INFINITE
     blocks = tiles * cluster * beside * parts
-    share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * FIGURES.crowd)
+    share = crowded(blocks, units, 4 * FIGURES.crowd)
     swapped = 1 if form == TRANSPOSED else 0
     same = wanted(tiles, -(-n // (cols * beside)), at_once, cluster, given[at + swapped], given[at + 1 - swapped])
     phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)

@@ -9,11 +9,10 @@ from functools import lru_cache
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
-from tilewise.kernels.shared.residency import rooms
+from tilewise.kernels.shared.residency import UNIT_SHARED, rooms
 from tilewise.system.once import once
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
-SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 NARROWED = 128  # columns, from which on a tile of groups of rows may be multiplied by half
@@ -91,7 +90,7 @@ class TensorTile:
     def stages(self, store: str) -> int:
         """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
         blocks = self.resident(store)
-        held = SHARED_BYTES if blocks == 1 else SHARED_BYTES // blocks - 1088
+        held = UNIT_SHARED if blocks == 1 else UNIT_SHARED // blocks - 1088
         most = 12 if store in CUTS else 8
         return min(most, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
 
