@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tilewise.core.recipe import Address, Argument, TensorMap
 from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.kernels.shared.placed import Placed
@@ -21,6 +23,27 @@ def half_map(
     next) of its axes, where 0 means that all of them are one."""
     apart = tuple((1, 2 * lead) if not step else (members, 2 * step) for members, step in stack)
     return TensorMap(address, "uint16", lines, length, 2 * lead, HALF_BOX, box_lines, True, apart)
+
+
+class RowClass(NamedTuple):
+    """Rows of a matrix that start equally far from a 16-byte boundary: every `classes`-th one, from there on."""
+
+    address: Address  # of the boundary
+    rows: int
+    length: int
+    lead: int  # elements from one to the next
+    before: int  # elements between the boundary and the first
+
+
+def row_classes(first: Address, rows: int, cols: int, lead: int, size: int, classes: int) -> list[RowClass]:
+    """Of a matrix whose rows lie `lead` elements of `size` bytes apart."""
+    made = []
+    for at in range(classes):
+        address = first + size * at * lead
+        before = address % 16 // size
+        some = max(1, -(-(rows - at) // classes))
+        made.append(RowClass(address - address % 16, some, cols + before, classes * lead, before))
+    return made
 
 
 def half_map_of(x: Placed, address: Address, box_lines: int, stack: tuple[tuple[int, int], ...] = ()) -> TensorMap:

@@ -95,14 +95,21 @@ def even(p: Problem) -> bool:
     return all(line_alignment(*side, p.dtype.itemsize) >= 4 for side in sides)
 
 
-def pitch_of(lead: int, length: int, along: bool, cores: Cores) -> int:
-    """Bytes from line to line in a stage, for lines of `length` bytes that lie `lead` apart: as in memory where that
-    is not much more and its banks are not all the same ones, else as far as their copies need."""
-    if length <= lead <= WHOLE * length + 16 and _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS:
+def pitch_of(lead: int, length: int, near: float, more: Row, at: int) -> int:
+    """Bytes from row to row in a stage, of rows of `length` bytes that lie `lead` apart: as in memory where that is not
+    much more and `near` (its banks are not all the same ones), else as far as their copies need and `more` from `at` on
+    says (`_further`)."""
+    if near > 0.0 and length <= lead and lead <= WHOLE * length + 16:
         return lead
     least = length + ROUNDING
     first = least + (lead - least) % 16
-    return first + _more(first % 128, along, cores)
+    return first + int(more[at + first % 128 // 16])
+
+
+def region_of(rows: int, size: int, along: int, pitch: int, held: int) -> int:
+    """Bytes of a stage's rows of one operand; `held`: k of a stage."""
+    nbytes = rows * pitch if along else held * pitch + rows * size
+    return -(-(nbytes + SLACK) // 16) * 16
 
 
 @lru_cache(maxsize=1024)
@@ -172,14 +179,18 @@ class Stage(NamedTuple):
 
 
 def stage_of(g: Given, tile: BulkTile, depth: int) -> Stage:
-    depth, size = min(depth, g.k), g.cores.size
+    depth, size, made = min(depth, g.k), g.cores.size, list[tuple[int, int]]()
     held = _rounded(depth, g.cores.step)
-    pitch_m = pitch_of(g.lead_m, (depth if g.m_along else min(g.m, tile.rows)) * size, g.m_along, g.cores)
-    pitch_n = pitch_of(g.lead_n, (depth if g.n_along else min(g.n, tile.cols)) * size, g.n_along, g.cores)
-    of_m = tile.rows * pitch_m if g.m_along else held * pitch_m + tile.rows * size
-    of_n = tile.cols * pitch_n if g.n_along else held * pitch_n + tile.cols * size
-    region_m = _rounded(of_m + SLACK, 16)
-    return Stage(pitch_m, pitch_n, region_m, region_m + _rounded(of_n + SLACK, 16))
+    for lead, along, rows, extent in ((g.lead_m, g.m_along, tile.rows, g.m), (g.lead_n, g.n_along, tile.cols, g.n)):
+        length = (depth if along else min(extent, rows)) * size
+        pitch = pitch_of(lead, length, _near(lead, along, g.cores), _further(lead % 16, along, g.cores), 0)
+        made.append((pitch, region_of(rows, size, along, pitch, held)))
+    (pitch_m, region_m), (pitch_n, region_n) = made
+    return Stage(pitch_m, pitch_n, region_m, region_m + region_n)
+
+
+def _near(lead: int, along: bool, cores: Cores) -> bool:
+    return _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS
 
 
 @lru_cache(maxsize=256)
@@ -237,13 +248,10 @@ def _further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
 
 def row_of_given(g: Given, figures: Any, units: int, most_cuts: int) -> Row:
     """The same as numbers, as `seconds.py` names them."""
-    near_m, near_n = (
-        _of_one_bank(lead % 128, along, g.cores) <= MOST_CONFLICTS
-        for lead, along in ((g.lead_m, g.m_along), (g.lead_n, g.n_along))
-    )
     return (
         g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
-        near_m, near_n, most_cuts, *_further(g.lead_m % 16, g.m_along, g.cores),
+        _near(g.lead_m, g.m_along, g.cores), _near(g.lead_n, g.n_along, g.cores), most_cuts,
+        *_further(g.lead_m % 16, g.m_along, g.cores),
         *_further(g.lead_n % 16, g.n_along, g.cores), *(getattr(figures, name) for name in FIELDS),
     )  # fmt: skip
 

@@ -11,16 +11,15 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.shared.residency import UNIT_SHARED, UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
     MOST_STAGES,
-    ROUNDING,
-    SLACK,
     TILES,
-    WHOLE,
     BulkConfig,
     Given,
     cut_over,
     figures_of,
     given_of,
     memory_of,
+    pitch_of,
+    region_of,
     row_of_given,
     row_of_tile,
     share_of,
@@ -63,23 +62,6 @@ ALL_CUTS, MOST_CUTS = len(CUTS), 2  # of them that are looked at: those that lea
 LEAST_CUT = 64  # of k that a block has, at least
 WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
 FIXED = 128 + 16 * MOST_STAGES  # bytes of shared memory beside stages and sums
-
-
-def pitch_of(lead: int, length: int, near: float, given: Row, more: int) -> int:
-    """As the model has it: bytes from line to line in a stage. `near`: whether lines may lie there as in memory;
-    `more`: where what is given says by how much a pitch grows."""
-    if near > 0.0 and length <= lead and lead <= WHOLE * length + 16:
-        return lead
-    least = length + ROUNDING
-    first = least + (lead - least) % 16
-    return first + int(given[more + first % 128 // 16])
-
-
-def region_of(row: Row, given: Row, side: int, along: int, pitch: int, held: int) -> int:
-    """Bytes of a stage's lines of one operand."""
-    lines, size = int(row[side]), int(given[SIZE])
-    nbytes = lines * pitch if along else held * pitch + lines * size
-    return -(-(nbytes + SLACK) // 16) * 16
 
 
 def cuts_behind(row: Row, given: Row, items: int, k: int) -> int:
@@ -139,8 +121,7 @@ def soonest(row: Row, given: Row) -> float:
             length_m, length_n = deep if m_along else min(m, rows), deep if n_along else min(n, cols)
             pitch_m = pitch_of(int(given[LEAD_M]), length_m * size, given[NEAR_M], given, MORE_M)
             pitch_n = pitch_of(int(given[LEAD_N]), length_n * size, given[NEAR_N], given, MORE_N)
-            stage = region_of(row, given, ROWS, m_along, pitch_m, held)
-            stage += region_of(row, given, COLS, n_along, pitch_n, held)
+            stage = region_of(rows, size, m_along, pitch_m, held) + region_of(cols, size, n_along, pitch_n, held)
             if 2 * stage <= room:
                 found = depth
         depth = DEEPEST // 2 if number == 0 else depth // 2

@@ -9,7 +9,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.tensor_map import NO_MAP, Size
+from tilewise.kernels.shared.tensor_map import NO_MAP, Size, row_classes
 from tilewise.kernels.transforms.split_k import combine
 from tilewise.kernels.transforms.transpose import Lines, transposing
 from tilewise.kernels.wgmma_gemm.k_major.model import (
@@ -28,7 +28,7 @@ BOX_ROWS = 64  # of P
 # Lines of an N that goes to the tensor cores from registers, which start anywhere, a class of them at a time:
 DEPTH = 32  # of k in a stage
 STAGED_ROWS = 16  # of P
-BOX_BYTES, SPARE = 16, {True: 4, False: 8}  # what a box starts on; columns it brings beside the tile's, by `apart`
+SPARE = {True: 4, False: 8}  # columns that a box has beside the tile's, by `apart`
 
 
 _Scales = struct_of("Scales", "wgmma_gemm/k_major/k_major.cu")
@@ -152,11 +152,7 @@ class _Product:
         assert isinstance(tile, AcrossTile)
         box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
         if config.routes[0] == BY_CLASSES:
-            parts = classes_of(M.x, self.member, config.classes)
-            maps_m = [
-                tensor_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts
-            ]
-            skews_m = [misalignment for *_, misalignment in parts]
+            maps_m, skews_m = maps_of_classes(M.x, self.member, config.classes, 32, box_rows, swizzled=True)
         else:
             maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
         maps_n, skews_n = maps_of_n(N, config, self.member)
@@ -195,15 +191,15 @@ def tensor_map(
     return TensorMap(address, kind, lines, length, lead, box, box_lines, swizzled)
 
 
-def classes_of(x: Placed, member: tuple[int, ...], classes: int) -> list[tuple[Address, int, int, int, int]]:
-    """(address on a boundary, rows, length, bytes from row to row, elements before the first) of each class of rows."""
-    made, size, lead = [], x.dtype.itemsize, x.layout.row
-    for at in range(classes):
-        address = x.member(member) + size * at * lead
-        misalignment = address % BOX_BYTES // size
-        rows = (x.rows - at + classes - 1) // classes
-        made.append((address - address % BOX_BYTES, rows, x.cols + misalignment, size * classes * lead, misalignment))
-    return made
+def maps_of_classes(
+    x: Placed, member: tuple[int, ...], classes: int, box: int, box_lines: int, *, sums: bool = False, swizzled: bool
+) -> tuple[list[TensorMap], list[int]]:
+    """Tensor maps of 4-byte elements by alignment classes of rows, and how many elements before them each begins."""
+    every = row_classes(x.member(member), x.rows, x.cols, x.layout.row, 4, classes)
+    maps = [
+        tensor_map(at, rows, length, 4 * lead, 4, box, box_lines, sums, swizzled) for at, rows, length, lead, _ in every
+    ]
+    return maps, [one.before for one in every]
 
 
 def maps_of_n(N: Placed, config: KMajorConfig, member: tuple[int, ...]) -> tuple[list[TensorMap], list[int]]:
@@ -211,5 +207,4 @@ def maps_of_n(N: Placed, config: KMajorConfig, member: tuple[int, ...]) -> tuple
     scattered, tile = lines_apart(N.layout), config.tile
     lines = DEPTH // CLASSES if scattered else DEPTH // (1 if tile.beside else tile.cluster)
     width = tile.cols + SPARE[scattered]
-    parts = classes_of(N, member, CLASSES if scattered else 1)
-    return [tensor_map(*part[:4], 4, width, lines, swizzled=False) for part in parts], [part[4] for part in parts]
+    return maps_of_classes(N, member, CLASSES if scattered else 1, width, lines, swizzled=False)

@@ -19,7 +19,7 @@ from tilewise.kernels.transforms.transpose import transposing
 from tilewise.kernels.wgmma_gemm.bf16x6.model import LINES as PADDED
 from tilewise.kernels.wgmma_gemm.bf16x6.model import plane_bytes
 from tilewise.kernels.wgmma_gemm.bf16x6.recipe import RESIDENT, UNSAFE, WARPS, operand
-from tilewise.kernels.wgmma_gemm.k_major.recipe import Side, classes_of, tensor_map
+from tilewise.kernels.wgmma_gemm.k_major.recipe import Side, maps_of_classes
 from tilewise.kernels.wgmma_gemm.read_once.model import (
     ALIKE,
     ALONG,
@@ -99,10 +99,8 @@ class _Gathered:
             x = Placed(x.pointer, x.dtype, x.cols, x.rows, Layout(self.side.lead, 1))
         else:
             x = Placed(x.pointer, x.dtype, x.rows, x.cols, Layout(self.side.lead, 1))
-        parts = classes_of(x, (), 1 if self.side.lies == ALIKE else CLASSES)
-        skews = [part[4] for part in parts]
-        kept = self.config.tile.planes > 1  # rounded to tf32 else
-        maps = [tensor_map(*part[:4], 4, width, lines, sums=kept, swizzled=False) for part in parts]
+        classes, kept = 1 if self.side.lies == ALIKE else CLASSES, self.config.tile.planes > 1  # rounded to tf32 else
+        maps, skews = maps_of_classes(x, (), classes, width, lines, sums=kept, swizzled=False)
         return maps, skews + [0] * (CLASSES - len(skews))
 
 

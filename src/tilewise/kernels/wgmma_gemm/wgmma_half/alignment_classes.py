@@ -12,7 +12,7 @@ from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_col
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.tensor_map import half_map
+from tilewise.kernels.shared.tensor_map import half_map, row_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_deinterleave
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
 
@@ -101,15 +101,9 @@ def maps_of_n(
     lead = N.layout.row
     classes, lines = classes_of(lead), tuple(step // lead for step in steps)
     total = N.rows + sum((count - 1) * apart for count, apart in zip(members, lines, strict=True))
-    found = {}
-    for residue in range(classes):
-        address = place + 2 * residue * lead
-        lag = address % 16 // 2
-        count = (total - residue + classes - 1) // classes
-        made = half_map(address - address % 16, count, N.cols + lag, classes * lead, box_lines, ((1, 0), (1, 0)))
-        found[lag] = residue, made
-    turns = [found[lag] for lag in sorted(found, reverse=True)]
+    every = enumerate(row_classes(place, total, N.cols, lead, 2, classes))
+    turns = sorted(every, key=lambda numbered: -numbered[1].before)
     turns += turns[:1] * (CLASSES - classes)  # never taken
-    residues = [residue for residue, _ in turns]
-    told = (ctypes.c_int * (5 + CLASSES))(0, classes, run_of(N.rows, classes), *lines, *residues)
-    return array([made for _, made in turns]), told
+    numbers = [number for number, _ in turns]
+    skews = (ctypes.c_int * (5 + CLASSES))(0, classes, run_of(N.rows, classes), *lines, *numbers)
+    return array([half_map(*one[:4], box_lines, ((1, 0), (1, 0))) for _, one in turns]), skews

@@ -13,7 +13,7 @@ from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
+from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of, row_classes
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
@@ -184,14 +184,9 @@ class _Product:
         M = self._M
         if not self._classes:
             return half_map_of(M, place, self._box_rows, stack), ctypes.c_int(0)
-        maps, skews = [], (ctypes.c_int * self._classes)()
-        step = self._classes * M.layout.row
-        for at in range(self._classes):
-            address = place + 2 * at * M.layout.row
-            skews[at] = address % 16 // 2
-            rows = max(1, (self._m - at + self._classes - 1) // self._classes)
-            maps.append(half_map(address - address % 16, rows, M.cols + skews[at], step, self._box_rows))
-        return array(maps), skews
+        every = row_classes(place, self._m, M.cols, M.layout.row, 2, self._classes)
+        skews = (ctypes.c_int * self._classes)(*(one.before for one in every))
+        return array([half_map(*one[:4], self._box_rows) for one in every]), skews
 
     def _gather(self, target: Address, inner: int, outer: int, partials: Address) -> list[Launch]:
         """The parts of k of every member, one launch for those along the inner axis."""
