@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PTX_ARCH = {"sm_90a": "compute_90a", "sm_90": "compute_90", "sm_80": "compute_80", "sm_75": "compute_75"}
+PTX_ARCH = {"sm_90a": "compute_90a", **{f"sm_{x}": f"compute_{x}" for x in (75, 80, 86, 89, 90, 100, 120)}}
 NUMBERS = ("kernel", "tile", "grid", "geometry", "index", "aligned", "packs", "predicted", "floor", "bound", "passes")
 SENTENCES = ("why", "notes", "idea", "cut")  # compared, and listed apart
 
