@@ -9,12 +9,13 @@ deep and tiny ones. Two plans are compared with the chosen one: the next that co
 take the problem when they are requested by name. On a card they are timed interleaved on the same random operands
 (medians, in CUDA graphs), and each is checked against float64. A line for each FAMILY: products, geometric mean and
 worst of (time without / time with) of products as they were drawn, the same of those with the greatest expected loss,
-and wrong results.
+and wrong results. --save keeps each product: to decide one needs the single ones, not the mean alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import random
@@ -315,10 +316,12 @@ def measured(machine: Machine, options: argparse.Namespace) -> None:
     print(f"{time.monotonic() - start:.0f} s: built", flush=True)
     for number, (names, own) in enumerate(cases.items()):
         left = options.seconds - (time.monotonic() - start)
-        one_family(torch, names, own, time.monotonic() + left / (len(cases) - number))
+        one_family(torch, names, own, time.monotonic() + left / (len(cases) - number), options.save)
 
 
-def one_family(torch: Any, names: tuple[str, ...], own: list[tuple[bool, Problem, Any]], end: float) -> None:
+def one_family(
+    torch: Any, names: tuple[str, ...], own: list[tuple[bool, Problem, Any]], end: float, save: str | None
+) -> None:
     """The line of one family: products as they were drawn and those expected to lose most, in turn, until the end."""
     sides: dict[bool, list[Timed]] = {True: [], False: []}
     order = random.Random(0).sample(own, len(own))
@@ -334,6 +337,9 @@ def one_family(torch: Any, names: tuple[str, ...], own: list[tuple[bool, Problem
                 flush=True,
             )
     every = sides[True] + sides[False]
+    if save:
+        with open(save, "a", encoding="utf-8") as file:
+            file.writelines(json.dumps({"without": names, **x._asdict()}) + "\n" for x in every)
     worst = max(every, key=lambda x: x.requested, default=None)
     parts = []
     for title, some in (("as drawn", sides[True]), ("far", sides[False])):
@@ -351,6 +357,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=100.0)
     parser.add_argument("--jobs", type=int)
+    parser.add_argument("--save", help="a file to which a line of JSON is added for each timed product")
     parser.add_argument("--card", choices=KNOWN_CARDS)
     options = parser.parse_args()
     every = [x.name for x in FAMILIES if x is not COURSE]
