@@ -12,17 +12,18 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import store
+from tilewise.emulator.host.lower.conversion import convert
+from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.lanes.divergence import Divergence
-from tilewise.emulator.host.lower.lanes.linear import as_scalar, same_in_all, widen
+from tilewise.emulator.host.lower.lanes.linear import same_in_all, widen
 from tilewise.emulator.host.lower.lanes.mask import Lanes, vector
 from tilewise.emulator.host.lower.loop_nest import MOST_ARRAYS, Nest, in_registers, slot
 from tilewise.emulator.host.lower.marks import OK
-from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.subscripts import Access, Subscripts
 from tilewise.emulator.host.lower.sum_term import Holder, Sums, Term, read_holder, read_term
 from tilewise.emulator.host.lower.trusted_loop import ask_whole
-from tilewise.emulator.host.lower.values import Value, Wide
-from tilewise.emulator.parse import tree, types
+from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide, WideLocal
+from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -32,14 +33,14 @@ LEAST, MOST = 32, 1 << 20  # terms
 
 def take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     """Where the sum of this column is known, or can be made: take it and go to `done`. Else go on behind."""
-    before, was_open, line = len(b.lines), b.open, b.line
+    before, was_open, line, scopes = len(b.lines), b.open, b.line, len(b.scopes)
     try:
         _take_sum(b, nest, node, done)
         b.attributes = "#1"
-    except Unknown:
-        del b.lines[before:]
+    except (Unknown, NotInLockstep):
+        del b.lines[before:], b.scopes[scopes:]
         b.open = was_open
-    b.line, b.lanes = line, None
+    b.line, b.lanes, b.known = line, None, {}
 
 
 def _take_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
@@ -113,105 +114,55 @@ def _make(sums: Sums, term: Term, holder: Holder, box: dict[str, tuple[str, Any]
     b.begin(fits)
     for start, end in ranges:
         ask_whole(b, start, end, plain)
-    b.lanes = Lanes(COLUMNS, True, Divergence([], tree.Block([]), True))
-    _Columns(sums, term, holder.first).add_up(walks, box[nest.term.name][1], made, plain)
-    b.lanes = None
+    _add_up(sums, term, holder.first, walks, box[nest.term.name][1], made, plain)
     for slots, pair in zip(nest.ranges, ranges, strict=False):
         for where, text in zip(slots, pair, strict=True):
             b.emit(f"store i64 {text}, ptr {where}")
 
 
-class _Columns:
+def _add_up(
+    sums: Sums, term: Term, first: Value, walks: dict[int, tuple[str, str]], terms: str, made: str, plain: str
+) -> None:
     """The loop over the terms, with a vector for each value that columns may differ in."""
+    b, type_ = sums.b, first.type
+    assert isinstance(type_, Scalar)
+    b.lanes = lanes = Lanes(COLUMNS, True, Divergence([], tree.Block([]), True))
+    kind, truths = lanes.vector(type_.llvm), lanes.vector("i1")
+    total, counter, head, done = b.alloca(kind), slot(b), b.label(), b.label()
+    b.emit(f"store {kind} {same_in_all(b, type_.llvm, first.text)}, ptr {total}")
+    b.emit(f"store i64 0, ptr {counter}")
+    before = len(b.lines)
+    b.begin(head)
+    number = b.make(f"load i64, ptr {counter}")
+    b.known = {node: widen(b, value) for node, value in sums.scalars.items()}
+    for node, one in sums.accesses.items():
+        b.known[node] = _element(sums, one, walks[node], number)
+    b.known[id(term.total)] = Wide(type_, b.make(f"load {kind}, ptr {total}"))
+    with b.scope():
+        for name, local, value in term.locals:
+            b.declare(name, WideLocal(widen(b, convert(b, lower(b, value), local))))
+        result = widen(b, convert(b, lower(b, term.result), type_))
+    b.emit(f"store {kind} {result.vector}, ptr {total}")
+    b.emit(f"store i64 {b.make(f'add i64 {number}, 1')}, ptr {counter}")
+    b.branch(b.make(f"icmp ult i64 {b.make(f'load i64, ptr {counter}')}, {terms}"), head, done)
+    b.begin(done)
+    if lanes.over:
+        b.lines.insert(before, f"  store {truths} zeroinitializer, ptr {lanes.over}")
+        fine = b.label()
+        b.branch(lanes.any(b, b.make(f"load {truths}, ptr {lanes.over}")), plain, fine)
+        b.begin(fine)
+    b.emit(f"store {kind} {b.make(f'load {kind}, ptr {total}')}, ptr {made}, align 1")
+    b.lanes, b.known = None, {}
 
-    def __init__(self, sums: Sums, term: Term, first: Value) -> None:
-        assert isinstance(first.type, Scalar)
-        self.b, self.sums, self.term, self.first, self.type = sums.b, sums, term, first, first.type
-        self.known: dict[str, Wide] = {}
-        self.loaded: dict[int, Wide] = {}
-        self.total = self.b.alloca(vector(self.b, first.type))
-        self.over = ""  # where it is noted that a sum left its type
 
-    def add_up(self, walks: dict[int, tuple[str, str]], terms: str, made: str, plain: str) -> None:
-        b, kind = self.b, vector(self.b, self.type)
-        counter, head, done = slot(b), b.label(), b.label()
-        b.emit(f"store {kind} {same_in_all(b, self.type.llvm, self.first.text)}, ptr {self.total}")
-        b.emit(f"store i64 0, ptr {counter}")
-        before = len(b.lines)
-        b.begin(head)
-        number = b.make(f"load i64, ptr {counter}")
-        for node, made_by in self.sums.accesses.items():
-            self.loaded[node] = self._load(made_by, walks[node], number)
-        for name, type_, node in self.term.locals:
-            self.known[name] = self._convert(self._expression(node), type_)
-        b.emit(f"store {kind} {self._convert(self._expression(self.term.result), self.type).vector}, ptr {self.total}")
-        b.emit(f"store i64 {b.make(f'add i64 {number}, 1')}, ptr {counter}")
-        b.branch(b.make(f"icmp ult i64 {b.make(f'load i64, ptr {counter}')}, {terms}"), head, done)
-        b.begin(done)
-        if self.over:
-            b.lines.insert(before, f"  store {b.lanes.vector('i1')} zeroinitializer, ptr {self.over}")
-            fine, truths = b.label(), b.make(f"load {b.lanes.vector('i1')}, ptr {self.over}")
-            b.branch(b.lanes.any(b, truths), plain, fine)
-            b.begin(fine)
-        b.emit(f"store {kind} {b.make(f'load {kind}, ptr {self.total}')}, ptr {made}, align 1")
-
-    def _load(self, one: Access, walk: tuple[str, str], number: str) -> Wide:
-        """What one iteration reads of an array: an element for all columns, or neighbours."""
-        b, (start, by_term) = self.b, walk
-        at = b.make(f"add i64 {start}, {b.make(f'mul i64 {number}, {by_term}')}")
-        pointer = b.make(f"inttoptr i64 {at} to ptr")
-        if self.sums.nest.column.name in one.counters:
-            return Wide(one.type, b.make(f"load {vector(b, one.type)}, ptr {pointer}, align 1{OK}"))
-        return widen(b, Value(one.type, b.make(f"load {one.type.llvm}, ptr {pointer}, align 1{OK}")))
-
-    def _convert(self, value: Wide, type_: Scalar) -> Wide:
-        assert isinstance(value.type, Scalar)
-        if "bool" in (value.type.kind, type_.kind) or (value.type.floating and not type_.floating):
-            raise Unknown
-        return widen(self.b, as_scalar(self.b, value, type_))
-
-    def _expression(self, node: Any) -> Wide:
-        b = self.b
-        if node is self.term.total:
-            return Wide(self.type, b.make(f"load {vector(b, self.type)}, ptr {self.total}"))
-        if id(node) in self.loaded:
-            return self.loaded[id(node)]
-        if id(node) in self.sums.scalars:
-            return widen(b, self.sums.scalars[id(node)])
-        if isinstance(node, tree.Name) and node.name in self.known:
-            return self.known[node.name]
-        if isinstance(node, tree.Cast):
-            to = b.program.resolve(node.type, b.env)
-            if isinstance(to, Scalar):
-                return self._convert(self._expression(node.operand), to)
-        if isinstance(node, tree.Unary) and node.op == "-":
-            value = self._expression(node.operand)
-            if isinstance(value.type, Scalar) and value.type.floating:
-                return Wide(value.type, b.make(f"fneg {vector(b, value.type)} {value.vector}"))
-        if isinstance(node, tree.Binary) and node.op in "+-*/":
-            return self._binary(node.op, self._expression(node.left), self._expression(node.right))
-        raise Unknown
-
-    def _binary(self, op: str, left: Wide, right: Wide) -> Wide:
-        b = self.b
-        assert isinstance(left.type, Scalar)
-        assert isinstance(right.type, Scalar)
-        type_ = types.common(left.type, right.type)
-        one, two = self._convert(left, type_), self._convert(right, type_)
-        if type_.floating or (not type_.signed and op != "/"):
-            return widen(b, scalars(b, op, one, two))
-        if op == "/":
-            raise Unknown
-        kind, truths = vector(b, type_), b.lanes.vector("i1")
-        word = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
-        name, pair = f"llvm.{word}.with.overflow.v{COLUMNS}{type_.llvm}", f"{{{kind}, {truths}}}"
-        b.program.external(name, f"declare {pair} @{name}({kind}, {kind})")
-        both = b.make(f"call {pair} @{name}({kind} {one.vector}, {kind} {two.vector})")
-        self.over = self.over or b.alloca(truths)
-        over = b.make(f"extractvalue {pair} {both}, 1")
-        over = b.make(f"or {truths} {b.make(f'load {truths}, ptr {self.over}')}, {over}")
-        b.emit(f"store {truths} {over}, ptr {self.over}")
-        return Wide(type_, b.make(f"extractvalue {pair} {both}, 0"))
+def _element(sums: Sums, one: Access, walk: tuple[str, str], number: str) -> Wide:
+    """What one iteration reads of an array: an element for all columns, or neighbours."""
+    b, (start, by_term) = sums.b, walk
+    at = b.make(f"add i64 {start}, {b.make(f'mul i64 {number}, {by_term}')}")
+    pointer = b.make(f"inttoptr i64 {at} to ptr")
+    if sums.nest.column.name in one.counters:
+        return Wide(one.type, b.make(f"load {vector(b, one.type)}, ptr {pointer}, align 1{OK}"))
+    return widen(b, Value(one.type, b.make(f"load {one.type.llvm}, ptr {pointer}, align 1{OK}")))
 
 
 def _hand_over(b: Builder, nest: Nest, holder: Holder, made: str, column: str, plain: str) -> None:

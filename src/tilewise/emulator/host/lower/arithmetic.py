@@ -8,6 +8,7 @@ from __future__ import annotations
 from tilewise.emulator.host.lower import float_to_integer
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.float_to_integer import number, of
+from tilewise.emulator.host.lower.values import NotInLockstep
 from tilewise.emulator.parse.types import Scalar
 
 SIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt", "<=": "sle", ">=": "sge"}
@@ -28,6 +29,8 @@ def converted(b: Builder, text: str, source: Scalar, type_: Scalar, width: int =
     if source.floating and not type_.floating:
         if b.program.device:
             return float_to_integer.on_card(b, text, source, type_, width)
+        if width > 1:
+            raise NotInLockstep(f"{source} as {type_} on the host")
         return float_to_integer.on_host(b, text, source, type_)
     if source.floating:
         op = "fpext" if type_.size > source.size else "fptrunc"

@@ -72,6 +72,7 @@ class Builder:
         self.limits: dict[int, Any] = {}  # and what they are held against
         self.trusted: dict[int, str] = {}  # subscripts, by their node, that were looked at before the loop around them:
         # each with the array's first element then, which may stand in memory that the loop stores to
+        self.known: dict[int, Any] = {}  # expressions, by their node, that have been computed
         self.takes_values = False  # an object was copied: bytes may have lost theirs
         self.nest: Any = None  # the loop around whose inner sums are computed for several columns at once
         self.attributes = "#0"  # of the function; #1 has this processor's vectors

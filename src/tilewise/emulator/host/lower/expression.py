@@ -46,6 +46,8 @@ def lower(b: Builder, node: Any) -> Any:
         b.line = node.line
     if b.lanes is not None:
         b.lanes.varies(node)
+        if id(node) in b.known:
+            return b.known[id(node)]
     return known(b, node)
 
 

@@ -231,9 +231,6 @@ def declarations(p: Program) -> list[str]:
             out.append(declaration)
         elif name in INTRINSICS:
             out.append(INTRINSICS[name])
-        elif name.startswith("llvm."):
-            kind = name.rpartition(".")[2]
-            out.append(f"declare {{{kind}, i1}} @{name}({kind}, {kind})")
         else:
             result, _, rest = RUNTIME[name].partition(" ")
             out.append(f"declare {result} @{name}{rest}")

@@ -8,8 +8,9 @@ from typing import Any
 
 from tilewise.emulator.host.lower.arithmetic import FLOATING, INTEGER, SIGNED_COMPARE, operated, shifted
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.float_to_integer import of
 from tilewise.emulator.host.lower.lanes.linear import alike, as_scalar, of_width, stay_linear
-from tilewise.emulator.host.lower.values import Value
+from tilewise.emulator.host.lower.values import NotInLockstep, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Scalar
 
@@ -28,13 +29,13 @@ def scalars(b: Builder, op: str, left: Value, right: Value, node: Any = None) ->
         return of_width(types.BOOL, operated(b, op, type_, one, two, width), width)
     if op not in (FLOATING if type_.floating else INTEGER):
         raise b.refuse(f"{op} does not work on {type_}", node)
-    if not type_.floating and not b.program.device and width == 1:
+    if not type_.floating and not b.program.device:
         if op in ("/", "%"):
-            _divisible(b, type_, one, two)
+            _divisible(b, type_, one, two, width)
         elif type_.signed and op in "+-*" and not b.library:
-            if b.sure:
+            if b.sure and width == 1:
                 return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
-            return _overflowing(b, op, type_, one, two)
+            return _overflowing(b, op, type_, one, two, width)
     result = of_width(type_, operated(b, op, type_, one, two, width), width)
     if width > 1 and not type_.floating and op in "+-*":
         stay_linear(b, op, result, *wide)  # type: ignore[arg-type]
@@ -53,13 +54,15 @@ def _shift(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
     return of_width(type_, shifted(b, op, type_, one, by, width), width)
 
 
-def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
-    """Signed arithmetic that is told when it overflows, and wraps as the machine does."""
-    kind = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
-    both = b.make(f"call {{{type_.llvm}, i1}} @llvm.{kind}.with.overflow.{type_.llvm}({type_.llvm} {one}, {type_.llvm} {two})")  # fmt: skip  # noqa: E501
-    result = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 0")
-    over = b.make(f"extractvalue {{{type_.llvm}, i1}} {both}, 1")
-    b.program.external(f"llvm.{kind}.with.overflow.{type_.llvm}")
+def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int) -> Value:
+    """Signed arithmetic that is told when it overflows, and wraps as the machine does; in lanes it is noted."""
+    result, over = with_overflow(b, op, type_, one, two, width)
+    if width > 1:
+        truth = of("i1", width)
+        slot = b.lanes.over = b.lanes.over or b.alloca(truth)
+        before = b.make(f"load {truth}, ptr {slot}")
+        b.emit(f"store {truth} {b.make(f'or {truth} {before}, {over}')}, ptr {slot}")
+        return of_width(type_, result, width)
     first, second = one, two
     bad, good = b.label(), b.label()
     b.emit(f"br i1 {over}, label %{bad}, label %{good}, !prof !0")
@@ -77,6 +80,16 @@ def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Valu
     return Value(type_, result)
 
 
+def with_overflow(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int = 1) -> list[str]:
+    """A signed sum, difference or product, and whether it left its type."""
+    kind, lanes = of(type_.llvm, width), f"v{width}" if width > 1 else ""
+    word = {"+": "sadd", "-": "ssub", "*": "smul"}[op]
+    name, pair = f"llvm.{word}.with.overflow.{lanes}{type_.llvm}", f"{{{kind}, {of('i1', width)}}}"
+    b.program.external(name, f"declare {pair} @{name}({kind}, {kind})")
+    both = b.make(f"call {pair} @{name}({kind} {one}, {kind} {two})")
+    return [b.make(f"extractvalue {pair} {both}, {i}") for i in range(2)]
+
+
 def _unless_told_often(b: Builder, good: str) -> None:
     """A line that overflows in every iteration is told of so many times; then it goes on at `good` at once."""
     cells = b.program.overflows
@@ -89,8 +102,10 @@ def _unless_told_often(b: Builder, good: str) -> None:
     b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
 
 
-def _divisible(b: Builder, type_: Scalar, one: str, two: str) -> None:
+def _divisible(b: Builder, type_: Scalar, one: str, two: str, width: int) -> None:
     """The host stops at a division by zero, and of the least number by -1."""
+    if width > 1:
+        raise NotInLockstep("a division on the host")
     zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
     b.complain(zero, "rt_divide", [("i32", "0"), ("i32", b.line_text())])
     if type_.signed:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.scalars import with_overflow
 from tilewise.emulator.host.lower.values import Local
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import provide
@@ -117,11 +118,7 @@ class Subscripts:
         if not isinstance(node, tree.Binary):
             return self.leaf(node)
         (one, left), (two, right) = self.value(node.left, at), self.value(node.right, at)
-        kind = {"+": "sadd", "-": "ssub", "*": "smul"}[node.op]
-        b.program.external(f"llvm.{kind}.with.overflow.i64")
-        both = b.make(f"call {{i64, i1}} @llvm.{kind}.with.overflow.i64(i64 {one}, i64 {two})")
-        result = b.make(f"extractvalue {{i64, i1}} {both}, 0")
-        over = b.make(f"extractvalue {{i64, i1}} {both}, 1")
+        result, over = with_overflow(b, node.op, types.LONG, one, two)
         self.require(b.make(f"xor i1 {over}, true"))
         wide = left if left.size > right.size or (left.size == right.size and not left.signed) else right
         low, high = (-(1 << 31), 1 << 31) if wide.signed and wide.size == 4 else (0, 1 << 31 if wide.size == 4 else FAR)

@@ -40,6 +40,8 @@ class Lanes:
     index: dict[str, Any] = field(default_factory=dict)  # threadIdx
     spans: dict[str, tuple[Any, str, str]] = field(default_factory=dict)  # pointers: the variable, and its block's ends
 
+    over: str = ""  # where it is noted that whole numbers of the host left their type
+
     @property
     def bits(self) -> str:
         return f"i{self.width}"
