@@ -217,36 +217,24 @@ def cost_findings(costs: Costs, program: Program, source: Source) -> list[Findin
     out: list[Finding] = []
     for number, cost in costs.shared.items():
         if number in sites and cost.units > cost.least and cost.requests:
-            site = sites[number]
-            finding = _at(Kind.BANK_CONFLICT, site, source)
-            finding.count = cost.units - cost.least
-            finding.message = (
-                f"{site.label}: {cost.units / cost.requests:.1f} passes a warp through the banks "
-                f"(at worst {cost.worst}) where {cost.least / cost.requests:.1f} would do"
-            )
-            finding.hint = "pad the array's rows by one element, or let neighbouring threads read neighbouring words"
-            out.append(finding)
+            each, best = cost.units / cost.requests, cost.least / cost.requests
+            words = f"{each:.1f} passes a warp through the banks (at worst {cost.worst}) where {best:.1f} would do"
+            out.append(_at(Kind.BANK_CONFLICT, sites[number], source, cost.units - cost.least, words))
+            out[-1].hint = "pad the array's rows by one element, or let neighbouring threads read neighbouring words"
     for number, cost in costs.globals.items():
         if number in sites and cost.units >= 2 * cost.least and cost.units - cost.least > cost.requests:
-            site = sites[number]
-            finding = _at(Kind.UNCOALESCED, site, source)
-            finding.count = cost.units - cost.least
-            finding.message = (
-                f"{site.label}: {cost.units / cost.requests:.1f} sectors of 32 bytes a warp "
-                f"where {cost.least / cost.requests:.1f} would do"
-            )
-            finding.hint = "let threads with neighbouring threadIdx.x touch neighbouring elements"
-            out.append(finding)
+            each, best = cost.units / cost.requests, cost.least / cost.requests
+            words = f"{each:.1f} sectors of 32 bytes a warp where {best:.1f} would do"
+            out.append(_at(Kind.UNCOALESCED, sites[number], source, cost.units - cost.least, words))
+            out[-1].hint = "let threads with neighbouring threadIdx.x touch neighbouring elements"
     for number, (met, divided) in costs.branches.items():
         if number in sites and divided:
-            site = sites[number]
-            finding = _at(Kind.DIVERGENCE, site, source)
-            finding.count = divided
-            finding.message = f"{divided} of {met} warps that met this branch were split by it"
-            out.append(finding)
+            out.append(_at(Kind.DIVERGENCE, sites[number], source, divided))
+            out[-1].message = f"{divided} of {met} warps that met this branch were split by it"
     return out
 
 
-def _at(kind: Kind, site: Site, source: Source) -> Finding:
+def _at(kind: Kind, site: Site, source: Source, count: int, words: str = "") -> Finding:
     span = site.span
-    return Finding(kind, "", source.place(span.line, span.column, span.length))
+    place = source.place(span.line, span.column, span.length)
+    return Finding(kind, f"{site.label}: {words}", place, count=count)

@@ -31,6 +31,7 @@ from tilewise.emulator.check.roles import (
 )  # fmt: skip
 from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue
+from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
@@ -234,13 +235,6 @@ class Prepared:
         return False
 
 
-def _typed(value: Any) -> tuple[Any, types.Scalar]:
-    kinds = {
-        "i4": types.INT,
-        "u4": types.UINT,
-        "i8": types.LONG,
-        "u8": types.ULONG,
-        "f4": types.FLOAT,
-        "f8": types.DOUBLE,
-    }
-    return value.item(), kinds.get(value.dtype.str[1:], types.INT)
+def _typed(value: np.generic) -> tuple[Any, types.Scalar]:
+    kinds = (types.INT, types.UINT, types.LONG, types.ULONG, types.FLOAT, types.DOUBLE)
+    return value.item(), next((t for t in kinds if dtype_of(t) == value.dtype), types.INT)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.closures import ClosureCompiler
-from tilewise.emulator.compile.intrinsics import FIXED, REAL, fmax, fmin
+from tilewise.emulator.compile.intrinsics import COMMON, FIXED, REAL
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
 from tilewise.emulator.machine.atomics import ATOMICS, atomic
@@ -21,18 +21,11 @@ from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Record, Scalar, Type
 
-INT_MIN_MAX = {"min": (np.minimum, fmin), "max": (np.maximum, fmax)}
-OTHERS = frozenset({
-    "min", "max", "abs", "labs", "llabs", "isnan", "isinf", "isfinite", "__float2bfloat16", "__float2bfloat16_rn",
-    "__bfloat162float",
-})  # fmt: skip
 BUILT_IN = {
     "__builtin_inff": np.float32("inf"),
     "__builtin_inf": np.float64("inf"),
     "__builtin_nanf": np.float32("nan"),
 }
-EXTRA = {"umin": "min", "umax": "max", "llmin": "min", "llmax": "max"}
-
 
 TEXT = "text"  # an argument of printf that is a string, by its number
 
@@ -120,49 +113,28 @@ class CallCompiler(ClosureCompiler):
     # -- CUDA's functions on numbers
 
     def intrinsic(self, node: tree.Call, name: str) -> Operand | None:
-        name = EXTRA.get(name, name)
-        if not (name in OTHERS or name in FIXED or name in REAL or name.removesuffix("f") in REAL):
+        real = REAL.get(name) or REAL.get(name.removesuffix("f"))
+        count = len(FIXED[name][0]) if name in FIXED else (COMMON.get(name) or real or (None,))[0]
+        if count is None:
             return None
         values = [self.expr(a) for a in node.arguments]
-        if name in INT_MIN_MAX or name == "abs":
-            count = 1 if name == "abs" else 2
-            kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
-            if len(values) != count:
-                raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
-            type_ = types.promote(kinds[0]) if count == 1 else types.common(*kinds)
-            function: Any = np.abs if name == "abs" else INT_MIN_MAX[name][type_.floating]
-            return self.apply(function, [type_] * count, type_, values, node)
-        if name in ("labs", "llabs"):
-            return self.apply(np.abs, [types.LLONG], types.LLONG, values, node)
+        if len(values) != count:
+            raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
         if name in FIXED:
             parameters, result, function = FIXED[name]
             return self.apply(function, list(parameters), result, values, node)
-        if name in ("__float2bfloat16", "__float2bfloat16_rn", "__bfloat162float"):
-            wide = types.BFLOAT16
-            back = name == "__bfloat162float"
-            source, target = (wide, types.FLOAT) if back else (types.FLOAT, wide)
-            return self.apply(lambda v: v.astype(dtype_of(target)), [source], target, values, node)
-        single = name.endswith("f") and name[:-1] in REAL
-        entry = REAL.get(name[:-1] if single else name)
-        if entry is not None:
-            count, function = entry
-            if len(values) != count:
-                raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
-            kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
-            chosen = types.FLOAT if single else types.DOUBLE
-            if not single and all(t.floating for t in kinds) and max(t.rank for t in kinds) <= types.FLOAT.rank:
-                chosen = types.FLOAT
-            return self.apply(function, [chosen] * count, chosen, values, node)
-        if name in ("isnan", "isinf", "isfinite"):
-            function = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}[name]
-            return self.apply(function, [types.DOUBLE], types.BOOL, values, node)
-        return None
+        kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
+        if name in COMMON:
+            type_ = types.promote(kinds[0]) if count == 1 else types.common(*kinds)
+            return self.apply(COMMON[name][1 + type_.floating], [type_] * count, type_, values, node)
+        assert real is not None
+        single = name not in REAL or all(t.floating and t.rank <= types.FLOAT.rank for t in kinds)
+        chosen = types.FLOAT if single else types.DOUBLE
+        return self.apply(real[1], [chosen] * count, chosen, values, node)
 
     def apply(
         self, function: Any, kinds: list[Scalar], result: Scalar, values: list[Operand], node: tree.Call
     ) -> Operand:
-        if len(values) != len(kinds):
-            raise self.refuse(f"{self.text(node.function)} takes {len(kinds)} arguments, {len(values)} are given", node)
         ready = [self.converted(v, t, a) for v, t, a in zip(values, kinds, node.arguments, strict=True)]
         fns = [e.fn for e in ready]
         if len(fns) == 1:

@@ -12,7 +12,7 @@ from tilewise.emulator.machine.leaves import dtypes_of, leaf_count
 from tilewise.emulator.machine.memory import UNSET, Cells
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, dimensions, innermost
 
 MOST_LEAVES = 1 << 16  # of a local array or struct: each is an array over all lanes
 
@@ -143,11 +143,7 @@ class DeclarationCompiler(CallCompiler):
         type_ = self.resolve(item.type)
         if item.init is not None:
             raise self.refuse("a shared variable cannot have a first value", item)
-        dims: list[int] = []
-        inner = type_
-        while isinstance(inner, Array):
-            dims.append(inner.length)
-            inner = inner.of
+        dims, inner = dimensions(type_), innermost(type_)
         count = leaf_count(inner)
         kinds = set(dtypes_of(inner))
         if None in kinds or len(kinds) != 1:
@@ -158,11 +154,9 @@ class DeclarationCompiler(CallCompiler):
         if count > 1:
             dims.append(count)
         self.shared.append((item.name, type_, tuple(dims), external))
-        variable = Variable(item.name, type_, (*self.path, id(item)), -1, "shared", buffer=len(self.shared) - 1)
-        if external:  # its length is the launch's: behave like a pointer to its start
-            variable = Variable(
-                item.name, type_, (*self.path, id(item)), -1, "shared", buffer=len(self.shared) - 1, dims=(0,)
-            )
+        key, number = (*self.path, id(item)), len(self.shared) - 1
+        walked = (0,) if external else ()  # its length is the launch's: behave like a pointer to its start
+        variable = Variable(item.name, type_, key, -1, "shared", buffer=number, dims=walked)
         self.scopes[-1][item.name] = variable
 
     def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
@@ -170,12 +164,7 @@ class DeclarationCompiler(CallCompiler):
         aggregate = isinstance(type_, (Array, Record))
         storage = "cells" if aggregate or key in self.flow.boxed else "register"
         row_slot = self.new_slot() if storage == "register" and isinstance(type_, Scalar) else -1
-        dims: list[int] = []
-        inner = type_
-        while isinstance(inner, Array):
-            dims.append(inner.length)
-            inner = inner.of
-        return Variable(name, type_, key, self.new_slot(), storage, row_slot, dims=tuple(dims))
+        return Variable(name, type_, key, self.new_slot(), storage, row_slot, dims=tuple(dimensions(type_)))
 
     def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:
         if isinstance(type_, Reference):

@@ -35,52 +35,34 @@ class ExprCompiler(OperatorCompiler):
             self.depth -= 1
 
     def dispatch(self, node: Any) -> Operand:
-        if isinstance(node, tree.Number):
-            if node.type is types.NULLPTR:
-                return self.null_pointer()
-            type_ = node.type
-            e = self.constant_value(dtype_of(type_).type(node.value), type_)
-            if node.origin and node.origin in self.dimension_names:
-                e.bare = self.symbol(node.origin)
-            return e
-        if isinstance(node, tree.Name):
-            return self.name(node)
-        if isinstance(node, (tree.Index, tree.Member)):
-            return self.element(node)
-        if isinstance(node, tree.Binary):
-            return self.binary(node)
-        if isinstance(node, tree.Unary):
-            return self.unary(node)
-        if isinstance(node, tree.Assign):
-            return self.assign(node)
-        if isinstance(node, tree.Step):
-            return self.step(node)
-        if isinstance(node, tree.Ternary):
-            return self.ternary(node)
-        if isinstance(node, tree.Cast):
-            return self.cast(node)
-        if isinstance(node, tree.Call):
-            return self.call(node)
-        if isinstance(node, tree.Construct):
-            given = node.arguments[0].items if node.braces else node.arguments
-            return self.construct(self.resolve(node.type), given, node)
-        if isinstance(node, tree.SizeOf):
-            type_ = self.resolve(node.type) if node.type is not None else self.type_of(node.operand)
-            self.table.size_of(type_)
-            return self.constant_value(np.uint64(type_.align if node.alignment else type_.size), types.ULONG)
-        if isinstance(node, tree.This):
-            return self.unary(tree.Unary("&", tree.Name("this")))
-        if isinstance(node, tree.Lambda):
-            return self.closure(node)
-        if isinstance(node, tree.Text):
-            raise self.refuse("a string has no use here", node)
-        if isinstance(node, tree.Braces):
-            raise self.refuse("braces are not expected here", node)
-        if isinstance(node, tree.Launch):
-            raise self.refuse("a launch from inside a kernel is not supported", node)
-        raise self.refuse("this is not supported in device code", node)
+        name = EXPRESSIONS.get(type(node))
+        if name is None:
+            raise self.refuse(REFUSED.get(type(node), "this is not supported in device code"), node)
+        made: Operand = getattr(self, name)(node)
+        return made
+
+    def number(self, node: tree.Number) -> Operand:
+        if node.type is types.NULLPTR:
+            return self.null_pointer()
+        e = self.constant_value(dtype_of(node.type).type(node.value), node.type)
+        if node.origin and node.origin in self.dimension_names:
+            e.bare = self.symbol(node.origin)
+        return e
+
+    def construction(self, node: tree.Construct) -> Operand:
+        given = node.arguments[0].items if node.braces else node.arguments
+        return self.construct(self.resolve(node.type), given, node)
+
+    def size(self, node: tree.SizeOf) -> Operand:
+        type_ = self.resolve(node.type) if node.type is not None else self.type_of(node.operand)
+        self.table.size_of(type_)
+        return self.constant_value(np.uint64(type_.align if node.alignment else type_.size), types.ULONG)
+
+    def this(self, node: tree.This) -> Operand:
+        return self.unary(tree.Unary("&", tree.Name("this")))
 
     call: Callable[[tree.Call], Operand]
+    supply: Callable[[str, tree.Node], Operand | None]  # a constant of a header that is not there
 
     def type_of(self, node: Any | None) -> Type:
         assert node is not None
@@ -135,10 +117,6 @@ class ExprCompiler(OperatorCompiler):
         if node.owner is None and node.name not in self.env.bindings and self.file_variable(node.name) is not None:
             return None  # a variable of the file: it may be a leading dimension
         return self.constant_value(dtype_of(type_).type(value), type_)
-
-    def supply(self, name: str, node: tree.Node) -> Operand | None:
-        """A constant that comes from a header that is not there."""
-        return None
 
     def builtin_struct(self, name: str) -> Operand:
         keys = [f"{name}.{axis}" for axis in "xyz"]
@@ -248,3 +226,14 @@ class ExprCompiler(OperatorCompiler):
     file_variable: Callable[[str], tree.Variable | None]
     depth: int
     dimension_names: frozenset[str]
+
+
+EXPRESSIONS: dict[type, str] = {  # a kind of node, and the method that compiles it
+    tree.Number: "number", tree.Name: "name", tree.Index: "element", tree.Member: "element", tree.Binary: "binary",
+    tree.Unary: "unary", tree.Assign: "assign", tree.Step: "step", tree.Ternary: "ternary", tree.Cast: "cast",
+    tree.Call: "call", tree.Construct: "construction", tree.SizeOf: "size", tree.This: "this", tree.Lambda: "closure",
+}  # fmt: skip
+REFUSED: dict[type, str] = {
+    tree.Text: "a string has no use here", tree.Braces: "braces are not expected here",
+    tree.Launch: "a launch from inside a kernel is not supported",
+}  # fmt: skip

@@ -9,7 +9,21 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.machine.arithmetic import converter
-from tilewise.emulator.parse.types import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
+from tilewise.emulator.machine.leaves import dtype_of
+from tilewise.emulator.parse.types import (
+    BFLOAT16,
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    LLONG,
+    SHORT,
+    UINT,
+    ULLONG,
+    USHORT,
+    Scalar,
+)
 
 F = Callable[..., Any]
 
@@ -52,6 +66,10 @@ def _to_long(rounded: F) -> F:
     return lambda x: fitting(rounded(x))
 
 
+def _to_bfloat16(x: Any) -> Any:
+    return x.astype(dtype_of(BFLOAT16))
+
+
 def _rsqrt(x: Any) -> Any:
     return x.dtype.type(1) / np.sqrt(x)
 
@@ -65,6 +83,12 @@ def _clz32(x: Any) -> Any:
     bits = np.where(value > 0, np.floor(np.log2(np.maximum(value, 1))) + 1, 0)
     return (32 - bits).astype(np.int32)[()]
 
+
+# functions of any numbers, in their common type: name -> (number of arguments, of integers, of floats)
+COMMON: dict[str, tuple[int, F, F]] = {
+    "abs": (1, np.abs, np.abs), "min": (2, np.minimum, fmin), "max": (2, np.maximum, fmax),
+}  # fmt: skip
+COMMON |= {f"{kind}{name}": COMMON[name] for kind in ("u", "ll") for name in ("min", "max")}
 
 # functions of floating arguments: name -> (number of arguments, function); `f` at the end means float
 REAL: dict[str, tuple[int, F]] = {
@@ -82,6 +106,12 @@ REAL: dict[str, tuple[int, F]] = {
 
 # name -> (parameter types, result, function); others that the headers give a body run as that
 FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
+    "isnan": ((DOUBLE,), BOOL, np.isnan),
+    "isinf": ((DOUBLE,), BOOL, np.isinf),
+    "isfinite": ((DOUBLE,), BOOL, np.isfinite),
+    **dict.fromkeys(("labs", "llabs"), ((LLONG,), LLONG, np.abs)),
+    **dict.fromkeys(("__float2bfloat16", "__float2bfloat16_rn"), ((FLOAT,), BFLOAT16, _to_bfloat16)),
+    "__bfloat162float": ((BFLOAT16,), FLOAT, lambda a: a.astype(np.float32)),
     "__popc": ((UINT,), INT, _popcount),
     "__clz": ((INT,), INT, _clz32),
     "__half2float": ((HALF,), FLOAT, lambda a: a.astype(np.float32)),

@@ -267,6 +267,11 @@ def bare(type_: Type) -> Type:
     return type_.to if isinstance(type_, Reference) else type_
 
 
+def dimensions(type_: Type) -> list[int]:
+    """The lengths of an array of arrays, the outer one first."""
+    return [type_.length, *dimensions(type_.of)] if isinstance(type_, Array) else []
+
+
 def innermost(type_: Type) -> Type:
     """What an array of arrays is made of."""
     while isinstance(type_, Array):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
@@ -95,29 +96,17 @@ class SymbolTable:
             raise Unknown
         if name not in self._constants:
             env = Environment(scope=name.rpartition("::")[0])
-            if tree.is_auto(item.type):  # its type is the value's
-                return self._constant_auto(name, item, env)
-            type_ = self.resolve(item.type, env)
+            type_ = None if tree.is_auto(item.type) else self.resolve(item.type, env)  # auto: the value's
             init = item.init if item.init is not None else (item.arguments or [None])[0]
-            if isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
+            if type_ is not None and isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
                 init = init.items[0]
-            if not isinstance(type_, Scalar) or isinstance(init, tree.Braces):
+            if isinstance(init, (tree.Braces, tree.Lambda)) or not isinstance(type_, (Scalar, NoneType)):
                 raise Unknown
-            self._constants[name] = None
-            value = late.evaluate(self, init, env)[0]
-            self._constants[name] = (late.wrap(type_, value), type_)
+            self._constants[name] = None  # while it is computed
+            value, own = late.evaluate(self, init, env)
+            self._constants[name] = (value, own) if type_ is None else (late.wrap(type_, value), type_)
         if self._constants[name] is None:
             raise Unknown
-        found: tuple[Any, Scalar] = self._constants[name]
-        return found
-
-    def _constant_auto(self, name: str, item: tree.Variable, env: Environment) -> tuple[Any, Scalar]:
-        """constexpr auto n = 16;"""
-        self._constants[name] = None
-        init = item.init if item.init is not None else (item.arguments or [None])[0]
-        if isinstance(init, (tree.Braces, tree.Lambda)):
-            raise Unknown
-        self._constants[name] = late.evaluate(self, init, env)
         found: tuple[Any, Scalar] = self._constants[name]
         return found
 
