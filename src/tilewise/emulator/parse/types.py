@@ -137,7 +137,8 @@ class Record(Type):
 
     name: str
     node: Any
-    bindings: dict[str, Any]  # template arguments
+    bindings: dict[str, Any]  # of the template's parameters, or of a specialisation's own
+    arguments: list[Any] | None = None  # what the template of a specialisation was given
     fields: list[Field] = field(default_factory=list)
     bases: list[tuple[Record, int]] = field(default_factory=list)
     methods: dict[str, list[Any]] = field(default_factory=dict)

@@ -143,7 +143,9 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
         written = given if len(special.special or []) == len(given) else whole
         found = _specialised(p, special, written, env)
         if found is not None:  # with the fewest parameters of its own, which is the more special of two that fit
-            return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
+            made = record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
+            made.arguments = whole
+            return made
     bindings: dict[str, Any] = {}
     for i, parameter in enumerate(primary.template):
         if i < len(given):

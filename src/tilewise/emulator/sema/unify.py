@@ -61,9 +61,9 @@ def _unify_class(
     record: Record | None = p.layout(type_)
     while record is not None:
         node = record.node
-        if node is not None and node.template and node.name.rpartition("::")[2] == written.name.rpartition("::")[2]:
-            for parameter, inner in zip(node.template, written.arguments or [], strict=False):
-                value = record.bindings.get(parameter.name)
+        values = record.arguments or [record.bindings.get(t.name) for t in (node.template if node is not None else [])]
+        if node is not None and values and node.name.rpartition("::")[2] == written.name.rpartition("::")[2]:
+            for value, inner in zip(values, written.arguments or [], strict=False):
                 if isinstance(inner, tree.Name) and inner.name in names:
                     bound.setdefault(inner.name, value)
                 elif isinstance(value, Type) and not unify(p, inner, value, names, bound, env):

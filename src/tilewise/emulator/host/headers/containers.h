@@ -125,6 +125,9 @@ template <class T> struct optional {
 };
 struct __absent {};
 template <class A, class B = __absent, class C = __absent, class D = __absent> struct tuple { A _0; B _1; C _2; D _3; tuple() : _0(), _1(), _2(), _3() {}
+    tuple(const A& a) : _0(a), _1(), _2(), _3() {}  // of fewer than four: for `std::tuple t(1, 2.0)`
+    tuple(const A& a, const B& b) : _0(a), _1(b), _2(), _3() {}
+    tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c), _3() {}
     tuple(const A& a, const B& b, const C& c, const D& d) : _0(a), _1(b), _2(c), _3(d) {} };
 template <class A, class B, class C> struct tuple<A, B, C, __absent> { A _0; B _1; C _2; tuple() : _0(), _1(), _2() {} tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c) {} };
 template <class A, class B> struct tuple<A, B, __absent, __absent> { A _0; B _1; tuple() : _0(), _1() {} tuple(const A& a, const B& b) : _0(a), _1(b) {} };
