@@ -17,8 +17,8 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.closure.text import ClosureForm, render_closure
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.keys import words
-from tilewise.kernels.simt_gemm.few import few_tile
-from tilewise.kernels.simt_gemm.text import render_few
+from tilewise.kernels.simt_gemm.skinny import skinny_tile
+from tilewise.kernels.simt_gemm.text import render_skinny
 from tilewise.kernels.simt_gemm.tiled.configs import config_of
 from tilewise.kernels.simt_gemm.tiled.model import choose
 from tilewise.kernels.simt_gemm.tiled.text import (
@@ -104,9 +104,9 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
         widest = ((False, 16, 16), (False, 8, 16)) if machine is H200 else ()
         for swapped, few, alignment in ((False, 1, 16), (True, 16, number.itemsize), (False, 5, 4), *widest):
             shape = (64, 64, few) if swapped else (few, 64, 64)
-            tile = few_tile(problem_of_shape(*shape, dtype, name), machine, swapped, few, alignment)
+            tile = skinny_tile(problem_of_shape(*shape, dtype, name), machine, swapped, few, alignment)
             if tile is not None and not return_arg:
-                assert compiled(render_few(algebra, tile, accumulate=True), arch)[1] == 0, f"{tile} spills"
+                assert compiled(render_skinny(algebra, tile, accumulate=True), arch)[1] == 0, f"{tile} spills"
 
 
 @pytest.mark.drawn(3)

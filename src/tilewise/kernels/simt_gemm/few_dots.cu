@@ -1,6 +1,6 @@
 // few_dots: FEW rows of P or less; the long operand is read once, straight from memory, lanes along k.
 //
-// Names: as few.cuh says; B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
+// Names: as skinny.cuh says; B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
 // Layout: a warp takes LINES lines of B, its lanes VECTOR of k each, UNROLL loads on their way at once; A lies in shared
 //   memory row by row, STAGE of k at a time, with a few bytes between rows that spread them over the banks. Lanes keep
 //   their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.

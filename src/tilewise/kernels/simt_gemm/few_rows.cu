@@ -1,6 +1,6 @@
 // few_rows: FEW rows of P or less; the long operand is read once, straight from memory, lanes along its lines.
 //
-// Names: as few.cuh says; B is k x length, its lines along the length, which is whole VECTORs.
+// Names: as skinny.cuh says; B is k x length, its lines along the length, which is whole VECTORs.
 // Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
 //   UNROLL loads on their way at any time. A lies in shared memory kk by kk, so that all lanes read the same words; a few
 //   bytes between its rows spread them over the banks. It comes STAGE of k at a time, the next one while this is used.

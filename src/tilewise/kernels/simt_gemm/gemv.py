@@ -17,9 +17,9 @@ from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.halves import halves_of, onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.simt_gemm import few as model
-from tilewise.kernels.simt_gemm.few_recipe import launches
-from tilewise.kernels.simt_gemm.text import every_few
+from tilewise.kernels.simt_gemm import skinny as model
+from tilewise.kernels.simt_gemm.skinny_recipe import launches
+from tilewise.kernels.simt_gemm.text import every_skinny
 from tilewise.kernels.transforms.sums import render_combine
 
 DEEP = 512  # k of a stack's members from which it competes
@@ -46,7 +46,7 @@ class Gemv(Family):
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         why = super().refusal(problem, machine, kernel)
-        if why is not None or model.few_choices(problem, machine, kernel):
+        if why is not None or model.skinny_choices(problem, machine, kernel):
             return why
         return f"kernel={kernel!r} reads contiguous rows or columns of the longer operand: leave kernel= out"
 
@@ -57,9 +57,9 @@ class Gemv(Family):
         if problem.return_arg and problem.k >= 2**31:
             raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
         choices = None if kernel else model.competing(problem, machine)
-        seconds, chosen = min(choices or model.few_choices(problem, machine, kernel), key=model.SECONDS)
+        seconds, chosen = min(choices or model.skinny_choices(problem, machine, kernel), key=model.SECONDS)
         length = problem.m if chosen.swapped else problem.n
-        pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
+        pieces = model.skinny_pieces(chosen, length, problem.k, machine, problem.members)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
             self, problem, machine, chosen.kernel, tile, chosen.geometry, seconds, limits, (), packs=(), config=chosen,
@@ -75,11 +75,11 @@ class Gemv(Family):
         seconds, chosen = min(model.competing(problem, machine), key=model.SECONDS)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         length = problem.m if chosen.swapped else problem.n
-        pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
+        pieces = model.skinny_pieces(chosen, length, problem.k, machine, problem.members)
         return Offer(problem, machine, chosen.kernel, max(seconds, floor), floor, int(pieces > 1))
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        yield from every_few(problem.algebra, machine, model.dots_held(problem, machine))
+        yield from every_skinny(problem.algebra, machine, model.dots_held(problem, machine))
         for accumulate, share in product(onto(problem, machine), (1, 8)):
             yield render_combine.named(problem.algebra, accumulate, share)
 

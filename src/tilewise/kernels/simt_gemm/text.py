@@ -13,7 +13,7 @@ from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
 from tilewise.kernels.shared.text import assembled, defined, kernel_text
-from tilewise.kernels.simt_gemm.few import HELD, FewTile, dots_tile, few_config, room_for, rows_tile
+from tilewise.kernels.simt_gemm.skinny import HELD, SkinnyTile, dots_tile, room_for, rows_tile, skinny_config
 from tilewise.kernels.simt_gemm.tiled.text import step_text
 
 EARLY = "shared/dependent_launch.cuh"
@@ -70,15 +70,15 @@ def render_many(algebra: Algebra, jobs: int) -> str:
     return rendered(algebra, {"JOBS": jobs}, False, "simt_gemm/tile.cuh", "simt_gemm/many.cu")
 
 
-def few_text(algebra: Algebra, tile: FewTile, accumulate: bool, pointers: tuple[str, ...]) -> str:
+def skinny_text(algebra: Algebra, tile: SkinnyTile, accumulate: bool, pointers: tuple[str, ...]) -> str:
     """The name of a text for members of a stack; factors that may be swapped are not."""
     if tile.swapped and _either_way(algebra):
         tile = replace(tile, swapped=False)
-    return stacked.named(render_few.named(algebra, tile, accumulate=accumulate), pointers)
+    return stacked.named(render_skinny.named(algebra, tile, accumulate=accumulate), pointers)
 
 
 @Written
-def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
+def render_skinny(algebra: Algebra, tile: SkinnyTile, *, accumulate: bool) -> str:
     """Whether sums of a piece of k go to a plane of their own is said when it is launched."""
     swapped = tile.swapped and not _either_way(algebra)
     defines: dict[str, object] = {
@@ -94,7 +94,7 @@ def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
         defines,
         "",
         EARLY,
-        "simt_gemm/few.cuh",
+        "simt_gemm/skinny.cuh",
         f"simt_gemm/{tile.kernel}.cu",
     )
 
@@ -104,9 +104,9 @@ def _either_way(algebra: Algebra) -> bool:
     return binary(algebra.semiring.mul) in ("add", "mul") and algebra.partial.kind != "c"
 
 
-def every_few(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
+def every_skinny(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
     """Every text that few rows or columns of a dtype may name; `dots`: rows of those with lines along k."""
-    config, size = few_config(algebra, machine, False), algebra.element.itemsize
+    config, size = skinny_config(algebra, machine, False), algebra.element.itemsize
     for held in HELD:
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
@@ -119,4 +119,4 @@ def every_few(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iter
             if vector <= room_for(config, held):
                 tiles.append(rows_tile(config, held, vector, size, False))
             for tile in tiles:
-                yield few_text(algebra, tile, False, ("A", "B", "P"))
+                yield skinny_text(algebra, tile, False, ("A", "B", "P"))

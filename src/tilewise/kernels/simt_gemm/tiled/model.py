@@ -19,7 +19,7 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
-from tilewise.kernels.simt_gemm.few import FEW
+from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
 from tilewise.kernels.simt_gemm.tiled.seconds import (
     ALONE,

@@ -18,7 +18,7 @@ from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
-from tilewise.kernels.simt_gemm.few_recipe import FewJob, few_launches
+from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
 from tilewise.kernels.simt_gemm.tiled.configs import Config
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.simt_gemm.tiled.text import (
@@ -116,7 +116,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
     tiles, after = _launches(job, held)
     made += tiles
     edges = _few_jobs(job)
-    thin = [few_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
+    thin = [skinny_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
     for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
         made += [launch for step in zip_longest(*steps) for launch in step if launch is not None]
     return [*made, *after]
@@ -133,12 +133,12 @@ def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]
     return made + after
 
 
-def _few_jobs(job: Job) -> list[FewJob]:
+def _few_jobs(job: Job) -> list[SkinnyJob]:
     """What whole tiles leave over, below and at the right."""
     p, choice, jobs = job.plan.problem, job.choice, []
 
-    def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> FewJob:
-        return FewJob(
+    def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> SkinnyJob:
+        return SkinnyJob(
             p, job.plan.machine, job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols),
             job.P.part(top, rows, left, cols), None if job.where is None else job.where.part(top, rows, left, cols),
             swapped, True,

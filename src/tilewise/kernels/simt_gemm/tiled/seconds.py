@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tilewise.kernels.simt_gemm.few import FEW
+from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 

@@ -1,4 +1,4 @@
-// few: what few_rows and few_dots share. A is the operand with few rows (FEW x k, any strides), B the long one, which is
+// skinny: what few_rows and few_dots share. A is the operand with few rows (FEW x k, any strides), B the long one, which is
 // read once, straight from memory; P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the
 // product's few columns.
 

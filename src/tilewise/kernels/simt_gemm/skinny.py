@@ -35,7 +35,7 @@ STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
 
 
 @dataclass(frozen=True)
-class FewTile:
+class SkinnyTile:
     """`few` rows in registers; `vector` elements a load; `lines` of the long operand a warp (few_dots)."""
 
     kernel: str
@@ -76,7 +76,7 @@ class FewTile:
 
 
 @lru_cache(maxsize=256)
-def few_config(algebra: Algebra, machine: Machine, return_arg: bool) -> Config:
+def skinny_config(algebra: Algebra, machine: Machine, return_arg: bool) -> Config:
     """Elements as they lie, one by one: the memory sets the time, not the steps."""
     name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
     words = max(1, algebra.partial.itemsize // 4) * (2 if name == "online" else 1) + (name == "where")
@@ -87,14 +87,14 @@ def _is_logaddexp(algebra: Algebra) -> bool:
     return binary(algebra.semiring.add) == "logaddexp" and algebra.partial.kind == "f"
 
 
-def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> FewTile | None:
+def skinny_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> SkinnyTile | None:
     """The tile for `few` rows (columns, when swapped), the long operand's lines being `alignment` bytes apart or more;
     None where the operands cannot be read as they lie."""
     p, lines = problem, lines_of_long(problem, swapped)
     if lines is None or not 1 <= few <= FEW:
         return None
     along_k = lines[0] != swapped
-    config = few_config(p.algebra, machine, p.return_arg)
+    config = skinny_config(p.algebra, machine, p.return_arg)
     size = p.dtype.itemsize
     held = 1 << (few - 1).bit_length()
     vector = max(1, math.gcd(16, alignment) // size)
@@ -120,13 +120,13 @@ def dots_lines(config: Config, held: int, length: int, machine: Machine) -> int:
     return several if held > 2 or math.ceil(length / (WARPS * several)) >= 2 * machine.units else 1
 
 
-def dots_tile(config: Config, held: int, vector: int, size: int, swapped: bool, lines: int) -> FewTile:
+def dots_tile(config: Config, held: int, vector: int, size: int, swapped: bool, lines: int) -> SkinnyTile:
     """For lines along k: `vector` elements of `size` bytes a load."""
     unroll = 2 if vector * size >= 8 else 4
-    return FewTile(FEW_DOTS, config, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
+    return SkinnyTile(FEW_DOTS, config, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
 
 
-def rows_tile(config: Config, held: int, vector: int, size: int, swapped: bool) -> FewTile:
+def rows_tile(config: Config, held: int, vector: int, size: int, swapped: bool) -> SkinnyTile:
     """For lines across k."""
     crowded = config.name == "online" or (
         held * vector > 32 and (size < 4 or config.slots > 1)
@@ -135,10 +135,10 @@ def rows_tile(config: Config, held: int, vector: int, size: int, swapped: bool) 
         32 if config.slots <= 1 else 16 if config.slots <= 8 else 8
     )  # sums beside 8 loads: long steps take registers too
     loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4
-    return FewTile(FEW_ROWS, config, held, vector, 1, loads, swapped)
+    return SkinnyTile(FEW_ROWS, config, held, vector, 1, loads, swapped)
 
 
-def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
+def skinny_pieces(tile: SkinnyTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
     """Pieces of k, so that every multiprocessor has a few blocks to read with; no more than it holds at once where a
     block has many sums to bring together at its end."""
     across = max(1, math.ceil(length / tile.across) * members)
@@ -148,10 +148,10 @@ def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: in
     return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
 
 
-def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
+def skinny_seconds(problem: Problem, machine: Machine, tile: SkinnyTile) -> float:
     p = problem
     length = p.m if tile.swapped else p.n
-    pieces = few_pieces(tile, length, p.k, machine, p.members)
+    pieces = skinny_pieces(tile, length, p.k, machine, p.members)
     held = tile.few / max(1, p.n if tile.swapped else p.m)
     steps = p.steps * held * tile.config.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
     memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
@@ -166,16 +166,16 @@ IDEAS = {
 
 
 @lru_cache(maxsize=64)
-def few_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, FewTile]]:
+def skinny_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, SkinnyTile]]:
     """(expected seconds, tile) of every way to read the longer operand once; `kernel` leaves that one alone."""
     p = problem
-    found: list[tuple[float, FewTile]] = []
+    found: list[tuple[float, SkinnyTile]] = []
     if min(p.m, p.n) > FEW:
         return found
     for swapped, few, layout, rows, cols in ((False, p.m, p.layout_n, p.k, p.n), (True, p.n, p.layout_m, p.m, p.k)):
-        tile = few_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
+        tile = skinny_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
         if tile is not None and kernel in (None, tile.kernel):
-            found.append((few_seconds(p, machine, tile), tile))
+            found.append((skinny_seconds(p, machine, tile), tile))
     return found
 
 
@@ -186,10 +186,10 @@ def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:
     return HALVES_HELD if halves_on_hopper(problem, machine) else HELD
 
 
-def competing(problem: Problem, machine: Machine) -> list[tuple[float, FewTile]]:
+def competing(problem: Problem, machine: Machine) -> list[tuple[float, SkinnyTile]]:
     """The choices that take part where no kernel was requested; none where the soonest does not: the others read lines
     in a way that suits them ill, which their times do not say."""
-    found = few_choices(problem, machine)
+    found = skinny_choices(problem, machine)
     if not found or min(found, key=SECONDS)[1].kernel != FEW_DOTS or not halves_on_hopper(problem, machine):
         return found
     stacked = problem.members > 1

@@ -15,30 +15,30 @@ from tilewise.kernels.shared.delegated import Edge
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.kernels.simt_gemm.few import FewTile, few_pieces, few_tile
-from tilewise.kernels.simt_gemm.text import few_text
+from tilewise.kernels.simt_gemm.skinny import SkinnyTile, skinny_pieces, skinny_tile
+from tilewise.kernels.simt_gemm.text import skinny_text
 from tilewise.kernels.transforms.split_k import combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """The whole product; P (and `given.arg`) has rows side by side."""
-    assert isinstance(plan.config, FewTile)
-    job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
+    assert isinstance(plan.config, SkinnyTile)
+    job = SkinnyJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     if planes is None:
         return stack_launches(job)
-    return [launch for member in few_launches(job, planes) for launch in member]
+    return [launch for member in skinny_launches(job, planes) for launch in member]
 
 
 def edge_launches(edge: Edge, scratch: Scratch) -> list[Launch]:
     """Rows or columns that another kernel leaves over."""
-    job = FewJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns)
+    job = SkinnyJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
-    return [launch for member in few_launches(job, planes) for launch in member]
+    return [launch for member in skinny_launches(job, planes) for launch in member]
 
 
 @dataclass(frozen=True)
-class FewJob:
+class SkinnyJob:
     """Some rows (columns, when swapped) of P: the operands that make them, and where they go."""
 
     problem: Problem
@@ -67,18 +67,18 @@ class FewJob:
         return self.M if self.swapped else self.N
 
     @property
-    def tile(self) -> FewTile:
+    def tile(self) -> SkinnyTile:
         x = self.long
         lines = long_lines(x.layout, x.rows, x.cols)
         assert lines is not None
         aligned = math.gcd(x.pointer.alignment, *(s * x.dtype.itemsize for s in (lines[1], *x.layout.stack)), 16)
-        tile = few_tile(self.problem, self.machine, self.swapped, self.few, aligned)
+        tile = skinny_tile(self.problem, self.machine, self.swapped, self.few, aligned)
         assert tile is not None
         return tile
 
     @property
     def pieces(self) -> int:
-        return few_pieces(self.tile, self.length, self.k, self.machine, self.problem.members)
+        return skinny_pieces(self.tile, self.length, self.k, self.machine, self.problem.members)
 
     @property
     def in_planes(self) -> bool:
@@ -94,7 +94,7 @@ class FewJob:
         return 0 if not self.in_planes else self.pieces * self.few * self.length * each
 
 
-def stack_launches(job: FewJob) -> list[Launch]:
+def stack_launches(job: SkinnyJob) -> list[Launch]:
     """Where k stays whole: one launch for all members of a stack that lie evenly."""
     operands = [
         *((job.N, job.M) if job.swapped else (job.M, job.N)),
@@ -110,14 +110,16 @@ def stack_launches(job: FewJob) -> list[Launch]:
     return made
 
 
-def few_launches(job: FewJob, planes: Address | None) -> list[tuple[Launch, ...]]:
+def skinny_launches(job: SkinnyJob, planes: Address | None) -> list[tuple[Launch, ...]]:
     """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
     early = job.in_turn and starts_early(job.machine.arch)
     stack = enumerate(members(job.problem.stack))
     return [_member_launches(job, planes, member, early and not number) for number, member in stack]
 
 
-def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...], early: bool) -> tuple[Launch, ...]:
+def _member_launches(
+    job: SkinnyJob, planes: Address | None, member: tuple[int, ...], early: bool
+) -> tuple[Launch, ...]:
     p, tile, pieces = job.problem, job.tile, job.pieces
     short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
     a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
@@ -139,11 +141,11 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
         *_pointers(made),
         *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
         *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
-        ctypes.c_int(-max(each, 1) if early else max(each, 1)),  # see few.cuh
+        ctypes.c_int(-max(each, 1) if early else max(each, 1)),  # see skinny.cuh
         ctypes.c_longlong(plane if split else 0),
         *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
-    source = few_text(p.algebra, tile, p.accumulate and not split, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
+    source = skinny_text(p.algebra, tile, p.accumulate and not split, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
     reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=starts_early(job.machine.arch))
     return (reading, _combine(job, made, targets, pieces)) if split else (reading,)
 
@@ -164,7 +166,7 @@ def _pointers(targets: list[Target]) -> tuple[Value, ...]:
     return tuple(made)
 
 
-def _combine(job: FewJob, made: list[Target], targets: list[Target], pieces: int) -> Launch:
+def _combine(job: SkinnyJob, made: list[Target], targets: list[Target], pieces: int) -> Launch:
     p, places = job.problem, list[Value]()
     for source, target in zip(made[1:], targets[1:], strict=True):
         places += [source[0], target[0], *map(ctypes.c_longlong, target[1:])]
