@@ -77,7 +77,10 @@ def test_every_config_of_the_tensor_cores(number):
 
 
 HALVES = torch.bfloat16, torch.float16
-OWN_DTYPES = {"buffered": (torch.float32,), "sliced_k": (torch.float32,), "shifted_half": HALVES, "bulk_lines": HALVES}
+OWN_DTYPES = {
+    "buffered": (torch.float32,), "sliced_k": (torch.float32, torch.float64), "shifted_half": HALVES,
+    "bulk_lines": HALVES,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines", "sliced_k"])
@@ -101,7 +104,7 @@ def test_whatever_is_chosen(number):
     seed = next_seed() + number
     rng = random.Random(seed)
     for _ in range(10):
-        M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float32))
+        M, N, P, memory = drawn(rng, (torch.bfloat16, torch.float32, torch.float64))
         check(lambda M=M, N=N, P=P: tw.matmul(M, N, out=P), M, N, P, memory, f"seed {seed}: {tw.plan(M, N)!r}")
 
 
