@@ -1,8 +1,10 @@
 """Kernels that are proved for every size, run on a card: compute-sanitizer must find nothing in them.
 
-python tests/cuda/proved_under_sanitizer.py --list launches.json     # where z3 is; no card: proves, writes the launches
+python tests/cuda/proved_under_sanitizer.py --list launches.json    # where z3 is, without a card: the proved kernels
 compute-sanitizer --tool memcheck --error-exitcode 9 python tests/cuda/proved_under_sanitizer.py launches.json
-                                                                      # one process a tool: racecheck, synccheck too
+
+The second line runs on the card, once a tool: memcheck, racecheck, synccheck; each prints its summary. Races in global
+memory are the emulator's to find: racecheck sees shared memory only.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def run(kernels: list[dict[str, Any]]) -> int:
 
     for kernel in kernels:
         options = ProgramOptions(arch=f"sm_{device.arch}", lineinfo=True)
-        text = f'extern "C" {{\n{kernel["text"]}\n}}'
+        text = f'#define INFINITY __int_as_float(0x7f800000)\nextern "C" {{\n{kernel["text"]}\n}}'
         program = Program(text, "c++", options)
         function = program.compile("cubin").get_kernel(kernel["name"])
         for (m, k, n), grid, block, shared, arguments in kernel["launches"]:
