@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewise.emulator.prove.claim import Claim
-from tilewise.emulator.prove.symbols import BLOCK, THREAD
+from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
 from tilewise.emulator.prove.terms import (
     ZERO,
     Cond,
     Poly,
+    at_most,
     both,
     either,
     flags_of,
@@ -38,7 +39,7 @@ def uncovered(claim: Claim, region: Region, events: Events) -> Cond | None:
     inside = both(within(ZERO, row, rows), within(ZERO, column, columns))
     missed: list[Cond] = []
     for a in events.accesses:
-        if a.region is not region or a.kind not in STORING or a.width != 1:
+        if a.region is not region or a.kind not in STORING:
             continue
         parts = [(a.offset, cell)]
         if columns.constant is None:
@@ -56,7 +57,7 @@ def unwritten(claim: Claim, events: Events) -> Iterable[tuple[Access, Cond | Non
         counters = {s for p in load.last for c in p.counters for s in c.symbols}
         shared = {s for s in symbols_of(load.path) | load.offset.symbols | counters if s.startswith(ITERATION)}
         fixed = shared | set(BLOCK)
-        before = [a for a in events.accesses[:i] if a.region is load.region and a.kind == "store" and a.width == 1]
+        before = [a for a in events.accesses[:i] if a.region is load.region and a.kind == "store"]
         steps = [load.offset + cell for cell in range(load.width)]
         missed: list[Cond] = []
         for cell in steps:
@@ -75,9 +76,17 @@ def _missed(claim: Claim, store: Access, parts: list[tuple[Poly, Poly]], fixed: 
     symbols = claim.symbols
     chosen: dict[str, Poly] = {}
     exact: list[Cond] = []
-    for form, target in parts:
+    extra: dict[str, Cond] = {}  # symbols of parts of an index, and their ranges
+    if store.width > 1:
+        lane = symbols.fresh("lane")
+        extra |= dict.fromkeys(lane.symbols, within(ZERO, lane, Poly.of(store.width)))
+        parts = [(form + lane if i == len(parts) - 1 else form, cell) for i, (form, cell) in enumerate(parts)]
+    left = list(parts)
+    while left:
+        form, target = left.pop()
+        form, behind = _without_quotients(symbols, form, fixed, extra)
         free = [s for s in form.symbols if s not in fixed and s not in symbols.launch]
-        if not form.linear or any(s in chosen or not _free(s) for s in free):
+        if not form.linear or any(s in chosen or not (_free(s) or s in extra) for s in free):
             return None
         rest = target - Poly({m: c for m, c in form.terms.items() if not m or m[0] not in free})
         for s in sorted(free, key=lambda s: (-form.terms[(s,)], s)):
@@ -85,6 +94,8 @@ def _missed(claim: Claim, store: Access, parts: list[tuple[Poly, Poly]], fixed: 
                 return None
             chosen[s], rest = symbols.divided(rest, form.terms[(s,)])
         exact.append(same(rest, ZERO))
+        chosen |= {s: ZERO for _, whole in behind for s in whole.symbols - chosen.keys()}
+        left += [(value, whole.replace(chosen)) for value, whole in behind]
     mentioned = symbols_of(store.path) | chosen.keys()
     every = mentioned | {s for f in symbols.closure(mentioned) for s in symbols_of(f)}
     chosen |= {s: ZERO for s in every - chosen.keys() - fixed if _free(s)}  # what the cell does not depend on
@@ -93,13 +104,31 @@ def _missed(claim: Claim, store: Access, parts: list[tuple[Poly, Poly]], fixed: 
     named = dict(chosen)
     for s in every - chosen.keys() - fixed - symbols.launch:
         named[s] = symbols.fresh("named", launch=True)
-    ranges: list[Cond] = [c for s in chosen for c in symbols.facts.get(s, [])]
+    ranges: list[Cond] = [*extra.values(), *(c for s in chosen for c in symbols.facts.get(s, []))]
     given = [c for s in named.keys() - chosen.keys() for c in symbols.facts.get(s, [])]
 
     def renamed(cond: Cond) -> Cond:
         return mapped(cond, lambda p: p.replace(named), lambda f: f)
 
     return both(*map(renamed, given), negate(both(*exact, *map(renamed, ranges), renamed(store.path))))
+
+
+def _without_quotients(
+    symbols: Symbols, form: Poly, fixed: set[str], extra: dict[str, Cond]
+) -> tuple[Poly, list[tuple[Poly, Poly]]]:
+    """An index made of v / c and v % c, over two symbols of their own; and that v is c times the one plus the other."""
+    behind: list[tuple[Poly, Poly]] = []
+    for name in sorted(form.symbols & symbols.quotients.keys() - symbols.launch):
+        value, by = symbols.quotients[name]
+        pivots = [s for s in sorted(value.symbols) if value.terms.get((s,)) == 1 and _free(s) and s not in fixed]
+        if pivots:
+            quotient, rest = Poly.of(name), symbols.fresh("rest")
+            extra |= dict.fromkeys(quotient.symbols, at_most(ZERO, quotient))
+            extra |= dict.fromkeys(rest.symbols, within(ZERO, rest, Poly.of(by)))
+            whole = quotient * by + rest
+            form = form.replace({pivots[0]: whole - value + Poly.of(pivots[0])})
+            behind.append((value, whole))
+    return form, behind
 
 
 def _free(symbol: str) -> bool:

@@ -34,7 +34,8 @@ from tilewise.emulator.prove.terms import (
 )
 from tilewise.errors import EngineError
 
-QUESTION = 4.0  # seconds for one question, by the clock: z3 knows no other
+QUESTION = 4.0  # seconds for one question
+LOADED = 8  # as many by the clock, at most, where others use the processor too
 
 
 class NoAnswer(Exception):
@@ -97,7 +98,8 @@ class Solver:
         left = self.ends - time.process_time()
         if left <= 0:
             raise NoAnswer("the time of --limit seconds was used up")
-        made.set("timeout", int(1000 * min(most, left)))
+        begun, share = time.process_time(), min(most, left)
+        made.set("timeout", int(1000 * LOADED * share))
         made.set("ctrl_c", False)  # Ctrl-C is Python's
         numbers: set[str] = {f"|{name}|" for name in wanted}
         truths: set[str] = set()
@@ -111,13 +113,15 @@ class Solver:
         try:
             while worker.is_alive():  # in a thread of its own: what stops this one would wait for z3
                 worker.join(0.02)
+                if time.process_time() - begun > share:
+                    made.interrupt()
         except BaseException:
             made.interrupt()
             worker.join(0.3)
             raise
         answer = found[0] if found else z3.unknown
         if answer == z3.unknown:
-            raise NoAnswer(f"the solver found no answer in {min(most, left):.0f} s")
+            raise NoAnswer(f"the solver found no answer in {share:.0f} s")
         if answer == z3.unsat:
             return None
         model = made.model()

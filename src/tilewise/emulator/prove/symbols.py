@@ -36,6 +36,7 @@ class Symbols:
     launch: set[str] = field(default_factory=set)
     facts: dict[str, list[Cond]] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)  # symbols whose value is not modelled: why
+    quotients: dict[str, tuple[Poly, int]] = field(default_factory=dict)  # value and divisor
     count: int = 0
 
     def fresh(self, hint: str, *, launch: bool = False) -> Poly:
@@ -71,7 +72,11 @@ class Symbols:
             return Poly.of(quotient), Poly.of(known - quotient * by)
         if all(c % by == 0 for c in value.terms.values()):
             return Poly({m: c // by for m, c in value.terms.items()}), ZERO
+        for name, known_as in self.quotients.items():
+            if known_as == (value, by):
+                return Poly.of(name), value - Poly.of(name) * by
         quotient_ = self.fresh("quotient", launch=value.symbols <= self.launch)
+        self.quotients[next(iter(quotient_.symbols))] = value, by
         rest = value - quotient_ * by
         end = Poly.of(by)
         positive, negative = at_most(ZERO, value), below(value, ZERO)
