@@ -16,6 +16,14 @@ PLAIN_NUMBERS = ("dask", "cupy", "torch", "jax", "jaxlib")  # libraries whose ar
 LAZY = {"dask.array": ".compute()", "zarr": "[:]"}  # arrays that may be larger than memory, and how they are read
 
 
+def as_host(x: Any, role: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """What NumPy makes of it; a UsageError where that is no array."""
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise UsageError(f"{role} cannot be read as an array: {error}") from None
+
+
 def check_whole(array: Any, role: str) -> None:
     """A UsageError where `array` is sparse, or lazy: nothing is read into memory unasked."""
     for module, instead in LAZY.items():

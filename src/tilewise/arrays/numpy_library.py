@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
-from tilewise.arrays.labelled import check_plain, check_whole
+from tilewise.arrays.labelled import as_host, check_plain, check_whole
 from tilewise.arrays.operand import Library, Operand
 from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
 from tilewise.system.imported import imported
@@ -24,10 +24,7 @@ class NumpyLibrary(Library):
     def operand(self, array: Any, role: str) -> Operand:
         if array.__class__ is not np.ndarray:
             self._check_class(array, role)
-        try:
-            host = np.asarray(array)
-        except ValueError as error:
-            raise UsageError(f"{role} cannot be read as an array: {error}") from None
+        host = as_host(array, role)
         # bfloat16 and float8 are void to NumPy
         if host.dtype.kind in "OSUVMm" and not (host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8):
             raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")

@@ -41,13 +41,17 @@ PLAIN = Epilogue()
 
 def epilogue_of(alpha: object, bias: DType | None, activation: object) -> Epilogue:
     """The epilogue of a call's arguments, or an error that names the wrong one."""
-    if activation is not None and activation not in ACTIVATIONS:
+    if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise UsageError(f"activation={activation!r} is not known; known are {', '.join(ACTIVATIONS)}")
-    if isinstance(alpha, bool) or not hasattr(alpha, "__float__"):
+    try:
+        scale = float(alpha) if not isinstance(alpha, bool | str) else None  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        scale = None
+    if scale is None:
         raise UsageError(f"alpha={alpha!r} must be a real number")
     if bias is not None and bias.name not in BIASES:
         raise DtypeError(f"bias has dtype {bias}: pass one of {', '.join(BIASES)}")
-    return Epilogue(float(alpha), bias, None if activation is None else str(activation))
+    return Epilogue(scale, bias, None if activation is None else str(activation))
 
 
 def check_fits(epilogue: Epilogue, semiring: object, ordinary: bool, dtype: DType) -> None:

@@ -82,6 +82,17 @@ class Options:
             raise UsageError("accumulate=True adds onto out=, and no out was given")
         return o
 
+    def __post_init__(self) -> None:
+        """Refuse arrays and other values where True or False, or a name, is meant."""
+        for name in FLAGS:
+            value = getattr(self, name)
+            if not isinstance(value, int) and type(value).__name__ != "bool":  # NumPy's bool is no int
+                raise UsageError(f"{name}={value!r} must be True or False")
+        for name in NAMED:
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise UsageError(f"{name}={value!r} must be a name, such as {DEFAULTS[name]!r}")
+
     @property
     def has_epilogue(self) -> bool:
         return self.alpha != 1 or self.bias is not None or self.activation is not None
@@ -108,6 +119,8 @@ class Options:
 
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
+FLAGS = ("accumulate", "return_arg", "nonnegative")
+NAMED = ("precision", "order", "casting")
 GRADIENT_BYTE = 1  # index in a native signature: not 0 where a gradient is required
 UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # keywords of calls that are not cached
 UNPREPARED_ON_HOST = frozenset(("memory",))  # the same for NumPy arrays

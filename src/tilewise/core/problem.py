@@ -330,7 +330,7 @@ def problem_of_shape(
 
 
 def check_precision(precision: str) -> str:
-    if precision not in PRECISIONS:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
         raise UsageError(f"precision={precision!r} is not known; known are {', '.join(PRECISIONS)}")
     return precision
 

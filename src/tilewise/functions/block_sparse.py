@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.algebra.names import BooleanName
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number
-from tilewise.arrays.labelled import check_plain, check_whole
+from tilewise.arrays.labelled import as_host, check_plain, check_whole
 from tilewise.core.options import AnySemiring, Numeric
 from tilewise.errors import ShapeError
 from tilewise.functions.groups import grouped_matmul
@@ -55,7 +55,7 @@ def block_sparse_matmul(
     for x, role in ((M, "M"), (N, "N")):
         check_plain(x, role)
         check_whole(x, role)
-    M, N = (np.asarray(x) if isinstance(x, list | tuple) else x for x in (M, N))
+    M, N = (x if hasattr(x, "ndim") else as_host(x, role) for x, role in ((M, "M"), (N, "N")))
     held = _mask(mask, M, N)
     (m, k), (tiles_m, tiles_k) = M.shape, held.shape
     height, depth = m // tiles_m, k // tiles_k
@@ -73,7 +73,7 @@ def _mask(mask: Any, M: Any, N: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     torch = imported("torch")
     if torch is not None and isinstance(mask, torch.Tensor):
         mask = mask.cpu().numpy()
-    held = np.asarray(mask.get() if hasattr(mask, "get") else mask).astype(bool)
+    held = as_host(mask.get() if hasattr(mask, "get") else mask, "mask").astype(bool)
     if M.ndim != 2 or N.ndim != 2 or held.ndim != 2:
         raise ShapeError(f"M, N and the mask have {M.ndim}, {N.ndim} and {held.ndim} axes: each must have two")
     if M.shape[1] != N.shape[0]:

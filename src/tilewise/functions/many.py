@@ -14,6 +14,7 @@ from tilewise.api import matmul, torch_follows
 from tilewise.arrays import ArrayOf, HostArray, Kind, Library, Number, Operand, find_library
 from tilewise.core.options import AnySemiring, Numeric
 from tilewise.core.problem import check_precision
+from tilewise.errors import UsageError
 
 Pair = tuple[Any, Any]
 
@@ -45,7 +46,7 @@ def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times
     [array([[1.],
            [1.]]), array([[1., 1., 1.]])]
     """
-    given, ring = list(pairs), find_semiring(semiring)
+    given, ring = _pairs(pairs), find_semiring(semiring)
     check_precision(precision)
     made: list[Any] = [None] * len(given)
     together = _together(given)
@@ -57,6 +58,13 @@ def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times
         if number not in together:
             made[number] = matmul(M, N, semiring=semiring, precision=precision)
     return made
+
+
+def _pairs(pairs: Iterable[Pair]) -> list[Pair]:
+    try:
+        return [(M, N) for M, N in pairs]
+    except (TypeError, ValueError):
+        raise UsageError(f"pairs must be a list of pairs (M, N), and {type(pairs).__name__} is none") from None
 
 
 def _together(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:

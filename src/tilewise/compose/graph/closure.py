@@ -58,6 +58,12 @@ def closure(
     sources: Any = None,
 ) -> Any:
     """`tw.closure` of arrays that no framework traces."""
+    if not isinstance(return_predecessors, int | np.bool_):
+        raise UsageError(f"return_predecessors={return_predecessors!r} must be True or False")
+    if progress is not None and not callable(progress):
+        raise UsageError(f"progress={progress!r} must be a function of (blocks done, blocks in all)")
+    if not isinstance(device, str):
+        raise UsageError(f"device={device!r} must be one of 'auto', 'cpu', 'cuda' or 'cuda:1'")
     if is_structured(semiring):
         return _of_fields(W, cast(Any, semiring), return_predecessors, progress, device, sources)
     ring = find_semiring(cast(Any, semiring))

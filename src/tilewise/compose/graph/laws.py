@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.expression import Apply, Number
 from tilewise.algebra.no_edge import absorbs
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.labelled import as_host
 from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 Progress = Callable[[int, int], None]  # called with the blocks done and those in all
@@ -133,7 +134,7 @@ def nodes_of(sources: Any, nodes: int) -> Array | None:
     none may be outside the graph."""
     if sources is None:
         return None
-    given = np.atleast_1d(np.asarray(sources))
+    given = np.atleast_1d(as_host(sources, "sources"))
     if given.shape == (0,):  # NumPy makes floats of an empty list
         return given.astype(np.int64)
     if given.dtype.kind not in "iu" or given.ndim != 1 or not ((given >= 0) & (given < nodes)).all():

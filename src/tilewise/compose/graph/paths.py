@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
+from tilewise.arrays.labelled import as_host
 from tilewise.errors import ShapeError, UsageError
 
 NONE = -1  # no predecessor: nothing leads there, or it is where the path begins
@@ -23,7 +24,7 @@ def path(predecessors: Any, source: int, target: int, *, sources: Any = None) ->
     >>> tw.path(before, 0, 2)
     [0, 1, 2]
     """
-    table = np.asarray(predecessors)
+    table = as_host(predecessors, "predecessors")
     if table.ndim > 2:
         raise ShapeError(f"predecessors are {table.shape}, those of a stack: pass one graph's, such as predecessors[0]")
     if table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:
@@ -43,7 +44,7 @@ def _row_of(table: Array, source: int, sources: Any) -> Array:
     """The row of predecessors that belongs to `source`."""
     rows, nodes = table.shape
     if sources is not None:
-        given = np.atleast_1d(np.asarray(sources))
+        given = np.atleast_1d(as_host(sources, "sources"))
         if given.shape != (rows,):
             raise ShapeError(f"predecessors have {rows} rows and there are {given.size} sources: pass those of closure")
         at = np.flatnonzero(given == source)

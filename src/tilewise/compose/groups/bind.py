@@ -38,7 +38,7 @@ class GroupedCall:
 
 def bind_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precision: str, out: Any) -> GroupedCall:
     """The bound call. Sizes of groups are checked on the host only: on a card reading them would synchronise."""
-    if along not in ALONG:
+    if not isinstance(along, str) or along not in ALONG:
         raise UsageError(f"along={along!r} is not known; known are {', '.join(ALONG)}")
     ring, library = find_semiring(semiring), find_library(x)
     check_precision(precision)

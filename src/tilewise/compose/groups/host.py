@@ -125,6 +125,8 @@ def plain_groups(
     """The product of groups of rows of plain NumPy arrays; None where they do not fit (`bind_groups` raises)."""
     if not (x.__class__ is w.__class__ is offsets.__class__ is np.ndarray) or x.ndim != 2 or w.ndim != 3:
         return None
+    if not (along.__class__ is precision.__class__ is str) or not isinstance(semiring, str | Semiring):
+        return None
     if along != "rows" or rows is not None or out is not None or kernel is not None:
         return None
     fits = offsets.ndim == 1 and len(w) == len(offsets) > 0 and x.shape[1] == w.shape[1]

@@ -72,8 +72,8 @@ def first_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
     given, index = library.operand(y, "y"), _index(library, rows, "rows")
     if len(given.shape) != 2 or index.shape[0] != given.shape[0]:
         raise ShapeError(f"y is {written(given.shape)} and rows {written(index.shape)}: pass one number for each row")
-    if count < 0 or count >= 2**31:
-        raise UsageError(f"count={count} must be a number of rows, 0 to {2**31 - 1:,}")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 2**31:
+        raise UsageError(f"count={count!r} must be a number of rows, 0 to {2**31 - 1:,}")
     algebra = SEMIRINGS["plus_times"].over(given.dtype)
     scales = None if weights is None else _weights(library, weights, given.shape[0], given)
     for other, role in ((index, "rows"), (scales, "weights")):

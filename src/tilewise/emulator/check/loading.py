@@ -57,8 +57,8 @@ class Loaded:
 
 def load(kernel: str | Path, defines: Mapping[str, str | int] | None, tile: int | None, limits: Limits) -> Loaded:
     """Read, expand and parse; with `tile`, the file's own tile constants give way to it."""
-    if tile is not None and not 1 <= tile <= 32:
-        raise UsageError(f"tile must be from 1 to 32, not {tile}")
+    if tile is not None and not (isinstance(tile, int) and 1 <= tile <= 32):
+        raise UsageError(f"tile={tile!r} must be a whole number from 1 to 32: a block has at most 1024 threads")
     source = read_source(kernel)
     wanted: dict[str, str | int] = dict(defines or {})
     loaded = _parse(source, wanted, tile, limits)

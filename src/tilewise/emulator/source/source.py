@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tilewise.errors import FileError, KernelError
+from tilewise.errors import FileError, KernelError, UsageError
 from tilewise.system.files import here
 
 ENCODINGS = ("utf-8", "gb18030", "cp949", "cp1251")
@@ -101,6 +101,8 @@ def read_source(kernel: str | Path) -> Source:
     """A `Source` from a path, or from the text itself where it contains a line end or `__global__`."""
     if isinstance(kernel, str) and ("\n" in kernel or "__global__" in kernel):
         return Source("<text>", kernel)
+    if not isinstance(kernel, str | os.PathLike):
+        raise UsageError(f"a kernel is a path or CUDA text, not {type(kernel).__name__}")
     path = Path(kernel)
     try:
         with os.fdopen(here().open(path), "rb") as file:  # a FIFO or a device would never end

@@ -39,6 +39,8 @@ def chain(operands: Sequence[Any], /, *, semiring: AnySemiring = "plus_times") -
     >>> tw.chain([tall, tall.T, tall]).shape     # tall · (tallᵀ · tall): 8,000 steps instead of 4,000,000
     (1000, 2)
     """
+    if not hasattr(operands, "__getitem__") or isinstance(operands, str | bytes | dict):
+        raise UsageError(f"chain takes a list of matrices, and was given {type(operands).__name__}")
     if is_compiled(operands):
         return in_graph("traced_chain", name_in_graph(semiring), *operands)
     return _chain(operands, find_semiring(semiring))

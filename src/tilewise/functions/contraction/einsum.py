@@ -112,6 +112,8 @@ def einsum(
         name = name_in_graph(semiring)
         made = in_graph("traced_einsum", name, subscripts, optimize, dtype, order, casting, *operands)
         return made if out is None else stored(made, single_out(out), casting)
+    if order.__class__ is not str or casting.__class__ is not str:
+        raise UsageError(f"order={order!r} and casting={casting!r} must be names, such as 'K' and 'safe'")
     if out is not None or dtype is not None or order != "K" or casting != "safe":
         plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize)
         return formed(plain, operands, out, dtype, order, casting)

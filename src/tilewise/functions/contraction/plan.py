@@ -46,6 +46,8 @@ def path_of(optimize: Any) -> Any:
     """optimize= as a value with a hash: NumPy's list begins with "einsum_path", its pair ends with a memory limit."""
     if not isinstance(optimize, (list, tuple)) or (len(optimize) == 2 and isinstance(optimize[0], str)
                                                    and optimize[0] != "einsum_path"):  # fmt: skip
+        if not isinstance(optimize, str | bool | int | list | tuple):
+            raise UsageError(f"optimize={optimize!r} must be a name, True, False or what numpy.einsum_path returns")
         return tuple(optimize) if isinstance(optimize, list) else optimize
     steps = optimize[1:] if optimize and optimize[0] == "einsum_path" else optimize
     try:

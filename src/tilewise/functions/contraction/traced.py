@@ -12,7 +12,7 @@ from tilewise.arrays import torch_library
 
 def is_compiled(operands: Sequence[Any]) -> bool:
     """Whether torch.compile traces this call."""
-    return bool(operands) and torch_library.compiling() and torch_follows(operands[0], operands[0])
+    return len(operands) > 0 and torch_library.compiling() and torch_follows(operands[0], operands[0])
 
 
 def name_in_graph(semiring: str | Semiring) -> str:

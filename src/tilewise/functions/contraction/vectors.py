@@ -16,7 +16,7 @@ from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.core.options import AnySemiring, Details, DTypeArg, Numeric
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import single_out
-from tilewise.errors import ShapeError, UsageError
+from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
 from tilewise.functions.contraction.views import array_of, dtype_of_array, permuted
 
@@ -156,6 +156,8 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
     at = (..., *(slice(None) if place is None else 0 for place in places))  # of the vectors' rows and columns in P
     out = single_out(how.get("out"))
     if out is not None:
+        if not hasattr(out, "shape"):
+            raise DtypeError(f"out must be an array, got {type(out).__name__}")
         matrix = (..., *(slice(None) if place is None else None for place in places))
         matmul(left, right, **{**how, "out": out[matrix]})
         return out

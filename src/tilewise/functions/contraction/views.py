@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
-from tilewise.arrays.labelled import check_plain, check_whole
+from tilewise.arrays.labelled import as_host, check_plain, check_whole
 from tilewise.system.imported import imported
 
 MODULES = {"jax": "jax.numpy", "cupy": "cupy", "dask": "dask.array"}
@@ -22,7 +22,7 @@ def array_of(x: Any, role: str, sparse: bool = True) -> Any:
     dask = imported("dask.array")
     if not sparse and not (dask is not None and isinstance(x, dask.Array)):
         check_whole(x, role)
-    return x if hasattr(x, "shape") and hasattr(x, "dtype") else np.asarray(x)
+    return x if hasattr(x, "shape") and hasattr(x, "dtype") else as_host(x, role)
 
 
 def dtype_of_array(x: Any) -> DType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tilewise.emulator.check.simulate import AtShape, Simulation, simulate
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.machine.events import EventKind, Events, empty_events
 from tilewise.emulator.machine.findings import Finding
-from tilewise.errors import KernelError
+from tilewise.errors import KernelError, UsageError
 from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
 from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText, is_rung, rung_text
@@ -76,8 +77,9 @@ def trace(
             launch = AtShape(size, grid, block, copied(args))
             return simulate(chosen, launch, seed=seed, limits=limits, record=record, semiring=ring)
 
-        if blocks != SOME:
-            return _recorded(chosen, run(blocks if blocks == ALL else tuple(blocks)), adversarial)
+        if not (isinstance(blocks, str) and blocks == SOME):
+            wanted = ALL if isinstance(blocks, str) and blocks == ALL else _listed(blocks)
+            return _recorded(chosen, run(wanted), adversarial)
         first: Any = ALL if size is not None and EVENTS_OF_A_PRODUCT * prod(size) <= EVENTS else CORNER
         wanted = some_blocks(done := run(first), first)
         return _recorded(chosen, done if wanted == first else run(wanted), adversarial)
@@ -93,6 +95,13 @@ def some_blocks(done: Simulation, recorded: Any) -> Any:
     events = sum(len(row["lanes"]) for row in done.recorder.rows)
     each = max(1, events // (across * down if recorded == ALL else 1))
     return ALL if each * across * down <= EVENTS else sample(across, down, EVENTS // each)
+
+
+def _listed(blocks: Any) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(tuple(index(i) for i in block) for block in blocks)
+    except TypeError:
+        raise UsageError(f"blocks={blocks!r} must be {SOME!r}, {ALL!r} or a list of pairs (bx, by)") from None
 
 
 def sample(across: int, down: int, most: int) -> tuple[tuple[int, int], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,7 +223,7 @@ def default_shapes(tile: int, square: bool) -> list[Shape]:
 def _sizes(one: Prepared, shape: Any) -> list[Shape | None]:
     if shape is None:
         return list(default_shapes(one.loaded.width, one.square())) if one.multiplies else [None]
-    many = list(shape)
+    many = list(shape) if isinstance(shape, Iterable) else []
     if many and not isinstance(many[0], (int, np.integer)):
         return [as_shape(s) for s in many]
     return [as_shape(shape)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,12 @@ def launch_for(
 def as_shape(shape: Any) -> Shape | None:
     if shape is None:
         return None
-    parts = tuple(int(x) for x in shape)
+    try:
+        parts = tuple(index(x) for x in shape)
+    except TypeError:
+        parts = ()
     if len(parts) != 3 or min(parts) < 1:
-        raise UsageError(f"a shape is three positive numbers (m, k, n), not {tuple(shape)}")
+        raise UsageError(f"a shape is three positive whole numbers (m, k, n), not {shape}")
     return parts
 
 

@@ -25,6 +25,7 @@ SOME = 64  # rows and k of a product that is little either way, where an element
 # rows up to which it is the fastest for any k, of numbers that are multiplied and added on x86 (4x300x300 of float32
 # took 1.4 times as long as by `unpacked`), and of complex ones
 ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
+PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 of complex64 took 3.4 times as long by `packed`)
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -56,6 +57,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
         if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
             return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
+    if problem.as_pairs and view.k <= PAIRED_DEPTH and not tile.neon:
+        return f"{view.k} of k: P is the cost, and is written along its rows"
     if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or problem.as_pairs:
         return ""
     quiet, port = problem.signals, takes_a_port(problem, tile)
