@@ -43,7 +43,7 @@ def test_a_table_decides_where_the_model_calls_it_close(dtype, side, family):
 def test_a_config_with_a_tiny_gain_decides_nothing():
     problem = problem_of_shape(4096, 4096, 4096, "bfloat16")
     timed = sorted(
-        (wgmma_half.grouped(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
+        (wgmma_half.seconds(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
     )
     second = timed[1][2]
     for model_seconds, chosen in ((1.005e-6, timed[0][2]), (1.02e-6, second)):
@@ -103,7 +103,7 @@ def test_names_of_cards_as_files():
 def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
     timed = [
-        (wgmma_half.grouped(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
+        (wgmma_half.seconds(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.configurations(problem, H200))
     ]
     for table in (None, TunedTable("x", {})):
         seconds, config, tuned = preferred(timed, "no such class", table)
