@@ -76,13 +76,10 @@ class SlicedK(Tabled):
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
     )  # fmt: skip
-    # Of 11 stacks, 10 of them float64, its time is 0.69 of mma_small's in the mean (an H200,
-    # tests/support/without_family.py mma_small, without the one at 5.94, which is tf32).
-    # Stacks of "ieee" were not timed.
-    competes = (
+    competes = (  # stacks of float64 and of "ieee" were not timed with it
         can.where(dtypes=("float32",), stacks=False),
         can.where(dtypes=("float32",), float32_as=("high",)),
-        can.where(dtypes=("float64",), tensor_cores=True),
+        can.where(dtypes=("float64",), stacks=False, tensor_cores=True),
     )
     model: ClassVar = sliced
 
