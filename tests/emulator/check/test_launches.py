@@ -292,3 +292,21 @@ int main() {
 """)
     report = check(path)
     assert [(str(f.kind), f.line) for f in report.faults] == [("out-of-bounds", 1)]
+
+
+def test_a_program_that_wants_input_is_told_how_it_gets_it(tmp_path):
+    path = tmp_path / "reads.cu"
+    path.write_text("""\
+#include <cstdio>
+__global__ void fill(float *x) { x[threadIdx.x] = 1; }
+int main() {
+  int n;
+  float *x;
+  scanf("%d", &n);
+  cudaMalloc(&x, n * 4);
+  fill<<<1, n>>>(x);
+  cudaFree(x);
+}
+""")
+    reasons = check(path).not_judged
+    assert any("FILE < INPUT" in reason for reason in reasons.values()), reasons

@@ -63,10 +63,11 @@ int main() {
   const std::tuple<const char *, int (*)(const float *, int), unsigned> table[] = {{"a", twice, 3}, {"b", twice, 4}};
   for (const auto &[name, function, n] : table) printf("%s %d\\n", name, function(nullptr, n));
   auto [x, y] = std::make_tuple(1, 2.5);
-  printf("%d %g %zu\\n", x, y, sizeof(std::tuple<int, float>));
+  auto three = std::make_tuple(4, 'b', 0.5f);
+  printf("%d %g %zu %d %c\\n", x, y, sizeof(std::tuple<int, float>), std::get<0>(three), std::get<1>(three));
 }
 """)
-    assert (report.output, report.message) == ("a 6\nb 8\n1 2.5 8\n", "")
+    assert (report.output, report.message) == ("a 6\nb 8\n1 2.5 8 4 b\n", "")
 
 
 def test_every_status_of_the_runtime_has_its_name_and_text(ran):
@@ -187,3 +188,24 @@ int main() {
 """)
     (found,) = report.findings
     assert found.message.startswith("100 of 300100 elements of x are stored by no thread, first x[300000]")
+
+
+def test_static_variables_and_references_take_their_type_from_their_value(ran):
+    report = ran("""
+#include <chrono>
+int twice(int n) { return 2 * n; }
+struct C { static int three() { return 3; } };
+int counted() { static auto n = 0; static auto &same = n; const static auto step = 2L; same += step; return n; }
+int table[3] = {1, 2, 3};
+auto &first = table[0];
+int main() {
+  constexpr static auto &g = C::three;
+  constexpr static auto &now = std::chrono::steady_clock::now;
+  static const auto &f = twice;
+  auto t = now();
+  counted();
+  first = 7;
+  printf("%d %d %d %d\\n", f(4), g(), counted(), table[0]);
+}
+""")
+    assert (report.output, report.message) == ("8 3 4 7\n", "")

@@ -216,15 +216,15 @@ def test_a_missing_argument_is_no_fault(tmp_path):
     assert run_program(tmp_path / "p.cu", ["7"], capture=True).status == 7
 
 
-def test_what_follows_from_missing_input_is_said_to_follow_from_it(tmp_path):
+def test_missing_input_is_named(tmp_path):
     from tilewise.teaching.trace.program_text import program_text
 
     (tmp_path / "p.cu").write_text(
         '#include <cstdio>\nint main() { int n, k = 0; scanf("%d", &n); while (k < n) k++; printf("%d\\n", k); }\n'
     )
     report = run_program(tmp_path / "p.cu", capture=True)
-    assert (report.wanted, report.exit_code, len(report.faults)) == ("input", 0, 1)
-    assert program_text(report).startswith("The program requested input and stdin was empty")
+    assert (report.wanted, report.exit_code, report.faults) == ("input", 1, [])
+    assert program_text(report).startswith("line 2: the program wants input and was given none")
     report = run_program(tmp_path / "p.cu", capture=True, stdin=b"4")
     assert (report.output, report.wanted, report.findings) == ("4\n", "", [])
 

@@ -125,7 +125,7 @@ def _bind_number(bound: Bound, name: str, type_: Scalar, argument: Any, line: in
     bound.arguments[name] = number
     if not type_.floating:
         bound.symbols[name] = bound.sizes[name] = int(number)
-    bound.lines.append(f"{name} = {number:g}")
+    bound.lines.append(f"{name} = {number:g}" if type_.floating else f"{name} = {int(number)}")
 
 
 def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | None) -> Bound:

@@ -123,7 +123,8 @@ def _with_program(
     if program is None or request.entry is not None:
         return runs, None
     if not_run(program):
-        wanting = f"the program wants {program.wanted} and was given none: tilewise run FILE -- ARGUMENTS"
+        call = "tilewise run FILE " + ("< INPUT" if program.wanted == "input" else "-- ARGUMENTS")
+        wanting = f"the program wants {program.wanted} and was given none: {call}"
         failed[ENTRY] = EngineError(wanting if program.wanted else program.message)
         return runs, None
     for name in launched(program) & failed.keys():  # run by main, with every check

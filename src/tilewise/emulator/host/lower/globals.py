@@ -62,9 +62,12 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
 
 
 def _type(b: Builder, item: tree.Variable) -> Type:
-    if tree.is_auto(item.type) and not isinstance(item.type, (tree.TypeReference, tree.TypePointer)):
+    written = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
+    if tree.is_auto(item.type) and not isinstance(written, tree.TypePointer):
         made: Type = late.type_of(b.program, item.init, b.env)
-        return made
+        return (
+            Reference(made, isinstance(written.to, tree.TypeConst)) if isinstance(written, tree.TypeReference) else made
+        )
     init = item.init if item.init is not None else item.arguments
     return complete(b, b.program.resolve(item.type, b.env), init)
 
@@ -123,7 +126,7 @@ def _ends_with_the_program(b: Builder, type_: Type, address: int) -> None:
 
 def local_static(b: Builder, item: tree.Variable) -> None:
     """static int n = 0; inside a function: made the first time it is met."""
-    type_ = complete(b, b.program.resolve(item.type, b.env), item.init)
+    type_ = _type(b, item)
     address = b.program.memory.static(b.program.size_of(type_), item.name, False)
     init: Any = item.init if item.init is not None else item.arguments
     if init is not None or isinstance(type_, Record):
@@ -136,7 +139,7 @@ def local_static(b: Builder, item: tree.Variable) -> None:
         _ends_with_the_program(b, type_, address)
         b.begin(done)
     check = INIT if isinstance(type_, (Record, Array)) else KNOWN
-    b.declare(item.name, Local(type_, _pointer(address), check, static=True))
+    b.declare(item.name, Local(type_, _pointer(address), check, reference=isinstance(type_, Reference), static=True))
 
 
 def static_member(b: Builder, record: Record, name: str, item: tree.Variable) -> Place:
