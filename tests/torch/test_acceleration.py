@@ -297,26 +297,20 @@ def test_rows_that_end_anywhere_are_no_better_for_torch_than_rows_that_start_any
 
 
 FRESH = """
-import sys, torch, tilewise.torch
+import torch, tilewise.torch
 with tilewise.torch.accelerate("always") as done:
     torch.nn.functional.linear(torch.ones(5, 7), torch.ones(3, 7))
-    assert done.routed == 1 and "torch._inductor.lowering" not in sys.modules, "seconds of imports"
-    if len(sys.argv) > 1:
-        made = torch.compile(lambda a, b: (a @ b).relu())(torch.ones(5, 7), torch.ones(7, 3))
-        assert float(made.sum()) == 105
-        print("routed", done.routed)
+    made = torch.compile(lambda a, b: (a @ b).relu())(torch.ones(5, 7), torch.ones(7, 3))
+    assert float(made.sum()) == 105
+    print("routed", done.routed)
 """
-
-
-def test_a_block_fetches_no_compiler():
-    subprocess.run([sys.executable, "-c", FRESH], check=True)
 
 
 @pytest.mark.slow
 def test_code_that_torch_keeps_on_disk_finds_our_call(tmp_path):
     """The second process runs no pass (before torch 2.7 it does): what its code calls is registered all the same."""
     environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
-    command = [sys.executable, "-c", FRESH, "compile"]
+    command = [sys.executable, "-c", FRESH]
     printed = [
         subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in range(2)
     ]
