@@ -42,8 +42,10 @@ def close(got, expected):
 
 @pytest.fixture(autouse=True)
 def fresh():
+    """Every graph goes through the passes again; C++ that is compiled, and its headers, are kept."""
     torch._dynamo.reset()
-    with torch._inductor.config.patch(force_disable_caches=True, joint_custom_pre_pass=None):
+    passes = torch._inductor.config.patch(fx_graph_cache=False, joint_custom_pre_pass=None)
+    with passes, torch._functorch.config.patch(enable_autograd_cache=False):
         yield
     torch._dynamo.reset()
 
