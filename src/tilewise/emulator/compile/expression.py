@@ -165,7 +165,7 @@ class ExprCompiler(OperatorCompiler):
         if isinstance(type_, Scalar) and isinstance(have, Scalar):
             convert = converter(have, type_)
             if convert is None:
-                return replace(e, type=type_, members={})
+                return e if type_ is have else replace(e, type=type_, members={})
             if e.const is not None:
                 with np.errstate(all="ignore"):
                     made = self.constant_value(convert(e.const), type_)

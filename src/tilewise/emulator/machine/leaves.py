@@ -23,20 +23,27 @@ from tilewise.emulator.parse.types import (
 )
 
 NUMBERS = {"__half": HALF, "__nv_bfloat16": BFLOAT16}  # classes in the headers, numbers to NumPy
-KINDS = {"int": "ui", "bool": "bb", "float": "ff"}
+DTYPES = {  # by kind, bytes and sign
+    (kind, size, signed): np.dtype(f"{letter}{size}")
+    for kind, signed, letter, sizes in (
+        ("int", True, "i", (1, 2, 4, 8)), ("int", False, "u", (1, 2, 4, 8)), ("bool", False, "b", (1,)),
+        ("float", True, "f", (2, 4, 8)),
+    )
+    for size in sizes
+}  # fmt: skip
 
 
 def numeric(type_: Type) -> Type:
     """The type as it is computed with here."""
+    if isinstance(type_, Scalar):
+        return VOIDP if type_ is NULLPTR else type_
     if isinstance(type_, (Pointer, Reference)):
         to = numeric(type_.to)
         return type_ if to is type_.to else replace(type_, to=to)
     if isinstance(type_, Array):
         of = numeric(type_.of)
         return type_ if of is type_.of else replace(type_, of=of)
-    if isinstance(type_, Record):
-        return NUMBERS.get(type_.name, type_)
-    return VOIDP if type_ is NULLPTR else type_
+    return NUMBERS.get(type_.name, type_) if isinstance(type_, Record) else type_
 
 
 def dtype_of(type_: Scalar) -> np.dtype[Any]:
@@ -45,7 +52,7 @@ def dtype_of(type_: Scalar) -> np.dtype[Any]:
 
         made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
         return made
-    return np.dtype(f"{KINDS[type_.kind][type_.signed]}{type_.size}")
+    return DTYPES[type_.kind, type_.size, type_.signed]
 
 
 def placed_leaves(type_: Type, offset: int = 0) -> list[tuple[Scalar | Pointer, int]]:
@@ -63,6 +70,8 @@ def placed_leaves(type_: Type, offset: int = 0) -> list[tuple[Scalar | Pointer, 
 def leaves(type_: Type) -> list[Scalar | Pointer]:
     if isinstance(type_, Array):
         return leaves(type_.of) * type_.length
+    if isinstance(type_, Scalar):
+        return [type_] if type_ is not VOID else []
     return [leaf for leaf, _ in placed_leaves(type_)]
 
 
