@@ -209,3 +209,23 @@ int main() {
 }
 """)
     assert (report.output, report.message) == ("8 3 4 7\n", "")
+
+
+def test_vectors_of_one_value_and_of_a_shorter_one_in_kernels(ran):
+    report = ran("""
+#include <helper_math.h>
+__global__ void sums(float *out) {
+  float4 a = make_float4(3.0f), b = make_float4(make_float3(1, 2, 3), 4);
+  float3 c = make_float3(b);
+  out[0] = a.x + a.y + a.z + a.w; out[1] = b.x * 1000 + b.y * 100 + b.z * 10 + b.w; out[2] = c.z;
+}
+int main() {
+  float h[3], *out;
+  cudaMalloc(&out, 12);
+  sums<<<1, 1>>>(out);
+  cudaMemcpy(h, out, 12, cudaMemcpyDeviceToHost);
+  printf("%g %g %g\\n", h[0], h[1], h[2]);
+  cudaFree(out);
+}
+""")
+    assert (report.output, report.findings) == ("12 1234 3\n", [])

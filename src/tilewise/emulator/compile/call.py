@@ -107,7 +107,10 @@ class CallCompiler(ClosureCompiler):
         if name in BUILT_IN and not node.arguments:
             return self.constant_value(BUILT_IN[name], types.DOUBLE if name == "__builtin_inf" else types.FLOAT)
         if name.startswith("make_") and name[5:] in self.table.entities.classes:
-            return self.construct(self.resolve(tree.TypeName(name[5:])), node.arguments, node)
+            record = self.resolve(tree.TypeName(name[5:]))
+            if isinstance(record, Record) and len(self.table.layout(record).fields) == len(node.arguments):
+                return self.construct(record, node.arguments, node)
+            return None  # an overload of helper_math.h
         return self.intrinsic(node, name)
 
     # -- CUDA's functions on numbers
