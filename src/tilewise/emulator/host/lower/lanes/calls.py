@@ -8,7 +8,8 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.lanes.divergence import BARRIER
 from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
-from tilewise.emulator.host.lower.lanes.mask import lanes_of, register
+from tilewise.emulator.host.lower.lanes.mask import lanes_of
+from tilewise.emulator.host.lower.lanes.memory import from_memory, in_memory, to_memory
 from tilewise.emulator.host.lower.values import KNOWN, Local, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
@@ -69,11 +70,8 @@ def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     b.begin(done)
     if not kept:
         return result
-    llvm = "i8" if result.type is types.BOOL else register(result.type)
-    text = b.make(f"load {lanes.vector(llvm)}, ptr {kept}")
-    if result.type is types.BOOL:
-        text = b.make(f"trunc {lanes.vector('i8')} {text} to {lanes.vector('i1')}")
-    return Wide(result.type, text)
+    kind = lanes.vector(in_memory(result.type).llvm)
+    return from_memory(b, result.type, b.make(f"load {kind}, ptr {kept}"))
 
 
 def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | None:
@@ -93,26 +91,20 @@ def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | 
 
 def _kept(b: Builder, value: Wide) -> str:
     """A vector in memory, for its lanes to be taken out."""
-    lanes = lanes_of(b)
-    llvm, text = register(value.type), value.vector
-    if llvm == "i1":
-        llvm, text = "i8", b.make(f"zext {lanes.vector('i1')} {text} to {lanes.vector('i8')}")
-    slot = b.alloca(lanes.vector(llvm))
-    b.emit(f"store {lanes.vector(llvm)} {text}, ptr {slot}")
+    kind, text = to_memory(b, value)
+    slot = b.alloca(kind)
+    b.emit(f"store {kind} {text}, ptr {slot}")
     return slot
 
 
 def _of_lane(b: Builder, value: Any, slot: str, lane: str) -> Any:
     if not slot:
         return value
-    llvm = register(value.type)
-    at = b.make(f"getelementptr {'i8' if llvm == 'i1' else llvm}, ptr {slot}, i64 {lane}")
-    if llvm == "i1":
-        return Value(value.type, b.make(f"trunc i8 {b.make(f'load i8, ptr {at}')} to i1"))
-    text = b.make(f"load {llvm}, ptr {at}")
+    llvm = in_memory(value.type).llvm
+    text = b.make(f"load {llvm}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}')}")
     if isinstance(value.type, Pointer):
-        text = b.make(f"inttoptr i64 {text} to ptr")
-    return Value(value.type, text)
+        return b.value(value.type, f"inttoptr i64 {text} to ptr")
+    return Value(value.type, b.from_memory(value.type, text))
 
 
 def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
@@ -136,9 +128,7 @@ def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
 
 def _keep(b: Builder, result: Value, lane: str) -> str:
     """What the call gave, in its lane of a vector in memory."""
-    llvm, text = ("i8", b.to_memory(types.BOOL, result.text)) if result.type is types.BOOL else ("", result.text)
-    if not llvm:
-        llvm = register(result.type)
+    llvm, text = in_memory(result.type).llvm, b.to_memory(result.type, result.text)
     if isinstance(result.type, Pointer):
         text = b.make(f"ptrtoint ptr {text} to i64")
     kind = lanes_of(b).vector(llvm)

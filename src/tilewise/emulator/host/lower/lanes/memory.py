@@ -70,15 +70,13 @@ def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
     return name
 
 
-def _in_memory(type_: Type) -> Scalar:
+def in_memory(type_: Type) -> Scalar:
     """As what it is loaded and stored: a bool is a byte, a pointer its address."""
-    return types.UCHAR if type_ is types.BOOL else types.LONG if isinstance(type_, Pointer) else _scalar(type_)
-
-
-def _scalar(type_: Type) -> Scalar:
     register(type_)  # or it cannot be in a vector
+    if isinstance(type_, Pointer):
+        return types.LONG
     assert isinstance(type_, Scalar)
-    return type_
+    return types.UCHAR if type_ is types.BOOL else type_
 
 
 def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
@@ -130,11 +128,27 @@ def _prefetch(b: Builder, place: WidePlace) -> None:
         b.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
 
+def to_memory(b: Builder, value: Wide) -> tuple[str, str]:
+    """A vector as it is stored, and LLVM's type of that."""
+    lanes = lanes_of(b)
+    kind = lanes.vector(in_memory(value.type).llvm)
+    if value.type is types.BOOL:
+        return kind, b.make(f"zext {lanes.vector('i1')} {value.vector} to {kind}")
+    return kind, value.vector
+
+
+def from_memory(b: Builder, type_: Type, text: str) -> Wide:
+    if type_ is types.BOOL:
+        lanes = lanes_of(b)
+        text = b.make(f"trunc {lanes.vector('i8')} {text} to {lanes.vector('i1')}")
+    return Wide(type_, text)
+
+
 def load(b: Builder, place: WidePlace) -> Wide:
     type_, lanes = place.type, lanes_of(b)
     if isinstance(type_, Array):
         return place.at.as_type(Pointer(type_.of))
-    stored = _in_memory(type_)
+    stored = in_memory(type_)
     llvm, size = stored.llvm, type_.size
     kind = lanes.vector(llvm)
     name = _function(b, stored, place.check, False)
@@ -159,18 +173,14 @@ def load(b: Builder, place: WidePlace) -> Wide:
         b.jump(done)
         b.begin(done)
         text = b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
-    if type_ is types.BOOL:
-        text = b.make(f"trunc {kind} {text} to {lanes.vector('i1')}")
-    return Wide(type_, text)
+    return from_memory(b, type_, text)
 
 
 def store(b: Builder, place: WidePlace, value: Wide) -> None:
     type_, lanes = place.type, lanes_of(b)
-    stored = _in_memory(type_)
+    stored = in_memory(type_)
     llvm, size = stored.llvm, type_.size
-    kind, text = lanes.vector(llvm), value.vector
-    if type_ is types.BOOL:
-        text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
+    kind, text = to_memory(b, value)
     name = _function(b, stored, place.check, True)
     call = f"call void @{name}({lanes.vector('i64')} {place.at.vector}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
     apart = not place.at.base or place.at.stride != size
