@@ -283,8 +283,9 @@ def stack_overflow(s: Session, word: int) -> None:
 
 @runtime("rt_variable_length")
 def variable_length(s: Session, size: int, word: int, line: int) -> int:
-    if size < 0 or size > 8 << 20:
-        stack(s, size, word, line)
+    limit = 8 << 20
+    if size < 0 or size > limit:
+        stack(s, size, limit, word, line)
     return s.memory.allocate(max(1, size), "stack", line, s.word(word)).address
 
 
