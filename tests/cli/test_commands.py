@@ -127,6 +127,7 @@ def bad_files(folder):
         (["bench", "everything"], 2, "suite 'everything' is not known"),
         (["bench", "--sizes", "a"], 2, "must be whole numbers"),
         (["bench", "--from", "A.npy"], 2, "is not a document"),
+        (["run", "A.npy", "--limit-time", "-1"], 2, "-1.0 is not in the range x>0"),
         (["nonsense"], 2, "No such command 'nonsense'"),
     ],
 )

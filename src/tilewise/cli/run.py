@@ -35,7 +35,7 @@ class _WithArguments(click.Command):
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
 @click.option(
     "--limit-time",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     help="Without those in which the machine has no core for it; 20, and none where stderr is a terminal.",
 )
