@@ -16,7 +16,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.registry import FAMILIES, TIERS
 from tilewise.backends.cpu.runtime.target import known_target
-from tilewise.core.problem import Layout, Problem, row_major
+from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
 from tilewise.planning.choose import _plan
 
@@ -135,19 +135,6 @@ def test_avx512_packs_few_columns_at_a_time_beside_few_rows(rows: int, panels: i
         target = known_target(name)
         cut = registry.choose(problem, target.vector_bytes, target.registers)
         assert (cut.kernel, cut.group) == ("packed_n", group * cut.NR), name
-
-
-@pytest.mark.parametrize("name", ["avx512", "avx2", "neon"])
-def test_few_rows_of_an_m_that_lies_along_its_columns_keep_packed_n_near(name: str) -> None:
-    target = known_target(name)
-    for rows, near in ((18, name != "neon"), (600, False)):
-        problem = Problem(
-            rows, 596, 5834, (), DTYPES["float64"], DTYPES["float64"], find_semiring("plus_times"),
-            Layout(1, rows, (), 0), row_major(596, 5834), row_major(rows, 5834),
-        )  # fmt: skip
-        cut = registry.choose(problem, target.vector_bytes, target.registers)
-        assert cut.kernel == "packed"
-        assert (2 * cut.group >= cut.NC) == near
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

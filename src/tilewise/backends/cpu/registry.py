@@ -41,9 +41,6 @@ NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
 # packed_n on AVX-512, up to FETCHED_ROWS rows: the second cache holds a group of 3 panels beside the columns of N that
 # the next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed with 12, 0.98 with 3)
 FETCHED_ROWS, FETCHED_GROUP = 256, 3
-# of packed on x86, to so many rows: groups of packed N, which few rows read too seldom to pay for more than the second
-# cache (18x596x5834 of float64 with M transposed: 0.44 of OpenBLAS's speed with NC 2040, 0.80; 600 rows lose a tenth)
-NEAR_ROWS, NEAR_GROUPS = 256, 2
 TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (BITS,),
     (TINY,),
@@ -146,8 +143,6 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FETCHED_ROWS:
         group = FETCHED_GROUP * NR
     NC = max(1, 16384 // itemsize // NR) * NR
-    if not tile.neon and family is PACKED and view.m <= NEAR_ROWS:
-        NC = min(NC, NEAR_GROUPS * group)
     if deep > 1:  # a shallow N is near whole, and P is written along longer rows
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
