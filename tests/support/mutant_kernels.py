@@ -175,7 +175,7 @@ def property_of(kind: Kind, in_global: bool) -> str:
         return "rows" if in_global else "shared bounds"
     return {Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
             Kind.INDEX_OVERFLOW: "arithmetic", Kind.UNCOVERED: "coverage",
-            Kind.UNINITIALISED_READ: "shared reads"}.get(kind, "")  # fmt: skip
+            Kind.UNINITIALISED_READ: "" if in_global else "shared reads"}.get(kind, "")  # fmt: skip
 
 
 def main() -> int:

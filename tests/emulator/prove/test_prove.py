@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mutant_kernels import SQUARE, STEPPING, compare, mutant, right_kernels
+from mutant_kernels import EXERCISES, SQUARE, STEPPING, compare, mutant, right_kernels
 from seeds import next_seed
 from tilewise.cli.check import command
 from tilewise.emulator.check.loading import choose, load
@@ -17,6 +17,8 @@ from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, simulate
 from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.prove.prove import Verdict, prove
+from tilewise.teaching.course.assignment import Assignment
+from tilewise.teaching.course.grading import grade_text
 from tilewise.teaching.trace.proofs import prove_file
 
 pytest.importorskip("z3")
@@ -178,6 +180,23 @@ def test_json_and_sarif_carry_property_assumption_and_witness():
     results = report.sarif()["runs"][0]["results"]
     assert {r["kind"] for r in results} >= {"pass", "fail"}
     assert all("assumption" in r["properties"] for r in results)
+
+
+def test_a_check_says_that_it_holds_for_every_size_or_where_it_fails(tmp_path):
+    file = tmp_path / "kernel.cu"
+    for text, said in ((SQUARE, "MatrixMulKernel: and proved for every size"), (NO_CHECK, "fails at Width = 1: ")):
+        file.write_text(text, encoding="utf-8")
+        done = CliRunner().invoke(command, [str(file)], standalone_mode=False)
+        assert said in done.output
+
+
+@pytest.mark.parametrize(("name", "points"), [("solution.cu", 2.0), ("starter.cu", 0.0)])
+def test_an_assignment_may_have_points_for_the_proof(name, points):
+    file = EXERCISES / "09-edges" / name
+    assignment = replace(Assignment(), points={"proof": 2.0}, shapes=((9, 5, 10),), tile=8)
+    grade = grade_text(file.read_text(encoding="utf-8"), assignment, seed=1)
+    assert grade.items[0].points == points, grade
+    assert bool(grade.items[0].why) == (points == 0)
 
 
 def test_without_z3_the_message_names_the_extra(monkeypatch):
