@@ -19,6 +19,12 @@ def test_a_stack_and_groups_are_planned(capsys):
     assert "64·333x555x77" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("device", "operands"), [("h200", "float8_e5m2"), ("cpu", "float32")])
+def test_8_bit_floats_are_float32_on_a_cpu_alone(capsys, device, operands):
+    assert run(["plan", "--shape", "512x512x512", "--dtype", "float8_e5m2", "--device", device]) == 0
+    assert f"512x512x512 {operands} plus_times -> float32" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -36,6 +36,7 @@ def command(
 ) -> None:  # fmt: skip
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.algebra.builtin import is_structured_name
+    from tilewise.algebra.dtypes import FLOAT8, dtype_named
     from tilewise.planning.choose import make_plan
 
     if is_structured_name(semiring):
@@ -43,8 +44,10 @@ def command(
 
         plan_structured(shape, dtype, semiring, _machine(device, bool(kernel or source)), source, as_json)
         return
-    problem = problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
     machine = _machine(device, bool(kernel or source))
+    eight_bits = FLOAT8.get(dtype)  # multiplied as float32 on a CPU
+    number = eight_bits if eight_bits and machine.kind == "cuda" else dtype_named("float32" if eight_bits else dtype)
+    problem = problem_of_shape(*parse_shape(shape), number, semiring, precision=precision)
     if closure or workers or memory:
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
 

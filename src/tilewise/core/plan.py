@@ -141,8 +141,9 @@ class Plan:
         """The plan as a table of (name, text)."""
         p, g = self.problem, self.geometry
         byte = self.multiplied.dtype.itemsize
+        operands = str(p.dtype_m) if p.dtype_m == p.dtype_n else f"{p.dtype_m} by {p.dtype_n}"
         rows = [
-            ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
+            ("problem", f"{p.shape} {operands} {p.semiring} -> {p.result}"),
             ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),
             ("engine", self.engine),
             ("kernel", f"{self.kernel}: {self.idea}"),
