@@ -219,7 +219,7 @@ class InlineCompiler(ExprCompiler):
     def method(self, node: tree.Call, record: Record, name: str, written: Any, place: Any) -> Operand:
         found = record.methods_named(name)
         if not found:
-            raise self.refuse(f"{record} has no method {name}", node)
+            raise self.refuse(f"{record} has no member {name}", node)
         return self.call_choice(self.choice(f"{record}::{name}", found, written, node), node, place)
 
     def object_place(self, node: Any) -> tuple[lvalue.Lvalue, Any]:
@@ -280,7 +280,7 @@ class InlineCompiler(ExprCompiler):
             referred = self.place(first) if isinstance(type_, Reference) else None
             if isinstance(type_, Reference):
                 if referred is None:
-                    raise self.refuse("a reference to a mere value is kept", function)
+                    raise self.refuse("a member that is a reference is bound to a temporary", function)
                 type_ = Pointer(type_.to)
             place = whole.inner(type_, leaf_offset(object_type, start + f.offset))
             if referred is not None:
