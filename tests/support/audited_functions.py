@@ -156,7 +156,7 @@ def summed(c: Case) -> tuple[Whole, Whole]:
     if c.rng.random() < 0.5:
         A = c.values(a, a)
         made = tw.einsum("ii->i", c.given(A), semiring=c.ring)
-        return [made], [A.diagonal().astype(c.common if c.ring == "lor_land" else c.result)]
+        return [made], [A.diagonal().astype(c.result)]
     A = c.values(a, b)
     one = {"plus": 0, "times": 1, "land": 1}.get(c.ring.partition("_")[2])
     if one is None:

@@ -91,6 +91,24 @@ def test_what_follows_from_missing_input_is_no_fault(ran, reading):
     assert ran(text, stdin=b"20").output == "5\n"
 
 
+def test_a_program_that_looks_at_what_it_read_has_faults_of_its_own(ran):
+    report = ran("""
+__global__ void twice(float* x, int n) {
+  int i = threadIdx.x;
+  if (i <= n) x[i] = 2 * i;
+}
+int main() {
+  int n;
+  if (scanf("%d", &n) != 1) n = 20;
+  float* x;
+  cudaMalloc(&x, n * sizeof(float));
+  twice<<<1, 32>>>(x, n);
+  cudaFree(x);
+}
+""", stdin=b"")  # fmt: skip
+    assert [f.kind.value for f in report.faults] == ["out-of-bounds"]
+
+
 def test_a_loop_to_the_end_of_an_empty_input_is_right(ran):
     report = ran("""
 #include <iostream>

@@ -46,7 +46,7 @@ def test_a_comparison_is_no_template_call():
         ("float x; x.y = 1;", "it has no members", "x.y"),
         ("Foo f;", "the type Foo is not declared", "Foo"),
         ("int x = 3; x();", "the function x is not known", "x()"),
-        ("float a[n];", "must be known before running", "n]"),
+        ("float a[n];", "is not known before running", "n]"),
         ("int i = 5 $ 3;", "not $", "$"),
     ],
 )

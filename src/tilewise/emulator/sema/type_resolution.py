@@ -50,7 +50,8 @@ def _array(p: SymbolTable, node: tree.TypeArray, env: Environment) -> Type:
     try:
         length = int(constants.evaluate(p, node.length, env)[0])
     except Unknown:
-        raise p.refusal("the length of this array is not known before running", node.line, node.column) from None
+        at = node.length
+        raise p.refusal("the length of this array is not known before running", at.line, at.column) from None
     if length < 0:
         raise p.refusal(f"an array of {length} elements", node.line, node.column)
     return Array(of, length)

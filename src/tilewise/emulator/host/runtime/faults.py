@@ -8,6 +8,7 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
 COMPILED = ("kernel", "load", "store")  # what a finding of a compiled kernel has as its access
+OF_NO_INPUT = frozenset({Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH})  # what an empty input may lead to
 
 
 class Faults:
@@ -19,7 +20,7 @@ class Faults:
         self.kernel: list[Finding] = []  # what the machine found in kernels
         self.notes: list[str] = []
         self.announce: Callable[[], None] | None = None  # called once, at the first fault
-        self.instead: Callable[[int], None] | None = None  # called with a fault's line, and ends the run there
+        self.instead: Callable[[int], None] | None = None  # ends the run at the line of a fault OF_NO_INPUT
 
     def add(
         self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
@@ -45,7 +46,7 @@ class Faults:
     def _announce(self, finding: Finding) -> None:
         if finding.severity is not Severity.FAULT:
             return
-        if self.instead is not None:
+        if self.instead is not None and finding.kind in OF_NO_INPUT:
             instead, self.instead = self.instead, None
             instead(finding.line)
         if self.announce is not None:

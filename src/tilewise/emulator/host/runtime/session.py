@@ -105,7 +105,7 @@ class Session:
         self.finish(status)
 
     def lacks_input(self) -> None:
-        """A number was asked of an input in which there is nothing: what goes wrong from here on follows from that."""
+        """A number was read from an empty input: a variable without a value follows from that, and what it leads to."""
 
         def ends(line: int) -> None:
             message = f"line {line}: the program wants input and was given none: tilewise run FILE < INPUT"
