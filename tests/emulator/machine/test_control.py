@@ -7,6 +7,7 @@ import pytest
 from simt_support import evaluate, per_thread
 
 from tilewise import emulator as simt
+from tilewise.errors import KernelError
 
 
 def test_both_branches_keep_to_their_lanes():
@@ -54,6 +55,25 @@ def test_ternaries_and_short_circuits_do_not_touch_what_they_skip():
     report = simt.launch(text, "k", (1,), (6,), [out, a, 2], checks=True)
     assert out.tolist() == [1, 7, -1, -1, -1, -1]
     assert not report.findings
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "int* q = t > 2 ? out + t : NULL;",
+        "int* q = t <= 2 ? nullptr : out + t;",
+        "int* q = NULL; if (t > 2) q = out + t;",
+        "int* q = out; q += t; if (t <= 2) q = 0;",
+    ],
+)
+@pytest.mark.parametrize("asked", ["if (q) *q = 7;", "if (q != NULL) *q = 7;", "if (!(q == nullptr)) q[0] = 7;"])
+def test_a_pointer_is_null_in_some_threads(declared, asked):
+    assert per_thread(f"out[t] = 0; {declared} {asked}", 6) == [0, 0, 0, 7, 7, 7]
+
+
+def test_a_null_pointer_of_one_thread_is_refused():
+    with pytest.raises(KernelError, match="q goes through a null pointer"):
+        per_thread("int* q = t > 2 ? out + t : NULL; *q = 7;")
 
 
 def test_device_functions_return_per_lane_and_change_references():

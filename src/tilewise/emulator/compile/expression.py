@@ -187,7 +187,7 @@ class ExprCompiler(OperatorCompiler):
             return Operand(type_, lambda c: At(None, np.int64(0)))
         if type_ is BOOL and isinstance(have, Pointer):
             fn = e.fn
-            return Operand.of(BOOL, lambda c: np.bool_(fn(c).memory is not None), e)
+            return Operand.of(BOOL, lambda c: ~fn(c).null, e)
         if isinstance(have, Record) and (type_ is have or {str(type_), have.name} == {"dim3", "uint3"}):
             return e
         raise self.refuse(f"{have} cannot become {type_}", node)

@@ -218,7 +218,7 @@ def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
     def locate(c: Context) -> Any:
         target = fn(c)
         memory = target.memory
-        if memory is None:
+        if memory is None or (target.nulls and np.any(target.null if c.mask is None else target.null & c.mask)):
             raise EngineError(f"line {site.span.line}: {site.label} goes through a null pointer")
         values = [f(c) for f, _ in indexed]
         known = c.memo[memo]

@@ -257,7 +257,8 @@ class OperatorCompiler(AssignCompiler):
                 def run(c: Context) -> Any:
                     p, q = a(c), b(c)
                     if p.memory is not q.memory:
-                        return np.bool_(op in ("!=", "<", "<="))
+                        same = q.null if p.memory is None else p.null if q.memory is None else np.bool_(False)
+                        return same if op == "==" else ~same if op == "!=" else np.bool_(op in ("<", "<="))
                     return compare(p.offset, q.offset)
 
                 return Operand.of(BOOL, run, left, right)
@@ -265,7 +266,7 @@ class OperatorCompiler(AssignCompiler):
             left, right = right, left
         if op in ("==", "!=") and isinstance(left.type, Pointer) and right.const is not None:
             fn = left.fn
-            return Operand(BOOL, lambda c: np.bool_((fn(c).memory is None) == (op == "==")))
+            return Operand(BOOL, lambda c: fn(c).null == (op == "=="))
         if op not in ("+", "-") or not isinstance(left.type, Pointer):
             raise self.refuse(f"{op} has no meaning for a pointer", node)
         return self.moved(left, right, op, node)
@@ -288,13 +289,12 @@ class OperatorCompiler(AssignCompiler):
             pointer, by = a(c), b(c).astype(np.int64)
             cell = getattr(getattr(pointer.memory, "data", None), "dtype", None)
             if cell is not None and size < cell.itemsize:  # (char*)a + y * pitch
-                return At(
-                    pointer.memory, pointer.offset + whole_cells(c, by * (step * size * sign), cell), None, None, True
-                )
+                cells = whole_cells(c, by * (step * size * sign), cell)
+                return At(pointer.memory, pointer.offset + cells, None, None, True, pointer.nulls)
             ratio = max(1, size // cell.itemsize) if cell is not None else 1
             cells = by * (step * ratio * sign)
             if lost:
-                return At(pointer.memory, pointer.offset + cells, None, None, True)
+                return At(pointer.memory, pointer.offset + cells, None, None, True, pointer.nulls)
             if symbol is None:
                 return pointer.moved(cells)
             assert row is not None

@@ -19,6 +19,7 @@ class _Unset:
 
 UNSET = _Unset()
 ZERO = np.int64(0)
+NULL = np.int64(-(1 << 40))  # the offset of threads whose pointer is null where that of others is not
 
 
 @dataclass
@@ -137,9 +138,10 @@ class Cells:
 
 class Pointer:
     """A place in a buffer (`offset` in its cells) or in cells. `row` and `symbol` say that the offset is
-    row · (leading dimension) + column; `soft` that a bare leading dimension was added on the way."""
+    row · (leading dimension) + column; `soft` that a bare leading dimension was added on the way; `nulls` that it is
+    null in some threads."""
 
-    __slots__ = ("memory", "offset", "row", "soft", "symbol")
+    __slots__ = ("memory", "nulls", "offset", "row", "soft", "symbol")
 
     def __init__(
         self,
@@ -148,8 +150,10 @@ class Pointer:
         row: Value = None,
         symbol: Any = None,
         soft: bool = False,
+        nulls: bool = False,
     ) -> None:
         self.memory = memory
+        self.nulls = nulls
         self.offset = offset
         self.row = row
         self.symbol = symbol
@@ -158,20 +162,29 @@ class Pointer:
     def moved(self, cells: Value, row: Value = None, symbol: Any = None, soft: bool = False) -> Pointer:
         """This pointer `cells` further on, `row` rows of which are counted by the symbol."""
         if symbol is None:
-            return Pointer(self.memory, self.offset + cells, self.row, self.symbol, self.soft or soft)
+            return Pointer(self.memory, self.offset + cells, self.row, self.symbol, self.soft or soft, self.nulls)
         if self.symbol is None or self.symbol is symbol:
             total = row if self.row is None else self.row + row
-            return Pointer(self.memory, self.offset + cells, total, symbol, self.soft or soft)
-        return Pointer(self.memory, self.offset + cells, None, None, True)
+            return Pointer(self.memory, self.offset + cells, total, symbol, self.soft or soft, self.nulls)
+        return Pointer(self.memory, self.offset + cells, None, None, True, self.nulls)
+
+    @property
+    def null(self) -> Any:
+        """In which threads it is null."""
+        if self.memory is None or not self.nulls:
+            return np.bool_(self.memory is None)
+        return self.offset < NULL // 2
 
 
 def merge(mask: Any, new: Value, old: Value) -> Value:
     """`select` for any value: pointers and structs (tuples of leaves) too."""
     if isinstance(new, Pointer):
-        if not isinstance(old, Pointer) or old.memory is None:
+        if not isinstance(old, Pointer) or old.memory is new.memory is None:
             return new
+        if old.memory is None:
+            return Pointer(new.memory, select(mask, new.offset, NULL), new.row, new.symbol, new.soft, True)
         if new.memory is None:
-            return old
+            return Pointer(old.memory, select(mask, NULL, old.offset), old.row, old.symbol, old.soft, True)
         if new.memory is not old.memory:
             raise EngineError("a pointer into different arrays for different threads is not supported")
         row = None if new.row is None or old.row is None else select(mask, new.row, old.row)
@@ -182,6 +195,7 @@ def merge(mask: Any, new: Value, old: Value) -> Value:
             row if symbol else None,
             symbol,
             new.soft or old.soft,
+            new.nulls or old.nulls,
         )
     if isinstance(new, tuple):
         return tuple(merge(mask, a, b) for a, b in zip(new, old, strict=True))
