@@ -150,8 +150,9 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
         for f in done.findings:
             if f.severity is Severity.FAULT:
                 seen.setdefault((f.kind, f.array), shape)
-    given = {param.name for param in prepared.function.parameters}
-    faults = {name: where for name, where in ((property_of(kind, array in given), shape)
+    places = {param.name: "global" for param in prepared.function.parameters}
+    places |= {name: "shared" for name, *_ in prepared.first.shared}
+    faults = {name: where for name, where in ((property_of(kind, places.get(array, "local")), shape)
                                               for (kind, array), shape in reversed(seen.items())) if name}  # fmt: skip
     wrong: list[str] = []
     for answer in proof.answers:
@@ -166,16 +167,17 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
     return "right, proved" if proof.proved else "right, refuted above" if proof.refuted else "right, not decided", wrong
 
 
-def property_of(kind: Kind, in_global: bool) -> str:
-    """Which property a finding refutes; a thread's own arrays are judged with the shared ones."""
+def property_of(kind: Kind, place: str) -> str:
+    """Which property a finding refutes; bounds of a thread's own arrays are judged with those of the shared ones, and
+    whether they are stored to before they are read is not claimed."""
     if kind in (Kind.OUT_OF_BOUNDS, Kind.RACE):
         what = "bounds" if kind is Kind.OUT_OF_BOUNDS else "races"
-        return f"{'global' if in_global else 'shared'} {what}"
+        return f"{'global' if place == 'global' else 'shared'} {what}"
     if kind is Kind.SILENT_OVERRUN:
-        return "rows" if in_global else "shared bounds"
+        return "rows" if place == "global" else "shared bounds"
     return {Kind.DIVERGENT_BARRIER: "barriers", Kind.LAUNCH: "launch",
             Kind.INDEX_OVERFLOW: "arithmetic", Kind.UNCOVERED: "coverage",
-            Kind.UNINITIALISED_READ: "" if in_global else "shared reads"}.get(kind, "")  # fmt: skip
+            Kind.UNINITIALISED_READ: "shared reads" if place == "shared" else ""}.get(kind, "")  # fmt: skip
 
 
 def main() -> int:
