@@ -83,10 +83,10 @@ def wrong_products(torch, card, name, rng, until):
     while time.monotonic() < until:
         m, k, n = (rng.choice((1, 7, 16, 64, 100, 129, 200, 256, 300, 333, 512)) for _ in range(3))
         stack = (rng.choice((2, 3)),) if rng.random() < 0.25 else ()
-        turned = [rng.random() < 0.5 for _ in range(2)]
+        transposed = [rng.random() < 0.5 for _ in range(2)]
         extra, offset = rng.choice(((0, 0), (0, 0), (1, 0), (3, 1), (8, 0), (2, 2), (4, 4)))
-        M = matrix(torch, m, k, name, turned[0], extra, offset, stack)[0]
-        N = matrix(torch, k, n, name, turned[1], extra, offset, stack)[0]
+        M = matrix(torch, m, k, name, transposed[0], extra, offset, stack)[0]
+        N = matrix(torch, k, n, name, transposed[1], extra, offset, stack)[0]
         results = {"int8": "int32", "tf32": "float32", "float8": rng.choice(("float32", "bfloat16"))}
         result = getattr(torch, results.get(name, name))
         P, around = matrix(torch, m, n, results.get(name, name), False, extra, offset, stack)
@@ -108,7 +108,7 @@ def wrong_products(torch, card, name, rng, until):
         if not right:
             wrong += 1
             if wrong < 6:
-                print(f"WRONG sm_{card} {name} {m}x{k}x{n} {stack} {turned} {extra} {offset} {how}", flush=True)
+                print(f"WRONG sm_{card} {name} {m}x{k}x{n} {stack} {transposed} {extra} {offset} {how}", flush=True)
     return tried, wrong
 
 
@@ -189,11 +189,11 @@ def check(torch, machine, card, name, seconds):
     for number, tile in enumerate(candidates(card, name)):
         if tile.stages(arch) < 2 + tile.rolling or (number > 1 and card == "86"):
             continue
-        for layout, turned in LAYOUTS.items():
+        for layout, transposed in LAYOUTS.items():
             if layout in ("TT", "TN") and number:
                 continue
             m, k, n = 272, 304, 400
-            M, N = matrix(torch, m, k, name, turned[0])[0], matrix(torch, k, n, name, turned[1])[0]
+            M, N = matrix(torch, m, k, name, transposed[0])[0], matrix(torch, k, n, name, transposed[1])[0]
             P = matrix(torch, m, n, {"int8": "int32", "tf32": "float32", "float8": "float32"}.get(name, name))[0]
             try:
                 runner(torch, machine, M, N, P, name, tile)()
@@ -213,7 +213,7 @@ def check(torch, machine, card, name, seconds):
 def timed(torch, card, name, layout, machine):
     import tilewise as tw
 
-    size, turned = 4096, LAYOUTS[layout]
+    size, transposed = 4096, LAYOUTS[layout]
     kind = {"tf32": "float32", "float8": "float8_e4m3fn"}.get(name, name)
     made = []
     for side in range(2):
@@ -223,7 +223,7 @@ def timed(torch, card, name, layout, machine):
             else torch.randn(size, size, device="cuda")
         )
         x = x.to(getattr(torch, kind))
-        made.append(x.T if turned[side] else x)
+        made.append(x.T if transposed[side] else x)
     M, N = made
     result = {"int8": torch.int32, "float8": torch.float32}.get(name, M.dtype)
     P = torch.empty(size, size, device="cuda", dtype=result)

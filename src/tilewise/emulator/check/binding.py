@@ -196,7 +196,7 @@ def add_memory(
     view: tuple[int, int] | None = None, role: str = "", checks: bool = True,
 ) -> Buffer:  # fmt: skip
     """The memory behind a pointer, or behind that of a matrix's members: `count` cells with these data, or with what
-    memory holds that nobody gave values. `filled`: the host put some there. `view`: rows and columns."""
+    memory holds that was given no values. `filled`: the host put some there. `view`: rows and columns."""
     dtype, cells = element_of(variable)
     buffer = Buffer(variable.name, "global", np.zeros(1, dtype), count)
     if data is None:

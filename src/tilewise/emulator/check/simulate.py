@@ -38,7 +38,7 @@ OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one som
 
 @dataclass(frozen=True)
 class AtShape:
-    """A launch as it is asked for. What is not said comes from the file's own <<<…>>>, evaluated for the shape."""
+    """A requested launch. What is left out comes from the file's own <<<…>>>, evaluated for the shape."""
 
     shape: Shape | None
     grid: Sequence[int] | None = None
@@ -48,7 +48,7 @@ class AtShape:
 
 @dataclass(frozen=True)
 class FreeSizes:
-    """A launch of which nobody knows the sizes, and as much of it as the file says."""
+    """A launch of unknown sizes, and as much of it as the file says."""
 
     written: OwnLaunch | None
 
@@ -112,9 +112,9 @@ def simulate(
     if setting.invented and launch.grid is None and uncovered is not None:
         x, y, _ = setting.geometry.grid
         if x != y:  # nothing in the file says which way the grid lies: x may be the row
-            turned = replace(launch, grid=(y, x, 1), block=setting.geometry.block)
+            swapped = replace(launch, grid=(y, x, 1), block=setting.geometry.block)
             again = simulate(
-                prepared, turned, seed=seed, limits=limits, semiring=semiring, record=record, checks=checks
+                prepared, swapped, seed=seed, limits=limits, semiring=semiring, record=record, checks=checks
             )  # fmt: skip
             if not any(f.kind is Kind.UNCOVERED for f in again.findings):
                 again.notes.append("no launch in the file: x is taken over the rows of P")

@@ -29,7 +29,7 @@ class Tried:
 
 def settle(tried: Sequence[Tried], main: bool = False) -> str:
     """Give every finding its basis; the sentence that says on what the verdict stands. `main`: the file has one, so
-    that sizes which nobody but this check chose are other sizes."""
+    that sizes chosen by this check alone are other sizes."""
     if any(t.origin == "given" for t in tried):
         return ""
     if any(t.origin == "free" for t in tried):

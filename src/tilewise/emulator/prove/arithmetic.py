@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -57,7 +58,7 @@ class Geometry:
 
 
 @dataclass
-class Arithmetic:
+class Arithmetic(ABC):
     table: SymbolTable
     env: Environment
     symbols: Symbols
@@ -97,9 +98,9 @@ class Arithmetic:
 
     # -- values
 
+    @abstractmethod
     def value(self, node: tree.Node) -> Value:
         """Its value, or the place where it lies."""
-        raise NotImplementedError
 
     def rvalue(self, node: tree.Node) -> Value:
         """Its value, loaded from memory where it lies there; an array is a pointer to its first element."""

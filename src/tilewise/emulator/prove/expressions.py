@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 from tilewise.emulator.parse import tree, types
@@ -47,9 +48,9 @@ class Expressions(Arithmetic):
             raise NotModelled(f"{type(node).__name__.lower()} is not modelled", node.line)
         return known(self, node)
 
+    @abstractmethod
     def call(self, function: tree.Function, node: tree.Call) -> Value:
         """A function of the file, executed in place."""
-        raise NotImplementedError
 
     # -- names
 
@@ -268,7 +269,8 @@ class Expressions(Arithmetic):
         return self._builtin(name, node)
 
     def barrier(self, node: tree.Call) -> Value:
-        raise NotImplementedError
+        """A barrier, which the generic thread of a kernel overrides."""
+        raise NotModelled("a barrier in host code", node.line)
 
     def _builtin(self, name: str, node: tree.Call) -> Value:
         if name == "__builtin_assume":

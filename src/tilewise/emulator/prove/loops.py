@@ -6,6 +6,7 @@ is unknown. Loops that do not grow so are executed iteration by iteration where 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 
 from tilewise.emulator.parse import tree, types
@@ -73,9 +74,9 @@ class Loops(Expressions):
     frames: list[Frame] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
 
+    @abstractmethod
     def execute(self, node: tree.Node | None) -> None:
         """A statement."""
-        raise NotImplementedError
 
     def loop(self, loop: Loop) -> None:
         before = self.state

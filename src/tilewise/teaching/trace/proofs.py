@@ -24,7 +24,7 @@ from tilewise.teaching.trace.rungs import is_rung, rung_text
 from tilewise.teaching.trace.sarif import document
 
 Json = dict[str, object]
-SECONDS = 2.0  # for a proof that was not asked for
+SECONDS = 2.0  # for a proof that was not requested
 LEVELS = {Verdict.PROVED: "none", Verdict.REFUTED: "error", Verdict.OPEN: "note"}
 KINDS = {Verdict.PROVED: "pass", Verdict.REFUTED: "fail", Verdict.OPEN: "open"}
 

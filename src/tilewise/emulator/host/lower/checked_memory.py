@@ -16,12 +16,12 @@ from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 
 
-def load(b: Builder, place: Place, asked: bool = True) -> Value:
-    """The value in a place; of a class or an array, its address. Where a variable has none this is told if `asked`."""
+def load(b: Builder, place: Place, checked: bool = True) -> Value:
+    """The value in a place; of a class or an array, its address. A variable without one is reported if `checked`."""
     type_ = place.type
     if isinstance(type_, (Record, Array)):
         return Value(type_, place.address)
-    if place.register and place.flag and asked:
+    if place.register and place.flag and checked:
         has = b.make(f"load i1, ptr {place.flag}")
         lacks = b.make(f"xor i1 {has}, true")
         word = b.program.text(place.name)

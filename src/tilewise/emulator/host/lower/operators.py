@@ -212,7 +212,7 @@ def lower_step(b: Builder, node: tree.Step) -> Any:
 
 def _hand_on(b: Builder, node: tree.Assign) -> Place:
     source: Place = late.lower(b, node.value)
-    value = load(b, source, asked=False)
+    value = load(b, source, checked=False)
     target: Place = late.lower(b, node.target)
     b.line = node.line
     has = has_value(b, source) if target.register else ""

@@ -18,10 +18,10 @@ UNSET = """  call void @set_lane(i64 %l)
   br label %next"""
 
 
-def load(b: Builder, place: Place, asked: bool = True) -> Value:
-    """The value in a place; of a class or an array, its address. Where a variable has none this is told if `asked`."""
+def load(b: Builder, place: Place, checked: bool = True) -> Value:
+    """The value in a place; of a class or an array, its address. A variable without one is reported if `checked`."""
     if isinstance(place, WideVariable):
-        if place.flag and asked:
+        if place.flag and checked:
             truths = lanes_of(b).vector("i1")
             lacks = opposite(b, b.make(f"load {truths}, ptr {place.flag}"))
             _tell_unset(b, b.make(f"and {truths} {lacks}, {lanes_of(b).mask(b)}"), place.name)
@@ -30,7 +30,7 @@ def load(b: Builder, place: Place, asked: bool = True) -> Value:
         place = memory.own_address(b, place)
     if isinstance(place, WidePlace):
         return memory.load(b, place)
-    return load_one(b, place, asked)
+    return load_one(b, place, checked)
 
 
 def put(b: Builder, place: Place, value: Value) -> None:

@@ -14,7 +14,7 @@ from tilewise.emulator.host.lower.values import NotInLockstep, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Scalar
 
-TOLD = 10_000  # overflows of a line that are told
+REPORTED = 10_000  # overflows of a line that are counted
 
 
 def scalars(b: Builder, op: str, left: Value, right: Value, node: Any = None) -> Value:
@@ -55,7 +55,7 @@ def _shift(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
 
 
 def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int) -> Value:
-    """Signed arithmetic that is told when it overflows, and wraps as the machine does; in lanes it is noted."""
+    """Signed arithmetic whose overflows are reported, and that wraps as the machine does; in lanes it is noted."""
     result, over = with_overflow(b, op, type_, one, two, width)
     if width > 1:
         truth = of("i1", width)
@@ -73,7 +73,7 @@ def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str, width: 
         second = b.make(f"sext {type_.llvm} {two} to i64")
     b.program.external("rt_overflow")
     sign = {"+": 0, "-": 1, "*": 2}[op]
-    _unless_told_often(b, good)
+    _limit_reports(b, good)
     b.emit(f"call void @rt_overflow(i64 {first}, i64 {second}, i32 {sign}, i32 {type_.size}, i32 {b.line_text()}) cold")
     b.jump(good)
     b.begin(good)
@@ -90,16 +90,16 @@ def with_overflow(b: Builder, op: str, type_: Scalar, one: str, two: str, width:
     return [b.make(f"extractvalue {pair} {both}, {i}") for i in range(2)]
 
 
-def _unless_told_often(b: Builder, good: str) -> None:
-    """A line that overflows in every iteration is told of so many times; then it goes on at `good` at once."""
+def _limit_reports(b: Builder, good: str) -> None:
+    """A line that overflows in every iteration is reported so many times; then it continues at `good` at once."""
     cells = b.program.overflows
     if b.line not in cells:
         cells[b.line] = b.program.memory.static(8, "", False)
     cell, tell = f"inttoptr (i64 {cells[b.line]} to ptr)", b.label()
-    told = b.make(f"load i64, ptr {cell}")
-    b.branch(b.make(f"icmp ult i64 {told}, {TOLD}"), tell, good)
+    count = b.make(f"load i64, ptr {cell}")
+    b.branch(b.make(f"icmp ult i64 {count}, {REPORTED}"), tell, good)
     b.begin(tell)
-    b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
+    b.emit(f"store i64 {b.make(f'add i64 {count}, 1')}, ptr {cell}")
 
 
 def _divisible(b: Builder, type_: Scalar, one: str, two: str, width: int) -> None:

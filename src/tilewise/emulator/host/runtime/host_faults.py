@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilewise.emulator.host.lower.scalars import TOLD
+from tilewise.emulator.host.lower.scalars import REPORTED
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
 from tilewise.emulator.host.runtime.missing_values import without_value
 from tilewise.emulator.host.runtime.session import Session, runtime
@@ -211,8 +211,8 @@ def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) ->
         "compute in long long or size_t: cast one operand first",
         access="arithmetic",
     )
-    if found.count == TOLD:
-        found.evidence = f"counting stopped at {TOLD}"
+    if found.count == REPORTED:
+        found.evidence = f"counting stopped at {REPORTED}"
 
 
 @runtime("rt_divide")

@@ -75,7 +75,7 @@ class Lanes:
         return found[1:] if found is not None and b.find(name) is found[0] else None
 
     def who(self, b: Builder) -> None:
-        """Before something is told: it is the first lane that runs here."""
+        """Before a report: the thread that it names is the first lane that is active."""
         self.functions["first"] = ""
         b.emit(f"call void @first_lane({self.bits} {self.mask_bits(b)})")
 

@@ -1,6 +1,7 @@
 """Loads and stores of all lanes: as one where they stand side by side and nothing is wrong, else lane by lane.
 
-What a thread alone would be told, a lane is told: the slow way looks at each lane's bytes with its threadIdx."""
+Every lane is checked as one thread is: where the check of all lanes at once fails, each lane's bytes are looked at,
+with its threadIdx."""
 
 from __future__ import annotations
 
@@ -219,7 +220,7 @@ BAD_INDEX = """
 
 
 def held(b: Builder, index: Value, length: int) -> Wide:
-    """A subscript against the length of its array: a lane that is beyond it is told so and goes on at 0."""
+    """A subscript against the length of its array: a lane beyond it is reported and goes on at 0."""
     wide, lanes = widen(b, as_scalar(b, index, types.LONG)), lanes_of(b)
     kind, truths = lanes.vector("i64"), lanes.vector("i1")
     b.program.external("rt_bad_index")
@@ -231,8 +232,8 @@ def held(b: Builder, index: Value, length: int) -> Wide:
     b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")
     b.open = False
     b.begin(wrong)
-    told = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
-    mask = lanes.mask_bits(b, told)
+    beyond = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
+    mask = lanes.mask_bits(b, beyond)
     b.emit(f"call void @bad_index({kind} {wide.vector}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
     b.jump(good)
     b.begin(good)
