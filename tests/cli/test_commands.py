@@ -62,6 +62,17 @@ class TestMultiply:
     def test_every_dtype_can_be_made_and_checked(self, dtype, capsys):
         output_of(capsys, ["multiply", "--shape", "9x8x7", "--dtype", dtype, "--check", "--device", "cpu"], 0)
 
+    def test_a_product_of_bfloat16_is_an_operand(self, tmp_path, capsys):
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        A, P, Q, R = (str(tmp_path / f"{name}.npy") for name in "APQR")
+        np.save(A, np.arange(9).reshape(3, 3).astype(ml_dtypes.bfloat16))
+        output_of(capsys, ["multiply", A, A, "-o", P, "--device", "cpu"], 0)
+        output_of(capsys, ["multiply", P, A, "-o", Q, "--device", "cpu"], 0)
+        output_of(capsys, ["multiply", P, A, "-o", R, "--device", "cpu", "--memory", "1GB"], 0)
+        expected = np.linalg.matrix_power(np.arange(9.0).reshape(3, 3), 3).astype(ml_dtypes.bfloat16)
+        for path in (Q, R):
+            assert (np.load(path).view(ml_dtypes.bfloat16) == expected).all()
+
     def test_a_wrong_product_is_noticed(self, monkeypatch, capsys):
         import tilewise.backends.reference.phases as phases
 

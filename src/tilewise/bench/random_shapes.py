@@ -92,6 +92,4 @@ def kinds_given(text: str) -> tuple[str, ...]:
 
 def drawn(count: int, seed: int, kinds: tuple[str, ...]) -> list[RandomProduct]:
     """So many products of every kind; those of one do not depend on which others are requested."""
-    if count < 1:
-        raise UsageError(f"--count {count} must be 1 or more")
     return [draw(rng, (kind,)) for kind in kinds for rng in [random.Random(f"{seed} {kind}")] for _ in range(count)]

@@ -21,7 +21,8 @@ SAVE_SECONDS = 2.0  # between two writes of --save, at least
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
-@click.option("--count", default=30, show_default=True, help="Shapes of `…-random`, and of every dtype of `random`.")
+@click.option("--count", type=click.IntRange(1), default=30, show_default=True,
+              help="Shapes of `…-random`, and of every dtype of `random`.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), help="Of those and of `stacks`, `groups`; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds.")

@@ -50,7 +50,7 @@ def read_matrix(path: Path) -> Array:
                 raise FileError(f"{path} is damaged or cut short: it has {present:,} of {needs:,} bytes of data")
             check_room(needs, str(path))
             file.seek(0)
-            array = np.load(file, allow_pickle=False)
+            array = np.load(file, allow_pickle=False).view(dtype)
         except TilewiseError:
             raise
         except (ValueError, TypeError, OverflowError, EOFError, MemoryError) as error:

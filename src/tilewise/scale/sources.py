@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from tilewise.algebra.dtypes import Array, DType, dtype_of
+from tilewise.algebra.dtypes import DTYPES, Array, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.core.shapes import written
@@ -181,7 +181,8 @@ class NpyFile:
 
 
 def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype from the header of a .npy file; FileError or DtypeError where it is invalid."""
+    """Shape, order and dtype from the header of a .npy file; FileError or DtypeError where it is invalid. NumPy writes
+    bfloat16 as two bytes of no type."""
     read = {(1, 0): np.lib.format.read_array_header_1_0}
     try:
         version = np.lib.format.read_magic(file)
@@ -197,7 +198,7 @@ def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[A
         raise
     except Exception:  # NumPy evaluates the header as Python: a damaged one may raise anything
         raise FileError(f"{path} is damaged or cut short: its header cannot be read") from None
-    return shape, fortran, dtype
+    return shape, fortran, DTYPES["bfloat16"].numpy if dtype == np.dtype("V2") else dtype
 
 
 class ZarrSource:
