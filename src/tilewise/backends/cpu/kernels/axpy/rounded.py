@@ -15,6 +15,7 @@ from tilewise.system.llvm_text import FunctionTable, IRFunction
 
 HEIGHT = 4  # rows of a tile
 PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
+ROUNDED = f"{PARAMS}, i64 rows, i64 k, ptr wide"
 
 
 def rounding_functions(a: Arithmetic) -> list[IRFunction | FunctionTable]:
@@ -91,7 +92,7 @@ class _RoundingTile:
 def _rounded(a: Arithmetic) -> IRFunction:
     """A task's rows, all columns and all of k: no more than HALF_DEPTH of it, and at least a vector of columns. N is
     widened first, to `wide`."""
-    f = IRFunction("rounded", f"{PARAMS}, i64 rows, i64 k, ptr wide")
+    f = IRFunction("rounded", ROUNDED)
     f.invoke("widen", WIDEN, M="%N", row_m="%row_n", rows="%k", kc="%cols", to="%wide", row="%cols")
     whole = f.op(f"and i64 %rows, {-HEIGHT}")
     for rows, start, stop in ((HEIGHT, "0", whole), (1, whole, "%rows")):

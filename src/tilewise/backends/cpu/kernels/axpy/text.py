@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
-from tilewise.backends.cpu.kernels.axpy.rounded import rounding_functions
+from tilewise.backends.cpu.kernels.axpy.rounded import ROUNDED, rounding_functions
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function, write_rows
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 # k at a time, of one row, two, three, four: what registers hold beside sums and a row of N; by how many there are, and
@@ -227,39 +228,34 @@ def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P, or all of its rows and a stretch of k, whose sums are left apart. Sums of
     half precision are made apart, and rounded once."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, task_m, task_n, tasks_k, task_k = job.fields("m", "k", "n", "task_m", "task_n", "tasks_k", "task_k")
-    tasks_m, tasks_n, onto = job.fields("tasks_m", "tasks_n", "onto")
-    row_m, col_m, row_n, row_p = job.fields("row_m", "col_m", "row_n", "row_p")
-    rest, i0 = f.div("%task", tasks_m), f.mul(f.rem("%task", tasks_m), task_m)
-    rest, j0 = f.div(rest, tasks_n), f.mul(f.rem(rest, tasks_n), task_n)
-    member, stretch = f.div(rest, tasks_k), f.rem(rest, tasks_k)
-    rows, cols, k0 = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n), f.mul(stretch, task_k)
-    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
-    M = f.at(a.element_m, M, f.mul(i0, row_m), f.mul(k0, col_m))
-    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), f.mul(k0, row_n), j0)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
-    k = f.lower(f.sub(k, k0), task_k)
-    operands = f"ptr {M}, i64 {row_m}, i64 {col_m}, ptr {N}, i64 {row_n}"
-    few = f.select(f.test("slt", cols, a.lanes), "ptr", "@edge", "@piece")
+    job, t = JobReader(f), task_of(f, a, "mnk")
+    n, task_n, onto, row_m, col_m, row_n, row_p = job.fields("n", "task_n", "onto", "row_m", "col_m", "row_n", "row_p")
+    given = {
+        "M": t.M,
+        "row_m": row_m,
+        "col_m": col_m,
+        "N": t.N,
+        "row_n": row_n,
+        "cols": t.cols,
+        "rows": t.rows,
+        "k": t.depth,
+    }
+    few = f.select(f.test("slt", t.cols, a.lanes), "ptr", "@edge", "@piece")
     if a.same_storage:
-        shared, before = f.test("ne", job.field("reduce"), 0), f.add(f.mul(member, tasks_k), stretch)
-        apart_at = f.at(a.kind, job.pointer("sums"), f.mul(before, f.mul(m, n)), f.mul(i0, n), j0)
-        P, row_p = f.select(shared, "ptr", apart_at, P), f.select(shared, "i64", n, row_p)
+        shared = f.test("ne", job.field("reduce"), 0)
+        P, row_p = f.select(shared, "ptr", t.sums, t.P), f.select(shared, "i64", n, row_p)
         first = f.op(f"or i1 {shared}, {f.test('eq', onto, 0)}")
-        f.do(f"call void {few}({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, i1 {first})")
+        f.invoke(few, BLOCK, **given, P=P, row_p=row_p, first=first)
         return f
 
-    sums = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
-
     def apart() -> None:
-        f.do(f"call void {few}({operands}, ptr {sums}, i64 {task_n}, i64 {cols}, i64 {rows}, i64 {k}, i1 true)")
-        write_rows(f, sums, task_n, P, row_p, rows, cols, onto)
+        f.invoke(few, BLOCK, **given, P=t.workspace, row_p=task_n, first="true")
+        write_rows(f, t.workspace, task_n, t.P, row_p, t.rows, t.cols, onto)
 
     def straight() -> None:
-        f.do(f"call void @rounded({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, ptr {sums})")
+        f.invoke("rounded", ROUNDED, **given, P=t.P, row_p=row_p, wide=t.workspace)
 
-    wide, shallow = f.test("sge", cols, a.lanes), f.test("sle", k, HALF_DEPTH)
+    wide, shallow = f.test("sge", t.cols, a.lanes), f.test("sle", t.depth, HALF_DEPTH)
     whole = f.both(f.test("eq", onto, 0), f.both(wide, shallow))
     f.either(whole, straight, apart)
     return f

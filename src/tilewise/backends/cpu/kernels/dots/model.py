@@ -173,6 +173,6 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     copied = 0 if alone or x.k <= shortest(a) or (x.column_of_N and not widens(a)) else x.n * depth
     packed = copied * (a.bytes if widens(a) else a.source_n.itemsize)
     if count == 1:  # rows that are added up by vectors take another order than one
-        return rows_apart(a, x, packed, a.lanes if by_vectors(a) and x.k <= shortest(a) else 0)
+        return rows_apart(a, x, packed, a.lanes if by_vectors(a) and x.k <= shortest(a) else 0, 1, x.k)
     sums = x.members * count * x.m * x.n * a.parts * a.bytes
     return Tasks(x.members * count, 1, 1, count, x.m, x.n, depth, pages(packed), sums)

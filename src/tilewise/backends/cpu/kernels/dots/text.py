@@ -26,7 +26,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow, store, widen
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
-from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 More = Callable[[str, str | None, str, list[str]], list[str]]
@@ -299,25 +299,17 @@ def _run(a: Arithmetic) -> IRFunction:
 def _rows_or_stretch(a: Arithmetic) -> IRFunction:
     """A range of rows, and all of k; or all rows of one member, and a stretch of k."""
     f = IRFunction("rows_or_stretch", TASK_PARAMS)
-    job = JobReader(f)
-    tasks_k, task_k, m, col_m = job.fields("tasks_k", "task_k", "m", "col_m")
-    stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
-    t = rows_task(f, a, task)
-    shared, k0 = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
-    size = f.mul(m, t.n)
-    apart = f.mul(f.add(f.mul(task, tasks_k), stretch), f.mul(size, a.parts))
-    apart = f.at(a.kind, job.pointer("sums"), apart)
+    job, t = JobReader(f), task_of(f, a, "km")
+    row_p, col_p, onto, n = job.fields("row_p", "col_p", "onto", "n")
+    shared = f.test("sgt", job.field("tasks_k"), 1)
 
     def chosen(kind: str, one: str, other: str) -> str:
         return f.select(shared, kind, one, other)
 
-    k, k0 = chosen("i64", f.lower(f.sub(t.k, k0), task_k), t.k), chosen("i64", k0, "0")
-    M = f.at(f"[{a.source_m.itemsize} x i8]", t.M, f.mul(k0, col_m))
-    N = f.at(f"[{a.source_n.itemsize} x i8]", t.N, f.mul(k0, t.row_n))
-    P, row_p, col_p = chosen("ptr", apart, t.P), chosen("i64", t.n, t.row_p), chosen("i64", "1", t.col_p)
-    plane, onto = chosen("i64", size, "0"), chosen("i64", "0", t.onto)
-    f.invoke("piece", PIECE, rows=t.rows, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=plane, onto=onto,
-        space=t.workspace)  # fmt: skip
+    P, row_p, col_p = chosen("ptr", t.sums, t.P), chosen("i64", n, row_p), chosen("i64", "1", col_p)
+    plane, onto = chosen("i64", f.mul(job.field("m"), n), "0"), chosen("i64", "0", onto)
+    f.invoke("piece", PIECE, rows=t.rows, k=t.depth, M=t.M, N=t.N, P=P, row_p=row_p, col_p=col_p, plane=plane,
+        onto=onto, space=t.workspace)  # fmt: skip
     return f
 
 

@@ -13,6 +13,7 @@ from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.core.blocking import FEW
 from tilewise.system.llvm_text import IRFunction, module
 
@@ -27,39 +28,23 @@ def few_rows_module(a: Arithmetic) -> str:
 def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of columns of one member's P, all rows, all of k or a stretch of it."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, tasks_n, task_n, KC = job.fields("m", "k", "n", "tasks_n", "task_n", "KC")
-    row_m, col_m, row_n, row_p = job.fields("row_m", "col_m", "row_n", "row_p")
-    fresh = f.test("eq", job.field("onto"), 0)
-    j0, rest = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
-    k0, member = "0", rest
-    if a.same_storage:
-        tasks_k, task_k = job.fields("tasks_k", "task_k")
-        stretch, member = f.rem(rest, tasks_k), f.div(rest, tasks_k)
-        k0 = f.mul(stretch, task_k)
-        k = f.lower(k, f.add(k0, task_k))
-    cols = f.lower(f.sub(n, j0), task_n)
-    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
-    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
-    sums, row_s = P, row_p
+    job, t = JobReader(f), task_of(f, a, "nk" if a.same_storage else "n")
+    n, KC, onto, row_m, col_m, row_n, row_p = job.fields("n", "KC", "onto", "row_m", "col_m", "row_n", "row_p")
     if a.same_storage:  # several stretches make the same cells: each leaves its sums apart, and `reduce` adds them
-        shared, apart = f.test("sgt", tasks_k, 1), f.at(a.kind, job.pointer("sums"), f.mul(stretch, f.mul(m, n)), j0)
-        sums = f.select(shared, "ptr", apart, P)
-        row_s = f.select(shared, "i64", n, row_p)
-        fresh = f.op(f"or i1 {shared}, {fresh}")
-    if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
-        sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
-
-    with f.loop(k0, k, KC) as p:
-        kc = f.lower(f.sub(k, p.index), KC)
-        first = f.both(fresh, f.test("eq", p.index, k0))
-        strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
-        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=m, kc=kc, dst=space)
-        f.invoke("grid", GRID, kc=kc, M=space, row_m=0, step_m=0, N=strip_n, step_n=row_n, P=sums,
-            row_p=row_s, rows=m, cols=cols, first=first, down="true")  # fmt: skip
+        shared = f.test("sgt", job.field("tasks_k"), 1)
+        sums, row_s = f.select(shared, "ptr", t.sums, t.P), f.select(shared, "i64", n, row_p)
+        fresh = f.op(f"or i1 {shared}, {f.test('eq', onto, 0)}")
+    else:  # what is added up strip by strip is rounded once, at the end
+        sums = f.at("i8", t.workspace, f.mul(FEW * a.packed_m_bytes, f.lower(KC, t.depth)))
+        row_s, fresh = job.field("task_n"), "true"
+    with f.loop(0, t.depth, KC) as p:
+        kc = f.lower(f.sub(t.depth, p.index), KC)
+        first = f.both(fresh, f.test("eq", p.index, 0))
+        strip_m = f.at(a.element_m, t.M, f.mul(p.index, col_m))
+        strip_n = f.at(a.element_n, t.N, f.mul(p.index, row_n))
+        f.invoke("pack_m", PACK, src=strip_m, lane=row_m, step=col_m, lanes=t.rows, kc=kc, dst=t.workspace)
+        f.invoke("grid", GRID, kc=kc, M=t.workspace, row_m=0, step_m=0, N=strip_n, step_n=row_n, P=sums,
+            row_p=row_s, rows=t.rows, cols=t.cols, first=first, down="true")  # fmt: skip
     if not a.same_storage:
-        write_rows(f, sums, row_s, P, row_p, m, cols, job.field("onto"))
+        write_rows(f, sums, row_s, t.P, row_p, t.rows, t.cols, onto)
     return f

@@ -22,6 +22,7 @@ from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, 
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, EVERY, rows_below, strip_functions
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
 from tilewise.system.llvm_text import IRFunction, module
 
@@ -37,7 +38,7 @@ WRITE = (
 
 
 def packed_module(a: Arithmetic) -> str:
-    pack_n = pack_function(a, "pack_n", a.width, a.source_n)
+    pack_n = pack_function(a, a.width, a.source_n)
     return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
 
 
@@ -148,57 +149,42 @@ def _against_strip(a: Arithmetic) -> IRFunction:
 def run_function(a: Arithmetic) -> IRFunction:
     """One task: find its member of the stack, its piece of P and its stretch of k, and multiply."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    tasks_m, tasks_n, tasks_k = job.fields("tasks_m", "tasks_n", "tasks_k")
-    task_m, task_n, task_k = job.fields("task_m", "task_n", "task_k")
-    m, k, n = job.fields("m", "k", "n")
-    stretch, rest = f.rem("%task", tasks_k), f.div("%task", tasks_k)
-    i, rest = f.mul(f.rem(rest, tasks_m), task_m), f.div(rest, tasks_m)
-    j, member, k0 = f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n), f.mul(stretch, task_k)
-    rows, cols, depth = (f.lower(f.sub(a_, b), c) for a_, b, c in ((m, i, task_m), (n, j, task_n), (k, k0, task_k)))
-    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
-    N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
-    P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
-    row_m, col_m, row_n, col_n, row_p, col_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p", "col_p")
-    M = f.at(f"[{a.source_m.itemsize} x i8]", M, f.mul(i, row_m), f.mul(k0, col_m))
-    N = f.at(f"[{a.source_n.itemsize} x i8]", N, f.mul(k0, row_n), f.mul(j, col_n))
-    cell = f"[{a.result.itemsize} x i8]"
-    mirrored, P = f.at(cell, P, f.mul(j, row_p), f.mul(i, col_p)), f.at(cell, P, f.mul(i, row_p), f.mul(j, col_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
-    onto, sums, below = job.field("onto"), job.pointer("sums"), rows_below(f, job, i, j)
-    fresh = f.test("eq", onto, 0)
+    job, t = JobReader(f), task_of(f, a, "kmn")
+    m, n, tasks_k, task_m, task_n = job.fields("m", "n", "tasks_k", "task_m", "task_n")
+    row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
+    cell, start = f"[{a.result.itemsize} x i8]", job.member_of_stack("P", "at_p", t.member, a.result.itemsize)
+    mirrored = f.at(cell, start, f.mul(t.j, row_p), f.mul(t.i, col_p))
+    below, fresh = rows_below(f, job, t.i, t.j), f.test("eq", onto, 0)
 
     def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
-        f.invoke("multiply", MULTIPLY, M=M, N=N, P=P, row_p=row_p, plane=plane, m=rows, k=depth, n=cols,
-            fresh=fresh, k0=k0, space=space, below=below)  # fmt: skip
+        f.invoke("multiply", MULTIPLY, M=t.M, N=t.N, P=P, row_p=row_p, plane=plane, m=t.rows, k=t.depth, n=t.cols,
+            fresh=fresh, k0=t.k0, space=space, below=below)  # fmt: skip
 
     def own_block() -> None:
         """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
         row_b = f.div(task_n, a.columns)
-        plane, behind = _behind_block(f, a, space, f.mul(task_m, row_b))
-        call(space, row_b, plane, "true", behind)
-        place, row_a, col_a = _place_of_arg(f, job, a, member, i, j)
-        block = {"block": space, "row_b": row_b, "plane": plane, "rows": rows, "cols": cols, "onto": onto}
+        plane, behind = _behind_block(f, a, t.workspace, f.mul(task_m, row_b))
+        call(t.workspace, row_b, plane, "true", behind)
+        place, row_a, col_a = _place_of_arg(f, job, a, t.member, t.i, t.j)
+        block = {"block": t.workspace, "row_b": row_b, "plane": plane, "rows": t.rows, "cols": t.cols, "onto": onto}
         f.invoke(
-            "write", WRITE, **block, P=P, row_p=row_p, col_p=col_p, arg=place, row_a=row_a, col_a=col_a, below=below
+            "write", WRITE, **block, P=t.P, row_p=row_p, col_p=col_p, arg=place, row_a=row_a, col_a=col_a, below=below
         )
         write_mirrored(f, job, mirrored, below, **block)
 
     def shared_cells() -> None:
         """Several stretches of k make the same cells: each leaves its sums apart, and `reduce` adds them in order."""
-        size = f.mul(m, n)
-        at = f.mul(f.add(f.mul(member, tasks_k), stretch), f.mul(size, a.parts))
-        call(f.at(a.kind, sums, at, f.mul(i, n), j), n, size, "true", space)
+        call(t.sums, n, f.mul(m, n), "true", t.workspace)
 
     def alone() -> None:
         if not writes_apart(a):  # what P holds may not be symmetric
             one_half = f.both(f.test("ne", job.field("symmetric"), 0), f.negated(fresh))
             direct = f.both(f.test("eq", col_p, 1), f.negated(one_half))
-            f.either(direct, lambda: call(P, row_p, "0", fresh, space), own_block)
+            f.either(direct, lambda: call(t.P, row_p, "0", fresh, t.workspace), own_block)
         else:
             own_block()
 
-    with f.when(f.test("slt", below, cols)):
+    with f.when(f.test("slt", below, t.cols)):
         if a.tracks_arg:
             alone()
         else:

@@ -22,6 +22,7 @@ from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, til
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import IRFunction, module
 
 WIDENED = 4  # vectors at a time
@@ -42,7 +43,7 @@ def form(a: Arithmetic) -> ExactForm:
 
 def packed_n_module(a: Arithmetic) -> str:
     tiles = [
-        pack_function(a, "pack_n", a.width, a.source_n),
+        pack_function(a, a.width, a.source_n),
         *tile_functions(a, form(a), "group", a.tile[1]),
         group_function(a, form(a)),
     ]
@@ -94,17 +95,9 @@ def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:
 def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, KC, group = job.fields("m", "k", "n", "KC", "group")
-    tasks_m, tasks_n, task_m, task_n = job.fields("tasks_m", "tasks_n", "task_m", "task_n")
-    row_m, row_n, row_p = job.fields("row_m", "row_n", "row_p")
-    rest = f.div("%task", tasks_m)
-    i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
-    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
-    M = f.at(a.kind, job.member_of_stack("M", "at_m", member, a.bytes), f.mul(i0, row_m))
-    N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
-    P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
+    job, t = JobReader(f), task_of(f, a, "mn")
+    KC, group, row_m, row_n, row_p = job.fields("KC", "group", "row_m", "row_n", "row_p")
+    k, rows, cols, M, N, P, space = t.depth, t.rows, t.cols, t.M, t.N, t.P, t.workspace
     fresh = f.test("eq", job.field("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
         first = f.both(fresh, f.test("eq", p.index, 0))
@@ -169,17 +162,9 @@ def _run_apart(a: Arithmetic) -> IRFunction:
     """One task of half precision: a piece of one member's P. Its workspace is a block of sums, CHUNK rows of M, and N
     packed as deep as the second cache holds it (`task_k`); where that is all of k, the block has CHUNK rows as well."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, deep = job.fields("m", "k", "n", "task_k")
-    tasks_m, tasks_n, task_m, task_n = job.fields("tasks_m", "tasks_n", "task_m", "task_n")
-    row_m, row_n, row_p = job.fields("row_m", "row_n", "row_p")
-    rest = f.div("%task", tasks_m)
-    i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
-    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
-    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
-    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
-    wide = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
+    job, t = JobReader(f), task_of(f, a, "mn")
+    deep, task_n, row_m, row_n, row_p = job.fields("task_k", "task_n", "row_m", "row_n", "row_p")
+    k, rows, cols, M, N, P, wide = t.depth, t.rows, t.cols, t.M, t.N, t.P, t.workspace
     panels = f.at(a.kind, wide, f.mul(CHUNK, deep))
     block = f.at(a.kind, panels, f.mul(task_n, deep))
     chunk = _chunk(f, rows)

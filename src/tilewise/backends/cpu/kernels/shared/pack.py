@@ -20,9 +20,9 @@ SQUARE = 8  # the side of the squares that are transposed in registers
 TOGETHER, AHEAD = 4, 8
 
 
-def pack_function(a: Arithmetic, name: str, width: int, source: DType) -> IRFunction:
-    """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
-    return _Pack(a, name, width, source).function()
+def pack_function(a: Arithmetic, width: int, source: DType) -> IRFunction:
+    """Panels of N. `lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
+    return _Pack(a, "pack_n", width, source).function()
 
 
 def pack_m_function(a: Arithmetic, width: int) -> IRFunction:

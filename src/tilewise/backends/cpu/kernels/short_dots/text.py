@@ -12,8 +12,8 @@ from tilewise.backends.cpu.kernels.dots.across import across, keep
 from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
-from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS
-from tilewise.backends.cpu.kernels.shared.rows_task import rows_task
+from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, Operand, module
 
 HIGH_BITS = "splat (i8 -128)"
@@ -133,16 +133,18 @@ def _less(a: Arithmetic) -> IRFunction:
 def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of rows."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
+    job, t = JobReader(f), task_of(f, a, "m")
+    row_m, row_n, col_n, row_p, col_p, onto = job.fields("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
+    k, n, space = t.depth, t.cols, t.workspace
     each = a.deep * a.lanes
     column = f.mul(f.div(f.add(k, each - 1), each), a.lanes)
     less = f.at("i32", space, f.mul(column, n))
     with f.loop(0, n) as j:
         to = f.at("i32", space, f.mul(j.index, column))
-        source = f.at(a.element_n, N, f.mul(j.index, col_n))
+        source = f.at(a.element_n, t.N, f.mul(j.index, col_n))
         f.invoke("copied", COPY, N=source, row_n=row_n, k=k, to=to)
         more = f.op(f"call i32 @less(ptr {to}, i64 {column})")
         f.store("i32", more, f.at("i32", less, j.index))
-    f.invoke("rows", ROWS_OF, k=k, M=M, row_m=row_m, N=space, column=column, less=less, P=P, row_p=row_p,
-        col_p=col_p, onto=onto, rows=rows, columns=n)  # fmt: skip
+    f.invoke("rows", ROWS_OF, k=k, M=t.M, row_m=row_m, N=space, column=column, less=less, P=t.P, row_p=row_p,
+        col_p=col_p, onto=onto, rows=t.rows, columns=n)  # fmt: skip
     return f

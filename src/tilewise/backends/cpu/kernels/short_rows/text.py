@@ -15,6 +15,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
@@ -159,15 +160,11 @@ def _strip(a: Arithmetic) -> IRFunction:
 def _run(a: Arithmetic) -> IRFunction:
     """One task: a range of columns of one member's P, all of k, all rows."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, tasks_n, task_n, KC = job.fields("m", "k", "n", "tasks_n", "task_n", "KC")
-    row_m, col_m, row_n, row_p, onto = job.fields("row_m", "col_m", "row_n", "row_p", "onto")
-    j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
-    cols, block = f.lower(f.sub(n, j0), task_n), a.deep * a.lanes
-    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
-    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
+    job, t = JobReader(f), task_of(f, a, "n")
+    task_n, KC, row_m, col_m, row_n, row_p, onto = job.fields(
+        "task_n", "KC", "row_m", "col_m", "row_n", "row_p", "onto"
+    )
+    m, k, cols, M, N, P, space, block = t.rows, t.depth, t.cols, t.M, t.N, t.P, t.workspace, a.deep * a.lanes
     row_s = f.add(task_n, block)
     interleaved = f.at("i32", space, f.mul(m, row_s))
     packed = f.at("i32", interleaved, f.mul(a.emit_groups(f, f.lower(KC, k)), block))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from tilewise.backends.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
-from tilewise.backends.cpu.kernels.shared.grid import grid_functions, grid_name
+from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, grid_name
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
+from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.backends.cpu.kernels.unpacked.model import N_NEAR, P_NEAR
 from tilewise.system.llvm_text import IRFunction, Numbers, module
 
@@ -20,7 +21,7 @@ LINE = 64  # bytes
 PLACES = 8  # of N that are remembered: about as many as the second cache holds
 SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
 
-PIECE = "ptr job, ptr M, ptr N, ptr P, i64 i0, i64 j0, i64 begin, i64 end, i64 row_p, i64 onto"
+PIECE = "ptr job, ptr M, ptr N, ptr P, i64 rows, i64 depth, i64 cols, i64 row_p, i64 onto"
 TOUCH = "ptr N, i64 row_n, i64 cols, i64 kc"
 
 
@@ -70,22 +71,12 @@ def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P, of all of k or a stretch of it; its sums are left apart where `reduce` adds
     them up or writes them."""
     f = IRFunction("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    tasks_m, tasks_n, tasks_k, task_k = job.fields("tasks_m", "tasks_n", "tasks_k", "task_k")
-    stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
-    rest = f.div(task, tasks_m)
-    member = f.div(rest, tasks_n)
-    M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member, a.bytes) for name in ("M", "N", "P"))
-    i0 = f.mul(f.rem(task, tasks_m), job.field("task_m"))
-    j0 = f.mul(f.rem(rest, tasks_n), job.field("task_n"))
-    k, n, row_p, onto = job.fields("k", "n", "row_p", "onto")
-    size = f.mul(job.field("m"), n)
-    apart = f.at(a.kind, job.pointer("sums"), f.mul(f.add(f.mul(member, tasks_k), stretch), size))
-    shared, begin = f.test("ne", job.field("reduce"), 0), f.mul(stretch, task_k)
-    end = f.lower(k, f.add(begin, task_k))
+    job, t = JobReader(f), task_of(f, a, "kmn")
+    n, row_p, onto = job.fields("n", "row_p", "onto")
+    shared = f.test("ne", job.field("reduce"), 0)
     row_p, onto = (f.select(shared, "i64", one, other) for one, other in ((n, row_p), (0, onto)))
-    P = f.select(shared, "ptr", apart, P)
-    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=i0, j0=j0, begin=begin, end=end, row_p=row_p, onto=onto)
+    P = f.select(shared, "ptr", t.sums, t.P)
+    f.invoke("piece", PIECE, M=t.M, N=t.N, P=P, rows=t.rows, depth=t.depth, cols=t.cols, row_p=row_p, onto=onto)
     return f
 
 
@@ -93,40 +84,30 @@ def _enter() -> IRFunction:
     """The entry for a product that is one task; its operands come as array objects."""
     f = IRFunction("enter", ENTER, public=True)
     M, N, P = f.data_of("M", "N", "P")
-    k, row_p, onto = JobReader(f).fields("k", "row_p", "onto")
-    f.invoke("piece", PIECE, M=M, N=N, P=P, i0=0, j0=0, begin=0, end=k, row_p=row_p, onto=onto)
+    m, k, n, row_p, onto = JobReader(f).fields("m", "k", "n", "row_p", "onto")
+    f.invoke("piece", PIECE, M=M, N=N, P=P, rows=m, depth=k, cols=n, row_p=row_p, onto=onto)
     return f
 
 
 def _piece(a: Arithmetic) -> IRFunction:
-    """task_m rows of P from i0, task_n columns from j0: k from `begin` to `end`."""
+    """Some rows and columns of P, and so much of k."""
     f = IRFunction("piece", PIECE)
-    job = JobReader(f)
-    m, k, n, task_m, task_n, KC = job.fields("m", "k", "n", "task_m", "task_n", "KC")
-    row_m, col_m, row_n = job.fields("row_m", "col_m", "row_n")
-    fresh = f.test("eq", "%onto", 0)
-    rows, cols = f.lower(f.sub(m, "%i0"), task_m), f.lower(f.sub(n, "%j0"), task_n)
-    M, N = f.at(a.kind, "%M", f.mul("%i0", row_m)), f.at(a.kind, "%N", "%j0")
-    P = f.at(a.kind, "%P", f.mul("%i0", "%row_p"), "%j0")
-    far_n, near_p = (
-        f.test("sgt", f.mul(k, f.mul(n, a.bytes)), N_NEAR),
-        f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
-    )
+    m, k, n, KC, row_m, col_m, row_n = JobReader(f).fields("m", "k", "n", "KC", "row_m", "col_m", "row_n")
+    fresh, row_bytes = f.test("eq", "%onto", 0), f.mul(n, a.bytes)
+    far_n, near_p = f.test("sgt", f.mul(k, row_bytes), N_NEAR), f.test("sle", f.mul(m, row_bytes), P_NEAR)
     down = f.both(far_n, near_p)
-    new = f.op(f"call i1 @is_new(ptr {N})")
-    with f.loop("%begin", "%end", KC) as p:
-        kc = f.lower(f.sub("%end", p.index), KC)
-        first = f.both(fresh, f.test("eq", p.index, "%begin"))
-        strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
-        strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
+    new = f.op("call i1 @is_new(ptr %N)")
+    with f.loop(0, "%depth", KC) as p:
+        kc = f.lower(f.sub("%depth", p.index), KC)
+        first = f.both(fresh, f.test("eq", p.index, 0))
+        strip_m = f.at(a.kind, "%M", f.mul(p.index, col_m))
+        strip_n = f.at(a.kind, "%N", f.mul(p.index, row_n))
         with f.when(new):
-            f.invoke("touch", TOUCH, N=strip_n, row_n=row_n, cols=cols, kc=kc)
+            f.invoke("touch", TOUCH, N=strip_n, row_n=row_n, cols="%cols", kc=kc)
 
         def tiles(form: ExactForm) -> None:
-            f.do(
-                f"call void @{grid_name(form)}(i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 {col_m}, ptr {strip_n}, "
-                f"i64 {row_n}, ptr {P}, i64 %row_p, i64 {rows}, i64 {cols}, i1 {first}, i1 {down})"
-            )
+            f.invoke(grid_name(form), GRID, kc=kc, M=strip_m, row_m=row_m, step_m=col_m, N=strip_n, step_n=row_n,
+                first=first, down=down)  # fmt: skip
 
         anyhow, *along_k = forms(a)
         if along_k:
