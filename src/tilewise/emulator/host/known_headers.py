@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-ALWAYS = ("c_library.h", "cuda_runtime.h")
+ALWAYS = ("c_library.h", "c_rare.h", "cuda_runtime.h", "device.h", "textures.h")
 
 C = "c_library.h"
 CUDA = "cuda_runtime.h"
-DEVICE = "device.h"  # where the program has kernels
 STREAMS = "streams.h"
 VECTOR = "vector.h"
 STRING = "cpp_string.h"
@@ -17,59 +16,9 @@ MEMORY = "cpp_memory.h"
 CONTAINERS = "containers.h"
 THREADS = "threads.h"
 THRUST = "thrust.h"
-TEXTURES = "textures.h"
-C_RARE = "c_rare.h"
-RARE_ALGORITHMS = "rare_algorithms.h"
 COMPLEX = "cpp_complex.h"
-CUDA_RARE = "cuda_rare.h"
-DEVICE_RARE = "device_rare.h"
-RARE_THRUST = "rare_thrust.h"
 OPENCV = "opencv.h"
-STRING_VIEW = "string_view.h"
-THRUST_TUPLE = "thrust_tuple.h"
 HALF = "half.h"
-# what few programs use is read where the text names one of these words (and includes the header of the second column)
-ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    TEXTURES: ("", ("texture", "cudaArray", "MallocArray", "Texture", "surf2D", "Surface", "cudaMalloc3D",
-                    "cudaPitchedPtr", "cudaExtent", "cudaChannelFormat")),
-    C_RARE: ("", ("errno", "EINVAL", "remainder", "nan(", "nanf(", "llround", "llrint", "modf", "frexp", "ldexpf",
-                  "exp10", "pow<", "sincos", "div(", "div_t", "bsearch", "setenv", "putenv", "memalign", "_aligned_",
-                  "memchr", "strncat", "strerror_r",
-                  "strncasecmp", "strndup", "strnlen", "spn(", "strpbrk", "strtok_r", "ispunct", "isxdigit",
-                  "isgraph", "iscntrl", "ungetc", "clearerr", "setbuf", "seeko", "tello", "_s(", "_snprintf", "_strdup",
-                  "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
-                  "sysconf", "signal(", "SIGINT", "LARGE_INTEGER", "QueryPerformance", "GetTickCount", "timeGetTime",
-                  "Sleep(", "__builtin_", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
-    CUDA_RARE: ("", ("cudaMemoryType", "cudaMemLocation",
-                     "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
-                     "StreamGetFlags", "cudaComputeMode",
-                     "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
-                     "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
-                     "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
-                     "CU_DEVICE_", "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS",
-                     "nvtxRangeE", "nvtxDomain", "nvtxName")),
-    STRING_VIEW: ("", ("string_view",)),
-    HALF: ("cublas.h", ("half",)),
-    DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
-                       "__byte_perm", "__dp4a", "__cvta")),
-    THRUST_TUPLE: (THRUST, ("thrust::tuple", "make_tuple", "zip_iterator")),
-    RARE_THRUST: (THRUST, (
-        "thrust::host", "thrust::sequence", "ary_function",
-        "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
-        "thrust::cuda", "constant_iterator", "thrust::identity", "thrust::modulus", "thrust::divides",
-        "thrust::equal_to", "logical_not", "fill_n", "tabulate", "thrust::unique", "remove_if", "copy_if", "replace",
-        "gather", "scatter", "adjacent_difference", "reduce_by_key", "thrust::find", "binary_search", "any_of",
-        "all_of", "none_of", "inner_product", "clusive_scan")),
-    RARE_ALGORITHMS: ("algorithm.h", (
-        "binary_search", "upper_bound", "nth_element", "partial_sort", "find_if_not", "copy_if", "adjacent_difference",
-        "minmax", "rotate", "random_shuffle", "remove_if", "replace", "mismatch", "lexicographical_compare",
-        "next_permutation", "merge", "set_intersection", "set_difference", "set_union", "partition", "_heap", "advance",
-        "back_inserter", "logical_", "bit_xor", "bit_and", "bit_or", "divides", "modulus", "equal_to", "greater_equal",
-        "less_equal", "transform_reduce", "clusive_scan", "is_floating_point", "is_integral", "is_arithmetic",
-        "is_signed", "is_unsigned", "ary_function",
-        "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
-        "remove_pointer", "remove_reference", "remove_cvref", "is_same_v", "decay", "make_unsigned", "hash")),
-}  # fmt: skip
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
         ("stdio.h", "stdlib.h", "string.h", "math.h", "time.h", "assert.h", "limits.h", "float.h", "stdint.h",
@@ -167,13 +116,10 @@ INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that na
 # of courses and samples, not of a system: a project's own copy is looked for in its usual folders, too
 COPIED = ("helper_cuda.h", "cutil.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
 NEEDS: dict[str, tuple[str, ...]] = {
-    TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",), "cutil.h": ("helper_cuda.h",),
-    RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
-    RARE_THRUST: (THRUST,), THRUST_TUPLE: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
-    OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF, DEVICE),
-    STREAMS: (STRING,), STRING_VIEW: (STREAMS,),
-    "variant.h": (STRING, RARE_ALGORITHMS),
-    STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
-    MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
+    "book.h": ("helper_cuda.h",), "cutil.h": ("helper_cuda.h",), "cublas.h": (HALF,), COMPLEX: (ALGORITHM,),
+    "cufft.h": ("cu_complex.h",), "cub.h": (THRUST,), OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF,),
+    STREAMS: (STRING,), "variant.h": (STRING, ALGORITHM), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,),
+    RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,), MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,),
+    THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewise.emulator.host.header_cache import load_headers, wanted_headers
-from tilewise.emulator.host.known_headers import ALWAYS, COPIED, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
+from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, INSTEAD, KNOWN, LEFT_OUT
 from tilewise.emulator.host.project import folders_above, in_project, usual_folders
 from tilewise.emulator.host.sources import Sources, placed_tokens
 from tilewise.emulator.limits import DEFAULT, Limits
@@ -91,8 +91,7 @@ class UnitReader(Preprocessor):
             self.beside.append(path.parent)
             named += self._named(tokenize(text), set())
             self.beside.pop()
-        kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
-        library = load_headers(self._with_rare(self._with_left_out([*ALWAYS, *named, *kernels])))
+        library = load_headers(self._with_left_out([*ALWAYS, *named]))
         self.sources.others = [Source(name, text) for name, text in library.files]
         predefined = set(self.macros) - set(self.forced)
         self.macros = {**library.macros, **self.macros}
@@ -123,14 +122,6 @@ class UnitReader(Preprocessor):
                 self.left_out.append(header)
                 included |= set(wanted_headers([file]))
         return [*names, *self.left_out]
-
-    def _with_rare(self, names: list[str]) -> list[str]:
-        """These headers, and what few programs use of them where this one does."""
-        included = set(wanted_headers(names))
-        for header, (needed, words) in ON_WORDS.items():
-            if needed in ("", *included) and any(word in text for text in self._texts for word in words):
-                names.append(header)
-        return names
 
     def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
         """Headers known by name that the files ask for, local files looked through."""

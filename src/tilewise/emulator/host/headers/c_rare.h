@@ -1,4 +1,4 @@
-// C functions that few programs use: read only where one of them is named.
+// C functions that few programs use.
 extern int __errno_value;
 int __errno_value = 0;
 #define errno __errno_value
