@@ -14,8 +14,9 @@ from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES, Array
 from tilewise.algebra.expression import Number, is_plain
 from tilewise.algebra.semiring import Algebra
+from tilewise.backends.cpu.kernels.search.orders import DONE
 from tilewise.backends.cpu.kernels.search.run import search_from
-from tilewise.backends.cpu.kernels.search.text import DONE, EVERYWHERE
+from tilewise.backends.cpu.kernels.search.text import EVERYWHERE
 from tilewise.compose.graph.laws import Progress, one_of, stand_in_for_zero
 from tilewise.dispatch.sparse.arrays import Rows
 from tilewise.errors import CycleError

@@ -11,7 +11,8 @@ import numpy as np
 from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
-from tilewise.backends.cpu.kernels.search.text import DONE, ENTRIES, search_module
+from tilewise.backends.cpu.kernels.search.orders import DONE, ENTRIES
+from tilewise.backends.cpu.kernels.search.text import search_module
 from tilewise.backends.cpu.kernels.search.walks_text import walks_module
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.address import address
@@ -41,7 +42,7 @@ def search_from(
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Array, Array | None, Array]:
     """A row of values for each source, zero where there is no path; the node before each target, −1 for none, where it
-    is kept (`tracks`, and without order); and what ended each search (see `text.DONE`).
+    is kept (`tracks`, and without order); and what ended each search (see `orders.DONE`).
 
     Rows of stored cells: `starts` has one more than there are nodes. `ordered`: no weight improves on `one`.
     """

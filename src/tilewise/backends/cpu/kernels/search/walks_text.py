@@ -1,7 +1,7 @@
 """The k shortest walks from one source as LLVM IR: Dijkstra's order, in which each node is taken k times.
 
 A node's list has the k least lengths known, ascending. Its next one that was not yet taken is its key in the heap of
-`text.py`. A walk that goes on along an edge is offered to the list of the edge's end, where it counts if it is below
+`orders`. A walk that goes on along an edge is offered to the list of the edge's end, where it counts if it is below
 the last of the k: those are side by side, so that edges to all nodes are compared as vectors. No weight is below 0.
 """
 
@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import constant, scalar_kind
-from tilewise.backends.cpu.kernels.search.text import DONE, ENTRIES, HEAP_PUT, HEAP_TAKE, TAKE
+from tilewise.backends.cpu.kernels.search.orders import PUT, heap
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction, module
-
-PUT = "ptr space, ptr places, i64 n, i64 node, {kind} value, i1 new"
 
 
 def walks_module(dtype: DType, k: int, lanes: int) -> str:
@@ -24,15 +22,8 @@ def walks_module(dtype: DType, k: int, lanes: int) -> str:
     from `strip` how often each node was taken, from `at_n` on the last of each list, −∞ behind those of the n nodes.
     """
     kind, (zero,) = scalar_kind(dtype), constant(dtype.largest(), dtype, 1)
-    meant = {"ENTRIES": str(ENTRIES), "DONE": str(DONE), "ENTRY": f"{{ {kind}, i64 }}", "ZERO": zero, "KIND": kind}
-    meant["BETTER"] = f"fcmp olt {kind}"
-    put, take = IRFunction("put", PUT.format(kind=kind)), IRFunction("take", TAKE, result="i64")
-    for f, text in ((put, HEAP_PUT), (take, HEAP_TAKE)):
-        for name, value in meant.items():
-            text = text.replace(name, value)
-        f.lines.append(text)
     made = _Walks(kind, zero, k, lanes)
-    return module([put, take, made.offer(), made.function()])
+    return module([*heap(kind, zero, f"fcmp olt {kind}"), made.offer(), made.function()])
 
 
 class _Walks:

@@ -5,30 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tilewise.backends.cpu.runtime.pool_layout import MASK_SIZE
+from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
 from tilewise.backends.cpu.runtime.systems.posix import Posix
-from tilewise.system.llvm_text import IRFunction
 
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
-class LinuxCores:
-    def core(self, f: IRFunction) -> str:
-        return f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64")
-
-    def thread(self, f: IRFunction) -> str:
-        return f.call("i64", "pthread_self", [])
-
-    def affinity(self, f: IRFunction, thread: str, mask: str) -> str:
-        answer = f.call("i32", "pthread_getaffinity_np", [("i64", thread), ("i64", 8 * MASK_SIZE), ("ptr", mask)])
-        return f.op(f"icmp eq i32 {answer}, 0")
-
-    def set_affinity(self, f: IRFunction, thread: str, mask: str) -> None:
-        f.call("i32", "pthread_setaffinity_np", [("i64", thread), ("i64", 8 * MASK_SIZE), ("ptr", mask)])
-
-
 class Linux(Posix):
-    cores_of_threads = LinuxCores()
+    cores_of_threads = CoresOfThreads()
 
     def cores(self) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
