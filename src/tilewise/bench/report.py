@@ -17,9 +17,11 @@ from tilewise.system.version import __version__
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
 WORST = 10  # rows of a table of the worst
-FLOORS = {"semirings-random": ("share_of_floor", 0.88), "halves-random": ("over_float32", 1.0)}  # a key, and its bar
-PEERS = ("openblas", "mkl", "torch")  # of the last two, the one that torch was built with
+PEERS = ("openblas", "mkl", "torch", "float32")  # of MKL and torch's BLAS, the one that torch was built with
 OVER = {f"{how}over_{peer}": peer + (", cold" if how else "") for how in ("", "cold_") for peer in PEERS}
+CPU_RANDOM = ("cpu-random", "semirings-random", "halves-random")
+BARS = {"share_of_floor": 0.88, "over_float32": 1.0}  # 0.9 for the others
+OVER |= {"share_of_ports": "the ports", "share_of_floor": "the floor"}
 
 Table = tuple[str, list[str], list[list[str]]]  # a title, a head, rows of cells
 Cell = str | Callable[[Row], str]  # a format of the row's values, or a function
@@ -87,7 +89,7 @@ def tables(document: dict[str, Any]) -> list[Table]:
     title = f"{suite} on {document['device']['name']}: {dtypes}" if "device" in document else suite
     if suite in COLUMNS:
         return [(title, *_cells(COLUMNS[suite], rows))]
-    special = {"cpu-random": _cpu_random, "stacks": _batches, "groups": _batches, **dict.fromkeys(FLOORS, _floors)}
+    special = {"stacks": _batches, "groups": _batches, **dict.fromkeys(CPU_RANDOM, _cpu_random)}
     return special.get(suite, _speeds)(title, suite, rows)
 
 
@@ -232,44 +234,25 @@ def _batch(row: Row, before: str = "") -> list[str]:
 
 
 def _cpu_random(title: str, suite: str, rows: list[Row]) -> list[Table]:
-    """By dtype and peer, and the products that are furthest behind."""
+    """By semiring, dtype and peer or limit, and the products that are furthest behind."""
     cells = []
-    for (dtype,), of in sorted(grouped(rows, "dtype").items()):
+    for case, of in sorted(grouped(rows, "semiring", "dtype").items()):
         for key, peer in OVER.items():
-            if (found := ratios(of, key)).values:
-                below = f"{found.below} ({found.percent})"
+            if (found := ratios(of, key, BARS.get(key, 0.9))).values:
+                below = f"{found.below} ({found.percent})" + (f" below {BARS[key]}" if key in BARS else "")
                 count = str(len(found.values))
-                cells.append([dtype, peer, count, f"{found.mean:.3f}", below, f"{min(found.values):.2f}"])
+                cells.append([_of(*case), peer, count, f"{found.mean:.3f}", below, f"{min(found.values):.2f}"])
     behind = [(row[key], peer, row) for row in rows for key, peer in OVER.items() if key in row]
     worst = [
-        [_extents(row), row["dtype"], row["kernel"], peer, f"{ratio:.2f}"]
+        [_extents(row), _of(row.get("semiring", ""), row["dtype"]), row["kernel"], peer, f"{ratio:.2f}"]
         for ratio, peer, row in sorted(behind, key=lambda found: found[0])[:WORST]
     ]
     head = ["dtype", "against", "products", "mean", "under 0.9", "lowest"]
     return [(title, head, cells), ("furthest behind", ["m×k×n", "dtype", "kernel", "against", "ratio"], worst)]
 
 
-def _floors(title: str, suite: str, rows: list[Row]) -> list[Table]:
-    """By semiring and dtype: means, how many are below the bar, the lowest; and the products furthest behind."""
-    (key, bar), of_semirings = FLOORS[suite], suite == "semirings-random"
-    cells = []
-    for case, of in grouped(rows, "semiring", "dtype").items():
-        found = ratios(of, key, bar)
-        ports = [f"{ratios(of, 'share_of_ports').mean:.3f}"] if of_semirings else []
-        below = f"{found.below} ({found.percent}) below {bar}"
-        cells.append(
-            [*filter(None, case), str(len(of)), *ports, f"{found.mean:.3f}", below, f"{min(found.values):.2f}"]
-        )
-    worst = [
-        [_extents(row), f"{row.get('semiring', '')} {row['dtype']}".strip(), row["kernel"],
-         *(f"{row[name]:.2f}" for name in ("share_of_ports", "share_of_floor", "over_float32") if name in row)]
-        for row in sorted(rows, key=lambda row: float(row[key]))[:WORST]
-    ]  # fmt: skip
-    kinds = (["semiring", "dtype"], ["mean of ports", "mean of the floor"], ["of ports", "of the floor"])
-    of_halves = (["dtype"], ["mean over float32"], ["over float32"])
-    names, means, shares = kinds if of_semirings else of_halves
-    head = [*names, "products", *means, "below", "lowest"]
-    return [(title, head, cells), ("furthest behind", ["m×k×n", "of", "kernel", *shares], worst)]
+def _of(semiring: str, dtype: str) -> str:
+    return f"{semiring} {dtype}".strip()
 
 
 def _random(rows: list[Row]) -> list[Table]:

@@ -75,15 +75,15 @@ def command(
 
 
 def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, output: Path | None) -> None:
+    from tilewise.system.output import write_whole
     from tilewise.teaching.course.exports import FORMATS
-    from tilewise.teaching.page.export import write
 
     if form == "table" and output is None:
         _table(grades, assignment, language)
         return
     made = FORMATS["csv" if form == "table" else form](grades, assignment, language, seed)
     if output:
-        write(output, made)
+        write_whole(output, made)
     else:  # names and lines are untrusted: escaped on a terminal, unchanged for a program
         sys.stdout.write(plain(made.replace("\r\n", "\n")) if sys.stdout.isatty() else made)
 

@@ -61,13 +61,13 @@ def command(
 def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
     from tilewise.errors import FileError
     from tilewise.i18n.messages import say
-    from tilewise.teaching.page.export import write
+    from tilewise.system.output import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
-    write(file, one.starter)
+    write_whole(file, one.starter)
     click.echo(f"{one.number}. {one.titles[language]}\n\n{one.texts[language]}\n")
     click.echo(plain(say(language, "learn.begin", file=file)))
 

@@ -90,12 +90,12 @@ def _write_views(
     made: Any, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None, lang: str, phases: tuple[int, ...]
 ) -> None:
     from tilewise.cli.output import remark
+    from tilewise.system.output import write_whole
     from tilewise.teaching.page import explore
-    from tilewise.teaching.page.export import write
 
     page = explore(made, lang=lang)
     if svg_file:
-        write(svg_file, page.svg(phases[0] if phases else 0))
+        write_whole(svg_file, page.svg(phases[0] if phases else 0))
         remark(f"written: {svg_file}")
     if svg_dir:
         remark(f"written: {len(page.save_svgs(svg_dir))} pictures in {svg_dir}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from zlib import crc32
 
@@ -77,11 +77,7 @@ def common_faults(grades: Sequence[Grade]) -> list[Common]:
             counts[found.kind] += 1
             example = Common(found.kind, 0, grade.name, grade.path(found.file), found.line, found.text.strip())
             first.setdefault(found.kind, example)
-    return [Common(kind, n, *_example(first[kind])) for kind, n in counts.most_common()]
-
-
-def _example(one: Common) -> tuple[str, str, int, str]:
-    return one.name, one.file, one.line, one.text
+    return [replace(first[kind], count=count) for kind, count in counts.most_common()]
 
 
 def suspicious(grades: Sequence[Grade]) -> list[Call]:

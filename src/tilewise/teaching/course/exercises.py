@@ -19,11 +19,11 @@ from typing import Any
 
 from tilewise.errors import FileError, UsageError
 from tilewise.i18n.messages import LANGUAGES
+from tilewise.system.output import write_whole
 from tilewise.teaching.course.assignment import Assignment, in_language, read_assignment, read_table
 from tilewise.teaching.course.grading import LIMITS, Grade, grade_text
 from tilewise.teaching.course.hints import CHANGE, Hint, hints_of
 from tilewise.teaching.course.submissions import ARCHIVES, unpacked
-from tilewise.teaching.page.export import write
 
 PROGRESS = ".tilewise-learn.json"
 SEED_SPACE = 2**31
@@ -147,7 +147,7 @@ def new_exercise(folder: Path, solution: str, title: str, text: str, points: str
         "starter.cu": starter, "solution.cu": whole, "assignment.toml": points,
         "exercise.toml": "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in texts.items()),
     }.items():  # fmt: skip
-        write(folder / name, content)
+        write_whole(folder / name, content)
     return read_exercise(folder)
 
 
@@ -193,7 +193,7 @@ class Progress:
         self._write()
 
     def _write(self) -> None:
-        write(self.file, json.dumps({"schema": 1, "solved": sorted(self.solved), "hints": self.steps}) + "\n")
+        write_whole(self.file, json.dumps({"schema": 1, "solved": sorted(self.solved), "hints": self.steps}) + "\n")
 
     @property
     def done(self) -> int:

@@ -7,7 +7,6 @@ of its documentation, cited at its function.
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
 import zipfile
@@ -20,7 +19,7 @@ from tilewise.teaching.course import reports
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.evidence import GRADED
 from tilewise.teaching.course.grading import Grade
-from tilewise.teaching.course.reports import cell, item_name, number, sentence, text_of
+from tilewise.teaching.course.reports import csv_text, item_name, number, sentence, text_of
 
 Writer = Callable[[Sequence[Grade], Assignment, str, int], str]
 WORKSHEET = (
@@ -87,13 +86,13 @@ def moodle(grades: Sequence[Grade], assignment: Assignment, language: str, seed:
         ]
         for grade in grades
     ]  # fmt: skip
-    return _csv([WORKSHEET, *rows])
+    return csv_text([WORKSHEET, *rows])
 
 
 def canvas(grades: Sequence[Grade], assignment: Assignment, language: str, seed: int) -> str:
     """A gradebook to import: community.canvaslms.com, "How do I import grades in the Gradebook?"."""
     rows = [[grade.name, grade.id, "", "", "", number(grade.points)] for grade in grades]
-    return _csv(
+    return csv_text(
         [[*GRADEBOOK, assignment.title], ["    Points Possible", "", "", "", "", number(assignment.most)], *rows]
     )
 
@@ -112,13 +111,6 @@ def classroom(grades: Sequence[Grade], assignment: Assignment, language: str, se
     status = "pass" if grade.full else "fail" if grade.status == GRADED else "error"
     document = {"version": 1, "status": status, "max_score": assignment.most, "tests": tests}
     return base64.b64encode(json.dumps(document).encode()).decode() + "\n"
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([cell(text) for text in row] for row in rows)
-    return out.getvalue()
 
 
 FORMATS: Mapping[str, Writer] = {

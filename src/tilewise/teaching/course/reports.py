@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
@@ -55,9 +55,12 @@ def number(points: float) -> str:
     return f"{points:.4g}"
 
 
-def cell(text: str) -> str:
-    """A cell of a spreadsheet, which must not run what a student wrote."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """Rows for a spreadsheet, which must not run what a student wrote."""
+    out = io.StringIO()
+    cells = ([f"'{text}" if text.startswith(FORMULA) else text for text in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(cells)
+    return out.getvalue()
 
 
 def text_of(grade: Grade, assignment: Assignment, language: str) -> str:
@@ -73,23 +76,16 @@ def text_of(grade: Grade, assignment: Assignment, language: str) -> str:
 
 
 def as_csv(grades: Sequence[Grade], assignment: Assignment, language: str) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["name", "file", "status", "points", "most", *_columns(assignment), "findings"])
+    columns = [name for key in assignment.items for name in (key, f"{key}: why")]
+    rows = [["name", "file", "status", "points", "most", *columns, "findings"]]
     for grade in grades:
         items = {item.name: item for item in grade.items}
         points: list[str] = []
         for key in assignment.items:
             points += [number(items[key].points), sentence(items[key], grade, language)]
         found = " ".join(f"{f.kind}:{f.line}" for f in grade.found)
-        row = [grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found]
-        writer.writerow([cell(text) for text in row])
-    return out.getvalue()
-
-
-def _columns(assignment: Assignment) -> list[str]:
-    """The points and the reason of each item, side by side."""
-    return [name for key in assignment.items for name in (key, f"{key}: why")]
+        rows.append([grade.name, grade.file, grade.status, number(grade.points), number(grade.most), *points, found])
+    return csv_text(rows)
 
 
 def as_json(grades: Sequence[Grade], assignment: Assignment, seed: int) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.class_report import common_faults, similar, suspicious
 from tilewise.teaching.course.grading import Grade
 from tilewise.teaching.course.reports import described, item_name, kind_name, number, sentence
-from tilewise.teaching.page.export import write
 
 MOST_LINES = 2000  # of a source that a page shows
 STYLE = """
@@ -42,8 +41,8 @@ def save_summary(grades: Sequence[Grade], assignment: Assignment, folder: Path, 
         raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
     names = [page_name(i, grade.name) for i, grade in enumerate(grades, 1)]
     for grade, name in zip(grades, names, strict=True):
-        write(folder / name, student_page(grade, assignment, language))
-    write(folder / "index.html", class_page(grades, names, assignment, language))
+        write_whole(folder / name, student_page(grade, assignment, language))
+    write_whole(folder / "index.html", class_page(grades, names, assignment, language))
     return folder / "index.html"
 
 

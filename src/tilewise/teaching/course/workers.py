@@ -72,7 +72,7 @@ def grade_all(
                 elif worker in busy and worker.elapsed.seconds() > worker.limit:
                     if worker.task is None:
                         raise RuntimeError(f"a grading process did not start within {START:g} s")
-                    finish(worker, _trouble(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
+                    finish(worker, nothing(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
                     workers[i] = _replaced(worker, assignment, seed)
     finally:
         for worker in workers:
@@ -87,17 +87,13 @@ def _receive(worker: Worker, assignment: Assignment, finish: Callable[[Worker, G
     except (EOFError, OSError):
         if worker.task is None:
             raise RuntimeError("a grading process ended before it had anything to do") from None
-        finish(worker, _trouble(worker.task[1], assignment, CRASHED, "the process that graded it ended"))
+        finish(worker, nothing(worker.task[1], assignment, CRASHED, "the process that graded it ended"))
         return False
     if answer == "ready":
         worker.ready = True
     else:
         finish(worker, answer)
     return True
-
-
-def _trouble(submission: Submission, assignment: Assignment, status: str, sentence: str) -> Grade:
-    return nothing(submission, assignment, status, sentence)
 
 
 def _start(assignment: Assignment, seed: int) -> Worker:
@@ -141,6 +137,6 @@ def grade_one(submission: Submission, assignment: Assignment, seed: int) -> Grad
     try:
         return grade(submission, assignment, seed)
     except (MemoryError, RecursionError) as error:
-        return _trouble(submission, assignment, CRASHED, type(error).__name__)
+        return nothing(submission, assignment, CRASHED, type(error).__name__)
     except Exception as error:  # our error, not the student's: the others are still graded
-        return _trouble(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")
+        return nothing(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")

@@ -12,7 +12,8 @@ from typing import Any, cast
 from tilewise.emulator import budget
 from tilewise.emulator.limits import DEFAULT
 from tilewise.i18n.messages import check_language
-from tilewise.teaching.page.export import in_frame, page_html, title_of, write
+from tilewise.system.output import write_whole
+from tilewise.teaching.page.export import in_frame, page_html, title_of
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.picture import save_phases
 from tilewise.teaching.page.recording import (
@@ -50,7 +51,7 @@ class Page:
         return page_html(self.scenes, self.language, self.compare, self.drops, self.left_out, self.live)
 
     def save(self, path: str | Path) -> Path:
-        write(Path(path), self.html)
+        write_whole(Path(path), self.html)
         return Path(path)
 
     def svg(self, phase: int = 0, block: int | None = None) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.i18n.messages import LANGUAGES, messages
-from tilewise.system.output import write_whole
 from tilewise.system.resources import shipped
 from tilewise.teaching.page.payload import SCHEMA, Scene
 from tilewise.teaching.trace.trace_data import TraceData
@@ -103,8 +102,3 @@ def _embedded(value: Any) -> str:
     """JSON that can be embedded in a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
-
-
-def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    write_whole(path, text)

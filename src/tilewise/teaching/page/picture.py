@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import say
-from tilewise.teaching.page.export import write
+from tilewise.system.output import write_whole
 from tilewise.teaching.page.replay import (
     FILLED,
     KINDS,
@@ -61,7 +61,7 @@ def save_phases(trace: TraceData, folder: Path, language: str = "en") -> list[Pa
         name = block_name(trace, block, brief=True).replace(" ", "-")
         for phase in range(trace.phases):
             path = folder / f"block-{name}-phase-{phase}.svg"
-            write(path, draw_phase(trace, phase, block, language))
+            write_whole(path, draw_phase(trace, phase, block, language))
             made.append(path)
     return made
 
