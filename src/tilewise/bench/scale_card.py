@@ -17,8 +17,8 @@ from tilewise.arrays.card import memory as card_memory
 from tilewise.bench.peak import Peak
 from tilewise.bench.suites import Piece, Request, Row
 from tilewise.scale.card import card_schedule, phase_problems
-from tilewise.scale.cuda_queues import CudaQueues
 from tilewise.scale.files import problem_of
+from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource
 
@@ -119,7 +119,7 @@ def compile_phases(schedule: Schedule, transposed: tuple[bool, bool], device: st
     cells = ((s.band + 64) * (s.depth + 64), (s.depth + 64) * (s.cols + 64), (s.band + 64) * (s.cols + 64))
     M, N, P = (torch.zeros(8 * count, dtype=torch.uint8, device=device) for count in cells)
     torch.cuda.synchronize()
-    queues = CudaQueues(device)
+    queues = Queues(device)
     stream = queues.stream()
     for problem in phase_problems(schedule, transposed):
         queues.multiply(problem, M.data_ptr(), N.data_ptr(), P.data_ptr(), stream)
@@ -182,7 +182,7 @@ def larger_than_card(
 
 def staging_rates(nbytes: int = 2 * 10**9, device: str = "cuda:0") -> list[Row]:
     """Bytes a second from pageable memory into pinned slots, by threads; and of pinning the pages themselves."""
-    queues = CudaQueues(device)
+    queues = Queues(device)
     rows: list[Row] = []
     try:
         source = np.ones((nbytes // 65536, 65536), np.uint8)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
@@ -18,11 +18,13 @@ from tilewise.scale.host import Finished, Progress, TileFinalizer
 from tilewise.scale.outgoing import Outgoing, TileSums
 from tilewise.scale.panels import Phase, phases
 from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, populating
-from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
 from tilewise.scale.sources import MatrixSource
 from tilewise.scale.staging import ALIGN, Feeder, Panel, Slots, StagedOperand, lead_of
 from tilewise.scale.targets import ArrayTarget, MatrixTarget
+
+if TYPE_CHECKING:
+    from tilewise.scale.queues import Queues
 
 PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that populate the pages of P
@@ -113,9 +115,9 @@ def stream(
 ) -> None:
     """Every tile that is not done, multiplied on the card, written and, once it is durable, reported."""
     if queues is None:
-        from tilewise.scale.cuda_queues import CudaQueues
+        from tilewise.scale.queues import Queues
 
-        queues = CudaQueues(device)
+        queues = Queues(device)
     try:
         if schedule.problem.k == 0:
             from tilewise.scale import host

@@ -10,14 +10,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewise.algebra.dtypes import DType
 from tilewise.scale.host import TileFinalizer
-from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import OutputTile
 from tilewise.scale.staging import Slots
 from tilewise.scale.targets import MatrixTarget
+
+if TYPE_CHECKING:
+    from tilewise.scale.queues import Queues
 
 OUT_BYTES = 2**30  # of slots at most: finished rows are copied at once, and written during the next tile
 

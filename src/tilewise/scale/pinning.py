@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
-from tilewise.scale.queues import Queues
 from tilewise.scale.sources import ArraySource, MatrixSource
 from tilewise.system.memory import PAGE, are_there, make_pages
+
+if TYPE_CHECKING:
+    from tilewise.scale.queues import Queues
 
 CHUNK = 2**29  # bytes per registration; a copy must not cross from one to the next
 WORTH = 2**30  # bytes of an operand from which pinning pays

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewise.errors import OutOfMemoryError
 from tilewise.scale.panels import Part, Phase
 from tilewise.scale.pinning import Pages
-from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.sources import MatrixSource
+
+if TYPE_CHECKING:
+    from tilewise.scale.queues import Bytes, Queues
 
 Job = Callable[[], None]
 
@@ -125,7 +127,13 @@ class StagedOperand:
     """One operand and its buffers on the card."""
 
     def __init__(
-        self, queues: Queues, source: MatrixSource, slots: Slots, count: int, nbytes: int, pages: Pages | None = None
+        self,
+        queues: Queues,
+        source: MatrixSource,
+        slots: Slots,
+        count: int,
+        nbytes: int,
+        pages: Pages | None = None,
     ) -> None:
         self.queues, self.source, self.slots, self.pages = queues, source, slots, pages
         self.ring = Ring(count)
