@@ -39,12 +39,13 @@ def test_opcheck_of_other_dtypes(dtype):
 
 def test_opcheck_of_products_with_aligned_rows():
     M, N = torch.randn(3, 5, requires_grad=True), torch.randn(5, 7, requires_grad=True)
-    torch.library.opcheck(torch.ops.tilewise.matmul_on_lines.default, (M, N, "high"))
-    made = torch.ops.tilewise.matmul_on_lines(M, N, "high")
+    how = ("plus_times", "high", False, True)
+    torch.library.opcheck(torch.ops.tilewise.matmul.default, (M, N, *how))
+    made = torch.ops.tilewise.matmul(M, N, *how)
     assert made.stride() == (64, 1)
     torch.testing.assert_close(made, M @ N)
     double = [x.detach().double().requires_grad_() for x in (M, N)]
-    assert torch.autograd.gradcheck(lambda M, N: torch.ops.tilewise.matmul_on_lines(M, N, "high"), double)
+    assert torch.autograd.gradcheck(lambda M, N: torch.ops.tilewise.matmul(M, N, *how), double)
 
 
 class Step(torch.nn.Module):

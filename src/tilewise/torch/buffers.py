@@ -19,6 +19,7 @@ from tilewise.errors import TilewiseError
 from tilewise.torch.choice import problem_of
 from tilewise.torch.row_alignment import Arrangement, best_arrangement
 
+PLAIN = ("plus_times", "high"), ("plus_times", "high", False), ("plus_times", "high", False, False)
 _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _LIBRARY.define("aligned_rows(Tensor x, int lead) -> Tensor")
 _LIBRARY.impl("aligned_rows", lambda x, lead: x.clone(), "CompositeExplicitAutograd")
@@ -44,7 +45,7 @@ def lay_out(graph: Any) -> None:
     """Align the rows of values that the graph computes and products read."""
     seen = _seen_outputs(graph)
     for node in list(graph.nodes):
-        plain = node.target is torch.ops.tilewise.matmul.default and node.args[2:4] == ("plus_times", "high")
+        plain = node.target is torch.ops.tilewise.matmul.default and node.args[2:] in PLAIN
         if not plain or not keeps_launches(node):
             continue
         bases = [without_views(x) for x in node.args[:2]]

@@ -29,7 +29,7 @@ def product(
     if records_operators():
         if is_selective(semiring) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
             return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)[0]
-        return _by_operator(M, N, semiring, precision, nonnegative, aligned_rows)
+        return torch.ops.tilewise.matmul(M, N, semiring, precision, nonnegative, aligned_rows)
     if is_selective(semiring):
         return apply(DifferentiableProduct, M, N, semiring, precision, False, False)[0]
     if is_plain(semiring) and torch.is_autocast_enabled(M.device.type):
@@ -57,12 +57,6 @@ def records_operators() -> bool:
     if torch.compiler.is_compiling():
         return not torch._C._are_functorch_transforms_active()
     return bool(torch.jit.is_tracing())
-
-
-def _by_operator(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool, aligned_rows: bool) -> Any:
-    if aligned_rows:
-        return torch.ops.tilewise.matmul_on_lines(M, N, precision)
-    return torch.ops.tilewise.matmul(M, N, semiring, precision, nonnegative)
 
 
 def _run_kernel(M: Tensor, N: Tensor, semiring: str, precision: str, **how: Any) -> Any:
@@ -94,7 +88,7 @@ class DifferentiableProduct(torch.autograd.Function):
                 return _run_kernel(M, N, semiring, precision, return_arg=True)
             return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)
         if aligned_rows or observed(M, N):
-            return _by_operator(M, N, semiring, precision, nonnegative, aligned_rows)
+            return torch.ops.tilewise.matmul(M, N, semiring, precision, nonnegative, aligned_rows)
         return _run_kernel(M, N, semiring, precision, nonnegative=nonnegative)
 
     @staticmethod

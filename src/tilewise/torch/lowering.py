@@ -46,9 +46,9 @@ def register() -> None:
         return logits
 
     @lowering.register_lowering(operator, type_promotion_kind=None)
-    def _(M: Any, N: Any, semiring: str, precision: str, nonnegative: bool = False) -> Any:
-        if V.graph.cpp_wrapper:  # C++ code calls Python through the dispatcher only
-            return by_dispatcher(M, N, semiring, precision, nonnegative)
+    def _(M: Any, N: Any, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False) -> Any:
+        if V.graph.cpp_wrapper or aligned_rows:  # C++ code calls Python through the dispatcher only
+            return by_dispatcher(M, N, semiring, precision, nonnegative, aligned_rows)
         node = V.graph.current_node
         if (semiring, precision) == ("plus_times", "high") and keeps_launches(node):
             M, N, layout, spare = arranged(M, N, node)

@@ -1,8 +1,8 @@
 """`tilewise::matmul` as operators of torch: fake tensors for torch.compile, autograd, autocast, vmap, FLOP counts.
 
-    tilewise::matmul(Tensor M, Tensor N, str semiring, str precision, bool nonnegative=False) -> Tensor
+    tilewise::matmul(Tensor M, Tensor N, str semiring, str precision, bool nonnegative=False, bool aligned_rows=False)
+        -> Tensor   aligned_rows: rows of P, a matrix, start on multiples of 128 bytes
     tilewise::matmul_arg(Tensor M, Tensor N, str semiring, str precision) -> (Tensor, Tensor)   min and max: also k
-    tilewise::matmul_on_lines(Tensor M, Tensor N, str precision) -> Tensor   rows of P start on multiples of 128 bytes
 
 Semirings have names (`semiring_names.py`). In eager programs with gradients the Functions of `function.py` come first.
 """
@@ -90,15 +90,20 @@ def kernel_only(M: Tensor) -> Iterator[None]:
 
 
 @torch.library.custom_op("tilewise::matmul", mutates_args=())
-def product(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False) -> Tensor:
-    ring = semiring_of(semiring)
+def product(
+    M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
+) -> Tensor:
+    how = {"semiring": semiring_of(semiring), "precision": precision, "nonnegative": nonnegative}
+    P = _empty_product(M, N, semiring, True) if aligned_rows else None
     with kernel_only(M):
-        return dispatch.matmul(M.detach(), N.detach(), semiring=ring, precision=precision, nonnegative=nonnegative)
+        return dispatch.matmul(M.detach(), N.detach(), out=P, **how)
 
 
 @product.register_fake
-def _(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False) -> Tensor:
-    return _empty_product(M, N, semiring)
+def _(
+    M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
+) -> Tensor:
+    return _empty_product(M, N, semiring, aligned_rows)
 
 
 @torch.library.custom_op("tilewise::matmul_arg", mutates_args=())
@@ -121,28 +126,9 @@ def _(M: Tensor, N: Tensor, semiring: str, precision: str) -> tuple[Tensor, Tens
     return P, torch.empty_like(P, dtype=torch.int64)
 
 
-@torch.library.custom_op("tilewise::matmul_on_lines", mutates_args=())
-def aligned_product(M: Tensor, N: Tensor, precision: str) -> Tensor:
-    P = _empty_aligned(M, N)
-    with kernel_only(M):
-        dispatch.matmul(M.detach(), N.detach(), precision=precision, out=P)
-    return P
-
-
-@aligned_product.register_fake
-def _(M: Tensor, N: Tensor, precision: str) -> Tensor:
-    return _empty_aligned(M, N)
-
-
-def _empty_aligned(M: Tensor, N: Tensor) -> Tensor:
-    """Memory for a product of two matrices whose leading dimension is a multiple of 64 elements of 2 bytes."""
-    P = _empty_product(M, N, "plus_times")
-    lead = aligned_leading_dimension(N.shape[1], 2)
-    return torch.empty_strided(P.shape, (lead, 1), dtype=P.dtype, device=P.device)
-
-
-def _empty_product(M: Tensor, N: Tensor, semiring: str) -> Tensor:
-    """A tensor of the product's shape and dtype. Sizes may be symbols: no branch depends on one."""
+def _empty_product(M: Tensor, N: Tensor, semiring: str, aligned_rows: bool = False) -> Tensor:
+    """A tensor of the product's shape and dtype. Sizes may be symbols: no branch depends on one. `aligned_rows`: the
+    leading dimension is a multiple of 64 elements of 2 bytes."""
     for name, tensor in (("M", M), ("N", N)):
         if tensor.dim() == 0:
             raise ShapeError(f"{name} is a single number: matmul takes vectors, matrices and stacks of them")
@@ -150,7 +136,11 @@ def _empty_product(M: Tensor, N: Tensor, semiring: str) -> Tensor:
     torch._check(M.shape[-1] == rows, lambda: f"the {M.shape[-1]} columns of M do not meet the {rows} rows of N")
     shape = product_shape(M.shape, N.shape)
     install_while_tracing()
-    return torch.empty(shape, dtype=result_dtype(semiring, M.dtype, N.dtype), device=M.device)
+    dtype = result_dtype(semiring, M.dtype, N.dtype)
+    if aligned_rows:
+        strides = aligned_leading_dimension(shape[1], 2), 1
+        return torch.empty_strided(shape, strides, dtype=dtype, device=M.device)
+    return torch.empty(shape, dtype=dtype, device=M.device)
 
 
 def product_shape(m: Any, n: Any) -> tuple[Any, ...]:
@@ -170,20 +160,15 @@ def result_dtype(semiring: str, m: torch.dtype, n: torch.dtype) -> torch.dtype:
     return result
 
 
-def _save_aligned(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    save_operands(ctx, (*inputs[:2], "plus_times", inputs[2]), output)
-
-
 # for torch.compile and jit.trace, which record operators; elsewhere function.py comes first
-product.register_autograd(lambda ctx, dP: (*backward(ctx, dP), None, None, None), setup_context=save_operands)
-aligned_product.register_autograd(lambda ctx, dP: (*backward(ctx, dP), None), setup_context=_save_aligned)
+product.register_autograd(lambda ctx, dP: (*backward(ctx, dP), *[None] * 4), setup_context=save_operands)
 product_and_arg.register_autograd(lambda ctx, dP, _: (*backward(ctx, dP), None, None), setup_context=save_operands)
 
 
 def _vmap_rule(operator: Any) -> Any:
     def rule(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
         M, N, vectors = batched(in_dims, M, N)
-        return unbatched(operator(M, N, *how), vectors)
+        return unbatched(operator(M, N, *how[:3]), vectors)
 
     return rule
 
@@ -211,7 +196,6 @@ def register_autocast(name: str, operator: Any, casts: Any) -> None:
 
 # min, max and logaddexp keep their dtype: their results are not sums that rounding averages out
 register_autocast("matmul", product, lambda semiring, *_: is_plain(semiring))
-register_autocast("matmul_on_lines", aligned_product, lambda precision: True)
 
 
 def operations(m_shape: Any, n_shape: Any, *_: Any, **__: Any) -> int:
@@ -219,7 +203,7 @@ def operations(m_shape: Any, n_shape: Any, *_: Any, **__: Any) -> int:
     return 2 * int(math.prod(product_shape(m_shape, n_shape))) * int(m_shape[-1])
 
 
-for _operator in (torch.ops.tilewise.matmul, torch.ops.tilewise.matmul_arg, torch.ops.tilewise.matmul_on_lines):
+for _operator in (torch.ops.tilewise.matmul, torch.ops.tilewise.matmul_arg):
     register_flop_formula(_operator)(operations)
 
 
