@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 import jax
-import jax.custom_batching
 import jax.extend.core
 import numpy as np
 from jax.interpreters import batching, mlir
@@ -149,47 +148,26 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """Vectors become matrices, so that a batch of them is a stack."""
+    """Vectors become matrices, and both operands get as many axes: a batch of them is one axis more of both."""
     shape = product_shape(M.shape, N.shape).product
     left, right = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
-    made = _batched(ring, precision, return_arg)(left, right)
+    axes = max(left.ndim, right.ndim)
+    left, right = (x.reshape(*[1] * (axes - x.ndim), *x.shape) for x in (left, right))
+    algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+    kinds = (algebra.result.numpy, np.dtype("int32"))[: 1 + return_arg]
+    whole = product_shape(left.shape, right.shape).product
+
+    def here(results: Results, M: Any, N: Any) -> Any:
+        record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
+        if record is not None:
+            return native_product(record, M, N, results[0].shape, results[0].dtype)
+        return on_host(partial(_made, ring, precision, return_arg), results, M, N)
+
+    results = tuple(jax.ShapeDtypeStruct(whole, kind) for kind in kinds)
+    made = operation(here, partial(exported.product, algebra, return_arg=return_arg), results, left, right)
     return tuple(x.reshape(shape) for x in made) if return_arg else made[0].reshape(shape)
-
-
-@lru_cache(maxsize=256)
-def _batched(ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """The product of stacks of matrices; `vmap` adds one axis to the stack."""
-
-    @jax.custom_batching.custom_vmap
-    def product(M: Any, N: Any) -> Any:
-        shape = product_shape(M.shape, N.shape).product
-        algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
-        results: Results = (jax.ShapeDtypeStruct(shape, algebra.result.numpy),)
-        if return_arg:
-            results = (*results, jax.ShapeDtypeStruct(shape, np.dtype("int32")))
-
-        def here(results: Results, M: Any, N: Any) -> Any:
-            record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
-            if record is not None:
-                return native_product(record, M, N, shape, results[0].dtype)
-            return on_host(partial(_made, ring, precision, return_arg), results, M, N)
-
-        return tuple(operation(here, partial(exported.product, algebra, return_arg=return_arg), results, M, N))
-
-    @product.def_vmap
-    def _(size: int, batched: Any, M: Any, N: Any) -> Any:
-        axes = max(M.ndim - batched[0], N.ndim - batched[1])
-        wide = (_stacked(x, axes) if yes else x for x, yes in zip((M, N), batched, strict=True))
-        return product(*wide), (True,) * (1 + return_arg)
-
-    return product
 
 
 def _made(ring: Semiring, precision: str, return_arg: bool, M: Any, N: Any) -> Any:
     done = dispatch.matmul(M, N, semiring=ring, precision=precision, return_arg=return_arg)
     return (done[0], done[1].astype(np.int32)) if return_arg else (done,)
-
-
-def _stacked(x: Any, axes: int) -> Any:
-    """A batch of stacks as one stack of `axes` axes and that of the batch before them."""
-    return x.reshape(x.shape[0], *[1] * (axes + 1 - x.ndim), *x.shape[1:])
