@@ -30,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arch", default=",".join(ARCHS), help="separated by commas")
     parser.add_argument("--dtype", default=",".join(USUAL), help="separated by commas")
-    parser.add_argument("--workers", type=int, help="processes (default: all cores)")
+    parser.add_argument("--workers", type=int, help="threads (default: all cores)")
     parser.add_argument("--output", type=Path, default=HERE, help="the folder of the bundles")
     options = parser.parse_args()
     code = build_id()
@@ -45,7 +45,7 @@ def main() -> None:
         texts = {text: None for kind in sets for text in sets[kind]}
         lacking = missing(texts, arch)
         if lacking:
-            build(lacking, arch, workers_for(len(lacking), options.workers), lambda _: None)
+            build(lacking, arch, workers_for(len(lacking), options.workers), lambda *_: None)
         made = {text: (compile_source(text, arch), kernel_names(words(text))) for text in texts}
         path = options.output / f"{arch}.kernels"
         path.write_bytes(bundled(code, made, sets))

@@ -312,7 +312,7 @@ def measured(machine: Machine, options: argparse.Namespace) -> None:
         text for own in cases.values() for *_, of in own for plan in of if plan for text in recipe_of(plan).sources
     }
     print(f"{time.monotonic() - start:.0f} s: {len(every)} drawn, {len(texts)} kernels to build", flush=True)
-    build(sorted(texts), machine.arch, workers_for(len(texts)), lambda _: None)
+    build(sorted(texts), machine.arch, workers_for(len(texts)), lambda *_: None)
     print(f"{time.monotonic() - start:.0f} s: built", flush=True)
     for number, (names, own) in enumerate(cases.items()):
         left = options.seconds - (time.monotonic() - start)

@@ -16,7 +16,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress
 @click.option("--device", default="cuda", show_default=True, help="The card to build for.")
 @click.option("--groups", is_flag=True, help="The kernels of tw.grouped_matmul, too.")
 @click.option("--layers", is_flag=True, help="Those of a model's layers, too: with a bias, and accelerate()'s loss.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; all cores where it is left out.")
+@click.option("--workers", type=click.IntRange(1), help="Threads; all cores where it is left out.")
 @json_option
 def command(dtypes: str | None, semiring: str, as_json: bool, **how: Any) -> None:
     """Build every kernel that products of a dtype may need, with all cores, into the cache.

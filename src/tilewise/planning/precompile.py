@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from threading import Lock, Thread
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring, is_plus_times
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
-from tilewise.backends.cuda.builders import build, environment, workers_for
+from tilewise.backends.cuda.builders import build, workers_for
 from tilewise.backends.cuda.bundles import holds_set, is_kept, keep
 from tilewise.backends.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.backends.cuda.device import arch_of
@@ -37,6 +36,7 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set
 from tilewise.kernels.keys import Named, words
 from tilewise.system.parent import end_with_input
+from tilewise.system.resources import environment
 
 USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
 Progress = Callable[[str, int, int], None]  # a kind, how many of its kernels are there, of how many
@@ -143,9 +143,9 @@ def _warmed(
     start, sizes, together = time.perf_counter(), list[int](), _Together(kept_as, machine.arch)
     lacking = missing(texts, machine.arch)
 
-    def done(answer: dict[str, Any]) -> None:
-        sizes.append(int(answer["bytes"]))
-        together.add(answer["source"])
+    def done(text: str, nbytes: int) -> None:
+        sizes.append(nbytes)
+        together.add(text)
         if progress is not None:
             progress(kind, len(texts) - len(lacking) + len(sizes), len(texts))
 
@@ -201,16 +201,12 @@ _running: list[subprocess.Popen[bytes]] = []
 
 
 def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
-    """Build a call's missing kernels in parallel; other processes build the rest of their dtype's set."""
+    """Build a call's missing kernels in parallel; another process builds the rest of their dtype's set."""
     lacking = [source for source in sources if not at_hand(source, arch)]
     if not lacking:
         return
     rest_behind(problem, arch)
-    pool = ThreadPoolExecutor(len(lacking))
-    try:
-        list(pool.map(lambda source: compile_source(source, arch), lacking))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for compilers
+    build(lacking, arch, len(lacking), lambda *_: None, allowed=False)
 
 
 def _kind(problem: Problem) -> str | None:
@@ -249,7 +245,7 @@ def _flag(name: str, usual: str = "1") -> bool:
 
 
 def rest_behind(problem: Problem, arch: str) -> bool:
-    """Start building the rest of a dtype's set, once, in processes of its own; whether that was done now."""
+    """Start building the rest of a dtype's set, once, in a process of its own; whether that was done now."""
     kind = _kind(problem)
     if policy() != "auto" or kind is None:
         return False
@@ -306,8 +302,9 @@ def main() -> None:
     end_with_input()  # not PR_SET_PDEATHSIG: the thread of the first call may end long before the process
     texts = kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch))
     lacking, together = missing(texts, arch), _Together(kind, arch)
-    workers = max(1, workers_for(len(lacking)) - 1)
-    build(lacking, arch, workers, lambda one: together.add(one["source"]), background=True)
+    if hasattr(os, "nice"):
+        os.nice(10)
+    build(lacking, arch, max(1, workers_for(len(lacking)) - 1), lambda text, _: together.add(text))
     together.keep(texts)
 
 

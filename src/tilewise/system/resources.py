@@ -6,6 +6,7 @@ importlib.resources, which could, takes 10 to 20 ms of every start of the comman
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
@@ -14,3 +15,9 @@ PACKAGE = Path(__file__).parents[1]
 def shipped(name: str) -> Path:
     """A file or folder by its path inside the package: `i18n/languages/en.json`."""
     return PACKAGE / name
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that must import this same package."""
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), *([before] if before else [])])}

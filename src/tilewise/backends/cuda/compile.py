@@ -27,8 +27,9 @@ _there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built
 _read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and `compile_source` has not returned yet
 
 
-def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
-    """The cubin of a self-contained source, or of one's name, for an arch such as sm_90a."""
+def compile_source(source: str, arch: str, cache: DiskCache | None = None, *, allowed: bool = False) -> bytes:
+    """The cubin of a self-contained source, or of one's name, for an arch such as sm_90a. `allowed`: it is compiled
+    whatever TILEWISE_COMPILE says."""
     if not arch.startswith("sm_"):
         raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
     found = None if cache is not None else _read.pop((source, arch), None) or _bundled(source, arch)
@@ -36,7 +37,10 @@ def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> by
         text, kept = words(source), cache if cache is not None else store()
         key = _key(text, arch)
         found = kept.get(key)
-        if found is None:  # seconds; who interrupts them finds the machine code on disk the next time
+        if found is None:
+            if not allowed:
+                _check_policy(text, arch)
+            # seconds; who interrupts them finds the machine code on disk the next time
             building = contextlib.nullcontext()  # NVRTC compiles side by side, and in a child forked meanwhile
             found = interruptible(lambda: kept.get_or_build(key, lambda: _compile(text, arch)), building)
     _there.add((source, arch))
@@ -93,13 +97,16 @@ def _key(text: str, arch: str) -> tuple[str, ...]:
     return hashlib.sha256(text.encode()).hexdigest(), arch, *OPTIONS, compiler()
 
 
-def _compile(source: str, arch: str) -> bytes:
+def _check_policy(source: str, arch: str) -> None:
     if policy() == "never":
         name = source.rpartition('extern "C" __global__')[2].partition("(\n")[0].split()[-1:]
         raise EngineError(
             f"the kernel {''.join(name)} is not built for {arch}, and TILEWISE_COMPILE=never forbids to compile it: "
             "build it first with `tilewise warm`, or install the package tilewise-kernels"
         )
+
+
+def _compile(source: str, arch: str) -> bytes:
     core, form = cuda_core(), "cubin"
     if pretended():
         arch, form = arch.replace("sm_", "compute_"), "ptx"
