@@ -18,7 +18,6 @@ for stack, (m, k, n), kernel, dtype in (
     ((2, 3), (33, 17, 35), "wgmma_half", HALF),
     ((40,), (17, 129, 33), "direct_half", HALF),
     ((3,), (65, 71, 131), "direct_half", HALF),
-    ((3,), (130, 71, 131), "shifted_half", HALF),
     ((40,), (17, 129, 33), "bulk_lines", HALF),  # lines in one run
     ((5,), (30, 90, 301), "bulk_lines", HALF),  # each for itself
     ((7,), (30, 20, 40), None, SINGLE),
@@ -40,11 +39,10 @@ for kernel, dtype, n in (
     ("wgmma_half", HALF, 72),
     ("wgmma_half", HALF, 35),
     ("direct_half", HALF, 35),
-    ("shifted_half", HALF, 35),
     ("grouped", SINGLE, 35),
 ):
     x, w, y = (rng.integers(-3, 4, s).astype(dtype) for s in ((200, 40), (4, 40, n), (200, n)))
-    by_k = None if kernel in ("direct_half", "shifted_half") else kernel  # which take groups of rows alone
+    by_k = None if kernel == "direct_half" else kernel  # which takes groups of rows alone
     with tw.to_device(x) as xd, tw.to_device(w) as wd, tw.to_device(y) as yd, tw.to_device(ends) as ends_d:
         found = tw.grouped_matmul(xd, wd, ends_d, kernel=kernel).numpy().astype(float)
         along_k = tw.grouped_matmul(xd, yd, ends_d, along="k", kernel=by_k).numpy().astype(float)

@@ -78,12 +78,11 @@ def test_every_config_of_the_tensor_cores(number):
 
 HALVES = torch.bfloat16, torch.float16
 OWN_DTYPES = {
-    "buffered": (torch.float32,), "sliced_k": (torch.float32, torch.float64), "shifted_half": HALVES,
-    "bulk_lines": HALVES,
+    "buffered": (torch.float32,), "sliced_k": (torch.float32, torch.float64), "bulk_lines": HALVES,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines", "sliced_k"])
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "bulk_lines", "sliced_k"])
 def test_every_config_of_the_stacks_own_kernels(name):
     seed = next_seed()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)

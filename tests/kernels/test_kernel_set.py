@@ -131,14 +131,13 @@ def test_no_thin_edge_names_a_kernel_outside_its_table(rng):
 def test_every_family_but_the_courses_states_its_texts():
     asked = {
         "wgmma_half": "bfloat16",
-        "shifted_half": "bfloat16",
         "k_major": "int8",
         "mma_sync": "float64",
         "mma_small": "float64",
     }
     for family in FAMILIES:
         problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
-        if family.name in ("grouped", "shifted_half"):
+        if family.name == "grouped":
             problem = replace(problem, groups=Groups(3))
         has = bool(list(family.texts(problem, H200)))
         assert has != family.teaches, family.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import parse_shape, problem_of_shape
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.ladder.model import LADDER
-from tilewise.kernels.registry import BY_KERNEL
+from tilewise.kernels.registry import BY_KERNEL, REPLACED
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
@@ -91,6 +92,15 @@ def test_tiled_refuses_what_is_not_made_of_whole_tiles():
 def test_register_tiled_refuses_a_wide_tile():
     with pytest.raises(tw.UsageError, match="tile=32 must be from 1 to 16 for register_tiled"):
         make_plan(problem_of_shape(64, 64, 64), H200, "register_tiled", 32)
+
+
+@pytest.mark.parametrize("gone", REPLACED)
+def test_a_kernel_that_is_no_more_names_kernels_that_are(gone):
+    with pytest.raises(tw.UsageError, match=f"kernel='{gone}' is no more; kernel='") as refusal:
+        make_plan(problem_of_shape(9, 9, 9), H200, gone)
+    named = re.findall(r"kernel='(\w+)'", str(refusal.value))[1:]
+    assert named
+    assert set(named) <= BY_KERNEL.keys()
 
 
 def test_the_choice_follows_the_size_and_the_shape():

@@ -19,17 +19,20 @@ from tilewise.kernels.simt_gemm.skinny_recipe import edge_launches
 from tilewise.kernels.simt_gemm.streamed import Cells, RankK, Swept
 from tilewise.kernels.simt_gemm.tiled.family import Plain
 from tilewise.kernels.simt_gemm.tiled.recipe import fallback_launches
-from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, ShiftedHalf, WgmmaHalf
+from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(),
-    Gemv(), Direct(), DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
+    Gemv(), Direct(), DirectHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
     Swept(), Grouped(), COURSE,
 ]  # fmt: skip
 
 
-REPLACED = {"fma_small": "kernel='buffered' and kernel='sliced_k' make what it made"}  # names that were known before
+REPLACED = {  # names that were known before
+    "fma_small": "kernel='buffered' and kernel='sliced_k' make what it made",
+    "shifted_half": "kernel='direct_half' and kernel='wgmma_half' make what it made",
+}
 BY_NAME = {family.name: family for family in FAMILIES}
 BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in family.kernels}
 

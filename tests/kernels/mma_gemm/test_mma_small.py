@@ -135,5 +135,3 @@ def test_what_it_does_not_multiply_is_refused():
     for problem in (problem_of_shape(9, 9, 9), problem_of_shape(9, 9, 9, "float64", semiring="min_plus")):
         with pytest.raises(UsageError, match="mma_small"):
             make_plan(problem, H200, "mma_small")
-    with pytest.raises(UsageError, match="kernel='fma_small' is no more; kernel='buffered'"):
-        make_plan(problem_of_shape(9, 9, 9), H200, "fma_small")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewise.core.machine import arch_number
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
-from tilewise.core.recipe import Launch, Scratch, structure
+from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
+from tilewise.kernels.mma_gemm.direct_half import model as direct
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS, DotsConfig
 from tilewise.kernels.mma_gemm.mma_small import model as small
@@ -23,11 +25,13 @@ from tilewise.kernels.mma_gemm.text import (
     render_sliced,
     render_small,
 )
+from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
+from tilewise.kernels.shared.reach import reach_of
 from tilewise.kernels.shared.stack_launches import stack_launches, strides
+from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.tile_launches import launches_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.transforms.split_k import epilogue_argument
 from tilewise.kernels.transforms.transpose import Lines, transposing
@@ -144,11 +148,42 @@ def _strides(x: Placed, swapped: bool) -> tuple[int, int]:
     return (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
 
 
+MOST_BLOCKS = 2**31 - 1
+
+
 def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have contiguous rows or columns, P rows; all of them start anywhere."""
-    p, tile, M, N = plan.problem, plan.config, given.M, given.N
+    p, tile, M, N, P = plan.problem, plan.config, given.M, given.N, given.P
     assert isinstance(tile, HalfTile)
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
     one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
     source = render_direct_half.named(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
-    return launches_of(plan, given, scratch, plan.kernel, source)
+    down, across = direct.tiles_of(p, tile)
+
+    def launch(
+        blocks: int, first: tuple[int, ...], reach: list[Argument], steps: Sequence[int], walk: Address | None
+    ) -> Launch:
+        arguments = (
+            *(x.member(first) for x in (M, N, P)),
+            epilogue_argument(p.epilogue, "float32", given.bias),
+            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+            *(ctypes.c_longlong(x) for x in (lines_of(M)[2], lines_of(N)[2], P.lead)),
+            *reach,
+            *(ctypes.c_int(x) for x in (down * across, across)),
+            *(ctypes.c_longlong(step) for step in steps),
+            walk,
+        )
+        block, shared = (tile.threads,), tile.shared_bytes
+        return Launch.of(source, plan.kernel, (blocks,), block, arguments, shared, cluster=tile.cluster)
+
+    if p.groups is not None:
+        walk, found = walk_launch(p, tile.rows, scratch)
+        step = N.layout.stack[0]
+        reach = [reach_of(M, 0, 1), reach_of(N, step, p.groups.count)]
+        return [walk, launch(most_tiles(p, tile.rows) * across, (), reach, (0, step, 0), found)]
+    each = down * across * tile.cluster
+    runs, made = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // each), list[Launch]()
+    for first, count in runs.starts():
+        reach = [reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
+        made.append(launch(each * count, first, reach, runs.steps, None))
+    return made

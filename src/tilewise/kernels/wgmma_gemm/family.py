@@ -9,15 +9,11 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch, Step
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
-from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.shared.layouts import along_k, long_lines, on_boundaries
-from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.tile_launches import launches_of
+from tilewise.kernels.shared.layouts import long_lines, on_boundaries
 from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
@@ -33,8 +29,6 @@ from tilewise.kernels.wgmma_gemm.k_major.text import texts as k_major_texts
 from tilewise.kernels.wgmma_gemm.read_once import model as once
 from tilewise.kernels.wgmma_gemm.read_once import recipe as once_recipe
 from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
-from tilewise.kernels.wgmma_gemm.shifted_half import model as shifted
-from tilewise.kernels.wgmma_gemm.shifted_half.text import render_shifted_half
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as half
 from tilewise.kernels.wgmma_gemm.wgmma_half import recipe as half_recipe
 from tilewise.kernels.wgmma_gemm.wgmma_half import texts as half_texts
@@ -188,48 +182,6 @@ class BF16x6(OnHopper, Tabled):
             yield render_split.named()
             yield from (of_members(render_combine.named(problem.algebra, False, share)) for share in (1, 8))
             yield from (render_bf16x6.named(tile) for tile in six.TILES)
-
-
-ODD_N = Condition(lambda p: bool(p.layout_n.row % 8 and p.layout_n.col % 8), "reads an N that starts on no 16 bytes")
-
-
-class ShiftedHalf(ByConfigs):
-    """Halves whose rows start anywhere, in stacks and groups: some warps load and shift them, others multiply."""
-
-    name, tensor = shifted.KERNEL, True
-    kernels: ClassVar = {name: shifted.IDEA}
-    can = Capabilities(
-        HOPPER, own_arch=True, dtypes=HALVES, one_dtype=True, plus_times=True, accumulates=False, unrounded=False,
-        groups=("rows",), contiguous=True,
-    )  # fmt: skip
-    # Groups whose weights start on no 16 bytes. Stacks only where requested: 602 random ones of halves were timed, and
-    # it saved three from more than 1.1 times the vendor's time.
-    # Of 13 groups with a k of 17 to 571 the others took 0.78 of its time, of one with a k of 10,230 it 0.89 of theirs
-    # (an H200, tests/support/without_family.py shifted_half).
-    competes = (can.where(ODD_N, only_groups=True, least_k=1024),)
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[shifted.ShiftedTile]:
-        return shifted.TILES
-
-    def seconds(self, config: shifted.ShiftedTile, problem: Problem, machine: Machine) -> float:
-        return shifted.seconds(config, problem, machine)
-
-    def tiles(self, problem: Problem, machine: Machine, config: shifted.ShiftedTile) -> str:
-        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
-
-    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        if not problem.groups:
-            return  # only where requested by name
-        yield render_walk.named(problem.groups.wide)
-        for tile, m_along_k, n_along_k in product(shifted.TILES, (True, False), (True, False)):
-            yield render_shifted_half.named(problem.dtype, tile, (m_along_k, n_along_k), True)
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
-        M, N, tile = given.M, given.N, plan.config
-        assert isinstance(tile, shifted.ShiftedTile)
-        lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-        source = render_shifted_half.named(plan.problem.dtype, tile, lying, plan.problem.groups is not None)
-        return launches_of(plan, given, scratch, self.name, source)
 
 
 class ReadOnce(OnHopper, Tabled):

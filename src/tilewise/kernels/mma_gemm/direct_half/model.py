@@ -11,7 +11,6 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.bounds import Bound
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.tile_launches import tiles_of
 
 KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
@@ -68,6 +67,10 @@ TILES = (  # none of them spills
     HalfTile(16, 64, 1, 4, 5),
     HalfTile(64, 16, 4, 1, 5),
 )
+
+
+def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
+    return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
 
 
 def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:

@@ -134,21 +134,14 @@ static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
 
 
 @lru_cache(maxsize=256)
-def product_of_tiles(
-    width: int, kind: str, transposed_m: bool, transposed_n: bool, function: str = "wgmma", of: int = 0
-) -> str:
-    flags = f", 1, 1, {int(transposed_m)}, {int(transposed_n)}"
-    return wgmma_text(width, f"k16.f32.{kind}.{kind}", flags, function=function, of=of)
-
-
-@lru_cache(maxsize=256)
 def products_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> tuple[str, ...]:
-    """The same, that of its left half where a tile may be narrow, and `wgmma_of<NARROW>` that chooses."""
-    whole, half = product_of_tiles(width, kind, transposed_m, transposed_n), width // 2
+    """wgmma of a tile, of its left half where a tile may be narrow, and `wgmma_of<NARROW>` that chooses."""
+    shape, flags = f"k16.f32.{kind}.{kind}", f", 1, 1, {int(transposed_m)}, {int(transposed_n)}"
+    whole, half = wgmma_text(width, shape, flags), width // 2
     if half % 8 or width < NARROWED:
         return whole, CHOICE.format(count=half, choice="wgmma(sums, left, right);")
     choice = "if (NARROW) wgmma_left(sums, left, right);\n    else wgmma(sums, left, right);"
-    left = product_of_tiles(half, kind, transposed_m, transposed_n, "wgmma_left", width)
+    left = wgmma_text(half, shape, flags, function="wgmma_left", of=width)
     return whole, left, CHOICE.format(count=half, choice=choice)
 
 

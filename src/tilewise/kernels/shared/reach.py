@@ -1,0 +1,21 @@
+"""Where all members of a stack of matrices begin and end, for kernels that read rows from anywhere by whole words."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.core.recipe import Argument, structure
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.transforms.realign import lines_of
+
+
+class Reach(ctypes.Structure):
+    """The kernels' `Reach`."""
+
+    _fields_ = (("low", ctypes.c_longlong), ("high", ctypes.c_longlong))
+
+
+def reach_of(x: Placed, step: int, members: int) -> Argument:
+    lines, length, lead = lines_of(x)
+    last = (members - 1) * step
+    return structure(Reach, min(0, last), max(0, last) + (lines - 1) * lead + length)
