@@ -14,6 +14,7 @@ import pytest
 from seeds import next_seed
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.backends.cuda import builders
 from tilewise.errors import EngineError
 from tilewise.planning import precompile as warming
 from tilewise.system.interruptible import interruptible
@@ -34,7 +35,7 @@ class Compiling:
         self.begun, self.go_on = threading.Event(), threading.Event()
         threading.Thread(target=lambda: self.begun.wait(60) and interrupt()).start()
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **how):
         self.count += 1
         self.begun.set()
         assert self.go_on.wait(60)
@@ -132,7 +133,7 @@ def test_without_a_thread_to_be_had_it_works_itself(monkeypatch):
 
 def test_the_kernels_of_a_card_are_left_alone_too(monkeypatch):
     made = Compiling(lambda source, arch: b"")
-    monkeypatch.setattr(warming, "compile_source", made)
+    monkeypatch.setattr(builders, "compile_source", made)
     monkeypatch.setattr(warming, "at_hand", lambda source, arch: False)
     monkeypatch.setattr(warming, "rest_behind", lambda problem, arch: False)
     waited_for = threading.Timer(20, made.go_on.set)  # then the test fails, and ends
