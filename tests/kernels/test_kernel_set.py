@@ -133,7 +133,6 @@ def test_every_family_but_the_courses_states_its_texts():
         "wgmma_half": "bfloat16",
         "k_major": "int8",
         "mma_sync": "float64",
-        "mma_small": "float64",
     }
     for family in FAMILIES:
         problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))

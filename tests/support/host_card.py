@@ -122,7 +122,7 @@ def multiplied(
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel) if config is None else family_of(kernel).pinned(problem, machine, config)
-    if plan.family in ("direct", "mma_small") and plan.config.cluster > 1:  # no clusters behind the compiler
+    if plan.family == "direct" and plan.config.cluster > 1:  # no clusters behind the compiler
         plan = family_named(plan.family).pinned(problem, machine, replace(plan.config, cluster=1))
     more = {} if where is None else {"arg": where.ctypes.data}
     run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)

@@ -19,7 +19,7 @@ from tilewise.kernels.keys import words
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
-KERNELS = [None, "mma_sync", "wgmma_half", "k_major", "plain", "bf16x6", "direct", "mma_small", "direct_half"]
+KERNELS = [None, "mma_sync", "wgmma_half", "k_major", "plain", "bf16x6", "direct", "sliced_k", "direct_half"]
 
 
 def applied(step):

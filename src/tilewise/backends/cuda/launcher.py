@@ -155,9 +155,7 @@ class Launcher:
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
         steps = [as_pretended(step) for step in recipe.steps] if pretended() else recipe.steps
         self._held = [  # the driver knows a function by its address alone
-            kernel_function(step.source, step.name, device, step.shared_bytes, step.cluster)
-            if isinstance(step, Launch)
-            else None
+            kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
             for step in steps
         ]
         self._images = _images(list(zip(steps, self._held, strict=True)), spans or {})

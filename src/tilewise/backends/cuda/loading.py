@@ -22,7 +22,6 @@ from tilewise.backends.cuda.device import arch_of
 from tilewise.backends.cuda.native import driver_library
 from tilewise.errors import EngineError
 
-PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|[A-Z]+\s+)*((?!__)\w+)\s*\(")
 
@@ -37,15 +36,15 @@ class LoadedFunction(NamedTuple):
 REST = 3  # times what a kernel took
 KEPT = 4096  # kernels that stay on a card though no launcher holds them; those loaded first go first
 _loading = Lock()
-_functions: dict[tuple[str, str, str, int, bool], LoadedFunction] = {}  # with what they are allowed
+_functions: dict[tuple[str, str, str, int], LoadedFunction] = {}  # with the shared memory they are allowed
 _kernels: dict[tuple[str, str, str], LoadedFunction] = {}
 _room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, by its handle
 
 
-def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> LoadedFunction:
-    """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
-    also by several threads. One that is loaded is returned without a lock."""
-    key = source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> LoadedFunction:
+    """The kernel's function, allowed the dynamic shared memory that it needs; loaded once, also by several threads. One
+    that is loaded is returned without a lock."""
+    key = source, name, device, shared_bytes
     found = _functions.get(key)
     if found is not None:
         return found
@@ -55,7 +54,7 @@ def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, 
             found = _kernels.get((source, name, device)) or _kernel(
                 compile_source(source, arch_of(device)), source, name, device
             )
-            _allow(found, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
+            _allow(found, name, device, shared_bytes)
             _keep(_functions, key, found)
     return found
 
@@ -67,16 +66,13 @@ def _keep(held: dict[Any, LoadedFunction], key: Any, function: LoadedFunction) -
     held[key] = function
 
 
-def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
+def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int) -> None:
     """Never less than before: launchers that are kept may need what another one does not."""
     driver = _driver()
     code = 0
     if shared_bytes > _room.get(function.handle, 0):
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         code = driver.cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
-    if not int(code) and wide_cluster:
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-        code = driver.cuFuncSetAttribute(function.handle, attribute, 1)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
     _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))

@@ -19,7 +19,6 @@ from tilewise.kernels.mma_gemm.direct_half import model as stacked
 from tilewise.kernels.mma_gemm.direct_half import single
 from tilewise.kernels.mma_gemm.half_dots import model as dots
 from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
-from tilewise.kernels.mma_gemm.mma_small import model as small
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
@@ -29,7 +28,6 @@ from tilewise.kernels.mma_gemm.text import (
     render_shallow,
     render_short_k,
     render_sliced,
-    render_small,
 )
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.layouts import on_boundaries
@@ -39,31 +37,6 @@ MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some
 ODD_STRIDES = Condition(
     lambda p: any(x.row % 8 and x.col % 8 for x in (p.layout_m, p.layout_n)), "reads rows that start on no 16 bytes"
 )
-
-
-class MmaSmall(Tabled):
-    """Small products of floats: one launch, any layout, any stack; float64 and tf32 on tensor cores."""
-
-    name = small.KERNEL
-    kernels: ClassVar = {name: small.IDEA}
-    make: ClassVar = recipe.of_mma_small
-    can = Capabilities(
-        AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
-        steps=small.LARGEST, stores_anywhere=True, precisions=("ieee", "tf32"),
-    )  # fmt: skip
-    competes = (can.where(tensor_cores=True),)
-    model: ClassVar = small
-
-    def geometry(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> Geometry:
-        return small.geometry(problem, config)
-
-    def tiles(self, problem: Problem, machine: Machine, config: small.SmallConfig) -> str:
-        down, across = small.tiles_of(problem, config.tile)
-        return f"{down}x{across} tiles of {config.tile.rows}x{config.tile.cols}"
-
-    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        arch = min(90, arch_number(machine.arch))
-        return (render_small.named(problem.dtype, tile, arch) for tile in small.TILES)
 
 
 class SlicedK(Tabled):

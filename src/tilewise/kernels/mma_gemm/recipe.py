@@ -13,7 +13,6 @@ from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
 from tilewise.kernels.mma_gemm.direct_half import model as direct
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS, DotsConfig
-from tilewise.kernels.mma_gemm.mma_small import model as small
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
@@ -23,31 +22,17 @@ from tilewise.kernels.mma_gemm.text import (
     render_shallow,
     render_short_k,
     render_sliced,
-    render_small,
 )
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.reach import reach_of
-from tilewise.kernels.shared.stack_launches import stack_launches, strides
+from tilewise.kernels.shared.stack_launches import stack_launches
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.transforms.split_k import epilogue_argument
 from tilewise.kernels.transforms.transpose import Lines, transposing
-
-
-def of_mma_small(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M, N and P have any strides."""
-    p, config = plan.problem, plan.config
-    assert isinstance(config, small.SmallConfig)
-    tile, (down, across) = config.tile, small.tiles_of(p, config.tile)
-    source = render_small.named(p.dtype, tile, min(90, arch_number(plan.machine.arch)))
-    rest = (*small.copies_of(p), p.accumulate, across, small.piece(p, config))
-    blocks, shared = down * across * config.cluster, tile.shared_bytes(p.dtype.itemsize, config.cluster)
-    own = (*strides(given), *map(ctypes.c_int, rest))
-    matrices = given.M, given.N, given.P
-    return stack_launches(p, matrices, source, plan.kernel, blocks, tile.threads, own, shared, config.cluster)
 
 
 def of_sliced_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

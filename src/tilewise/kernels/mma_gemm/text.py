@@ -10,7 +10,6 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS as DOTS_WARPS
 from tilewise.kernels.mma_gemm.half_dots.model import DotsTile
-from tilewise.kernels.mma_gemm.mma_small.model import SmallTile
 from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short_k
 from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
@@ -19,37 +18,6 @@ from tilewise.kernels.shared.fragments import product_of_fragments
 from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.transforms.sums import render_numbers, sum_of
-
-STEP_K = 8  # of a product of fragments
-
-
-@Written
-def render_small(dtype: DType, tile: SmallTile, arch: int) -> str:
-    """`arch`: from 90 on float64 has larger products of fragments."""
-    size = dtype.itemsize
-    macros: dict[str, object] = {
-        "SIZE": size,
-        "TM": tile.rows,
-        "TN": tile.cols,
-        "KC": tile.depth(size),
-        **of_tile(tile, "warps_m", "warps_n", "warps_k", "stages", "resident"),
-    }
-    files = ("shared/cluster.cuh", "shared/dependent_launch.cuh", "mma_gemm/copies.cuh", "mma_gemm/mma_small/stage.cuh")
-    return assembled(
-        f"// mma_small over {dtype}",
-        macros,
-        f"typedef {c_name(dtype)} Element;",
-        *files,
-        _fragments(dtype, arch),
-        "mma_gemm/mma_small/mma_small.cu",
-    )
-
-
-def _fragments(dtype: DType, arch: int) -> str:
-    types = f"typedef Element Sum;\ntypedef {'double' if dtype.itemsize == 8 else 'unsigned'} Word;  // of a fragment"
-    return "\n".join(
-        (types, product_of_fragments(dtype, STEP_K, arch), kernel_text("mma_gemm/mma_small/fragments.cuh"))
-    )
 
 
 @Written

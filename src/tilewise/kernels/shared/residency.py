@@ -22,7 +22,6 @@ HELD = {
     6: (17, 39),
     7: (15, 31),
     8: (15, 30),
-    16: (7, 14),
 }
 UNITS = 132
 UNIT_SHARED = 227 * 1024  # bytes of shared memory that a block may have, alone on a multiprocessor of Hopper's
