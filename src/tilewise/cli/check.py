@@ -30,7 +30,7 @@ def command(
     and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
     show is listed apart, and --strict counts it.
 
-    --prove runs nothing: for every size at once, each property of a matrix product is proved, refuted by the smallest
+    --prove runs nothing: for every size at once, each property of a kernel is proved, refuted by the smallest
     size at which the emulator sees it fail, or not decided. Exit 1 when one is refuted; with --strict, when one is not
     proved.
 

@@ -173,7 +173,7 @@ class Arithmetic(ABC):
     def kept(self, poly: Poly, type_: Scalar, node: tree.Node) -> Int:
         """The result of an operation, which must stay in its type: elsewhere it is any value of the type."""
         if id(node) in self.wrapping:
-            return Int(self.symbols.unknown(type_, f"the arithmetic of line {node.line} may overflow"), type_)
+            return self._any(type_, f"the arithmetic of line {node.line} may overflow", node)
         low, high = limits_of(type_)
         inside = within(Poly.of(low), poly, Poly.of(high + 1))
         if inside != TRUE:
@@ -249,12 +249,17 @@ class Arithmetic(ABC):
             return Int(self.symbols.divided(a, by + 1)[1], type_)
         if op in ("&", "|", "^") and by is not None and known is not None:
             return Int(Poly.of({"&": known & by, "|": known | by, "^": known ^ by}[op]), type_)
-        return Int(self.symbols.unknown(type_, f"{op} at line {node.line} is not linear"), type_)
+        return self._any(type_, f"{op} at line {node.line} is not linear", node)
+
+    def _any(self, type_: Scalar, why: str, node: tree.Node) -> Int:
+        symbol = self.symbols.unknown(type_, why)
+        self.symbols.wrapped.setdefault(id(node), set()).update(symbol.symbols)
+        return Int(symbol, type_)
 
     def _shift(self, op: str, a: Int, b: Int, node: tree.Node) -> Int:
         type_, by = types.promote(a.type), b.poly.constant
         if by is None or not 0 <= by < type_.size * 8 - 1 or id(node) in self.wrapping:
-            return Int(self.symbols.unknown(type_, f"{op} at line {node.line} is not linear"), type_)
+            return self._any(type_, f"{op} at line {node.line} is not linear", node)
         if op == "<<":
             return self.kept(a.poly * (1 << by), type_, node)
         self.events.ranges.append(Obligation(self.state.path, at_most(ZERO, a.poly), node.line, "a shift", id(node)))

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import cast
 
-from tilewise.emulator.check.binding import Shape, element_of
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.roles import assign_sizes, matrix_struct, member_role, role_by_name
-from tilewise.emulator.check.simulate import AtShape, Simulation, builtins_used, simulate
-from tilewise.emulator.host.launch_site import host_body
+from tilewise.emulator.check.simulate import Simulation
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.arithmetic import Geometry
-from tilewise.emulator.prove.launches import Host, written_in
-from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols, limits_of
-from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, both, within
+from tilewise.emulator.prove.launches import Calls
+from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
+from tilewise.emulator.prove.terms import ZERO, Cond, Poly, at_most, both, either, negate, within
 from tilewise.emulator.prove.thread import Thread
-from tilewise.emulator.prove.values import Fields, Int, NotModelled, Obligation, Pointer, Real, Ref, Region, Value
+from tilewise.emulator.prove.values import Obligation, Region, Value
 from tilewise.emulator.sema.symbol_table import Environment
-from tilewise.errors import TilewiseError
 
-GRID_Y = 65_535
+GRID_Y, MOST_THREADS, MOST_Z = 65_535, 1024, 64
 ASSERTED = "where its asserts hold"
-Launcher = Callable[[Shape], tuple[Sequence[int] | None, Sequence[int] | None]]
 
 
 @dataclass(frozen=True)
@@ -50,290 +43,83 @@ BOUNDS = (Bound(1 << 30, (1 << 31) - 1), Bound(1 << 24, 1 << 30), Bound(1 << 20,
 
 
 @dataclass
-class Claim:
+class Claim(ABC):
     prepared: Prepared
     limits: Limits
     given: Given | None = None
+    calls: Calls = ()  # that lead to the function of the launch
     symbols: Symbols = field(default_factory=Symbols)
-    extents: dict[str, Poly] = field(default_factory=dict)  # m, k, n
-    names: list[str] = field(default_factory=list)  # the symbols among the sizes, in the order m, k, n
+    names: list[str] = field(default_factory=list)  # the symbols that are sizes
     regions: dict[str, Region] = field(default_factory=dict)
     host_ranges: list[Obligation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     launched: str = ""
     most: int = 1 << 30
+    dynamic: Poly | None = None
 
     def __post_init__(self) -> None:
-        if self.prepared.matrices is None:
-            raise NotModelled("what the parameters are is not known: only matrix products are proved", self._line)
-        self._sizes()
-        self._arrays()
-        self.dynamic: Poly | None = None
-        self.geometry = self._geometry()
-        self._transposed()
+        self.geometry = self._read()
         for names, ends in ((THREAD, self.geometry.block), (BLOCK, self.geometry.grid)):
             for name, end in zip(names, ends, strict=True):
                 self.symbols.facts[name] = [within(ZERO, Poly.of(name), end)]
-        for parameter in self.prepared.function.parameters if not self.prepared.constants else ():
-            if parameter.name in self.meanings:
-                low, high = limits_of(cast("types.Scalar", self._type_of(parameter)))
-                fits = within(Poly.of(low), self.size(self.meanings[parameter.name]), Poly.of(high + 1))
-                self.host_ranges.append(Obligation(TRUE, fits, self._line, parameter.name, id(parameter)))
+
+    @abstractmethod
+    def _read(self) -> Geometry:
+        """Sizes, arrays and launch."""
+
+    @abstractmethod
+    def argument(self, parameter: tree.Parameter, type_: types.Type) -> Value:
+        """What the launch passes."""
+
+    @abstractmethod
+    def _arrays_within(self, elements: int) -> list[Cond]:
+        """What is assumed of the arrays' lengths."""
+
+    @abstractmethod
+    def shape(self, values: dict[str, int]) -> tuple[int, int, int] | None:
+        """m, k and n at these sizes, where the kernel multiplies matrices."""
+
+    @abstractmethod
+    def run(self, values: dict[str, int]) -> Simulation | None:
+        """The same launch in the emulator; None where it is too large for that."""
+
+    @property
+    def output(self) -> Region | None:
+        """The matrix of which every cell is to be stored to."""
+        return None
 
     @property
     def _line(self) -> int:
         return self.prepared.function.line
 
-    # -- sizes and arrays
-
-    def _sizes(self) -> None:
-        prepared = self.prepared
-        assert prepared.matrices is not None
-        meanings = dict(prepared.constants)
-        if not meanings:
-            found = assign_sizes(prepared.first, prepared.matrices, {})
-            if found is None:
-                raise NotModelled("what the sizes mean is not known", self._line)
-            meanings = found
-        self.meanings = meanings
-        named = {meaning: name for name, meaning in reversed(meanings.items())}
-        for role in ("m", "k", "n"):
-            name = named.get("all") or named.get(role) or role
-            if prepared.constants:
-                if name not in prepared.loaded.integers:
-                    raise NotModelled(f"the size {role} is not known", self._line)
-                self.extents[role] = Poly.of(prepared.loaded.integers[name])
-                self.notes.append(f"{name} = {prepared.loaded.integers[name]}")
-            else:
-                free = name not in meanings or name in (named.get("all"), named.get(role))
-                self.extents[role] = Poly.of(name if free else f"{name}'")
-        if not prepared.constants:
-            self._equal_sizes()
-        self.names = list(dict.fromkeys(s for p in self.extents.values() for s in p.symbols))
-        self.symbols.sizes = list(self.names)
-        self.symbols.launch |= set(self.names)
-        self.notes = list(dict.fromkeys(self.notes))
-
-    def _equal_sizes(self) -> None:
-        """One variable of the host passed for two sizes: they are the same there."""
-        site = self.prepared.site
-        if site is None or self.given is not None:
-            return
-        first: dict[str, str] = {}
-        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
-            role = {"ldM": "k", "ldN": "n", "ldP": "n"}.get(meaning := self.meanings.get(parameter.name, ""), meaning)
-            if name and role in self.extents:
-                other = first.setdefault(name, role)
-                merged, into = self.extents[role], self.extents[other]
-                self.extents = {r: into if p == merged else p for r, p in self.extents.items()}
-
-    def size(self, meaning: str) -> Poly:
-        fixed = {"one": ONE, "off": ZERO, "tile": Poly.of(self.prepared.loaded.width)}
-        role = {"ldM": "k", "ldN": "n", "ldP": "n", "all": "n"}.get(meaning, meaning)
-        return fixed[meaning] if meaning in fixed else self.extents[role]
-
-    def _arrays(self) -> None:
-        m, k, n = (self.extents[r] for r in "mkn")
-        assert self.prepared.matrices is not None
-        for role, variable in self.prepared.matrices.items():
-            rows, columns = {"M": (m, k), "N": (k, n), "P": (m, n)}[role]
-            dtype, cells = element_of(variable)
-            if cells != 1:
-                raise NotModelled(f"{variable.name} holds vectors", self._line)
-            unit = int(dtype.itemsize if hasattr(dtype, "itemsize") else dtype().itemsize)
-            self.regions[variable.name] = Region(variable.name, "global", unit, rows * columns, rows, columns)
-
-    def _transposed(self) -> None:
-        """Matrices that lie transposed, as `check` reads them from a run with three different sizes."""
-        if len(self.names) < 3 or self.prepared.matrices is None:
-            return
-        width = self.prepared.loaded.width
-        values = dict(zip(self.names, (width + 1, 2 * width - 1 + (width == 2), width + 3), strict=True))
-        try:
-            reading = self.run(values).bound.reading
-        except TilewiseError:
-            return
-        for role in reading.transposed if reading is not None else ():
-            region = self.regions[self.prepared.matrices[role].name]
-            region.rows, region.columns = region.columns, region.rows
-            self.notes.append(f"{region.name} transposed")
-
-    @property
-    def output(self) -> Region | None:
-        """P, where it is not an operand as well."""
-        matrices = self.prepared.matrices or {}
-        return self.regions[matrices["P"].name] if "P" in matrices else None
-
-    def argument(self, parameter: tree.Parameter, type_: types.Type) -> Value:
-        region = self.regions.get(parameter.name)
-        if isinstance(type_, types.Pointer) and region is not None:
-            return Pointer(Ref(region, ZERO, type_.to))
-        if region is not None:
-            return self._struct(parameter.name, region)
-        if isinstance(type_, types.Scalar) and type_.floating:
-            return Real()
-        if isinstance(type_, types.Scalar) and parameter.name in self.meanings:
-            return Int(self.size(self.meanings[parameter.name]), type_)
-        raise NotModelled(f"what {parameter.name} is", parameter.line or self._line)
-
     def _type_of(self, parameter: tree.Parameter) -> types.Type:
         return types.bare(self.prepared.loaded.table.resolve(parameter.type, Environment(dict(self.prepared.template))))
 
-    def _struct(self, name: str, region: Region) -> Fields:
-        variable = next(v for v in self.prepared.first.parameters if v.name == name)
-        struct = matrix_struct(variable.type)
-        if (
-            struct is None
-            or not isinstance(variable.type, types.Record)
-            or region.rows is None
-            or region.columns is None
-        ):
-            raise NotModelled(f"{name} is more than a matrix", self._line)
-        parts: list[tuple[str, Value]] = []
-        for f in struct.members:
-            role = member_role(struct, f.name)
-            if role == "data" and isinstance(f.type, types.Pointer):
-                parts.append((f.name, Pointer(Ref(region, ZERO, types.FLOAT if region.unit == 4 else types.DOUBLE))))
-            elif role is not None:
-                parts.append((f.name, Int(region.rows if role == "rows" else region.columns, types.INT)))
-        return Fields(tuple(parts))
-
-    # -- the launch
-
-    def _geometry(self) -> Geometry:
-        site = self.prepared.site
-        if self.given is not None:
-            return self._given(self.given)
-        if site is None:
-            return self._covering()
-        self.launched = f"launched as in line {site.launch.line}"
-        forced: dict[str, Poly] = {}
-        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
-            meaning = self.meanings.get(parameter.name)
-            if name and meaning is not None:
-                forced[name] = self.size(meaning)
-        words = {t.text for t in tokens_of(self.prepared.function.tokens or [])} | {
-            t.origin for t in tokens_of(self.prepared.function.tokens or [])
-        }
-        for name in forced.keys() & self.prepared.loaded.integers.keys():
-            if name in words:
-                raise NotModelled(f"{name} is a constant of the kernel and a size of the launch", self._line)
-        loaded = self.prepared.loaded
-        host = Host(loaded.table, Environment(scope=site.function.scope), self.symbols, None, sizes=forced)
-        host.structs = self._structs()
-        grid, block, self.dynamic = host.at(site)
-        self.host_ranges = host.events.ranges
-        if host.single:
-            self.most = 1 << 22
-            self.notes.append("the grid is computed in float")
-        self._allocations(host)
-        for parameter, argument in zip(self.prepared.function.parameters, site.launch.arguments, strict=False):
-            meaning = self.meanings.get(parameter.name)
-            if meaning is not None and self.prepared.matrices and not self.prepared.constants:
-                passed = host.whole(host.rvalue(argument), argument).poly
-                if passed != self.size(meaning):
-                    raise NotModelled(
-                        f"the launch passes another number than {meaning} for {parameter.name}", site.launch.line
-                    )
-        return Geometry(block, grid)
-
-    def _structs(self) -> dict[str, Fields]:
-        """Matrices of the host function, by the role of their names."""
-        matrices = self.prepared.matrices or {}
-        found = {}
-        for name in self.prepared.host_names():
-            variable = matrices.get(role_by_name(name) or "")
-            if variable is not None and matrix_struct(variable.type) is not None:
-                value = self._struct(variable.name, self.regions[variable.name])
-                found[name] = Fields(tuple(p for p in value.parts if isinstance(p[1], Int)))
-        return found
-
-    def _allocations(self, host: Host) -> None:
-        """Two names of the host are two arrays where each is a parameter of it, or allocated once and not assigned."""
-        site = self.prepared.site
-        assert site is not None
-        written = written_in(host_body(self.prepared.loaded.table, site.function))
-        seen: dict[str, Region] = {}
-        for parameter, name in zip(self.prepared.function.parameters, site.arguments, strict=False):
-            region = self.regions.get(parameter.name)
-            if region is None:
-                continue
-            if not name:
-                raise NotModelled(f"{parameter.name} is not the start of an array", site.launch.line)
-            if name in seen:
-                self.regions[parameter.name] = seen[name]
-            else:
-                seen[name] = region
-            own = self.argument(parameter, self._type_of(parameter))
-            path = name
-            if isinstance(own, Fields):
-                self._passed(host, name, own, site.launch.line)
-                path = next(f"{name}.{member}" for member, value in own.parts if isinstance(value, Pointer))
-            if written[path] > (path in host.allocated):
-                raise NotModelled(f"{path} is assigned on the host", site.launch.line)
-            if path in host.allocated:
-                bytes_, line = host.allocated[path]
-                assert region.length is not None
-                if bytes_ != region.length * region.unit:
-                    region.length = self.symbols.divided(bytes_, region.unit)[0]
-                    self.notes.append(f"{parameter.name} as allocated in line {line}")
-
-    def _passed(self, host: Host, name: str, own: Fields, line: int) -> None:
-        """The sizes in a struct of the host must be those of the matrix."""
-        slot = host.slot(name)
-        there = host.state.variables[slot] if slot is not None else None
-        for member, value in own.parts:
-            if isinstance(value, Int):
-                given = there.get(member) if isinstance(there, Fields) else None
-                if not isinstance(given, Int) or given.poly != value.poly:
-                    raise NotModelled(f"what {name}.{member} is at the launch", line)
-
-    def _given(self, given: Given) -> Geometry:
-        one, two, three = (Poly.of(b) for b in given.block)
+    def _in_blocks(self, given: Given) -> tuple[Poly, Poly, Poly]:
         self.launched = f"in blocks of {' x '.join(str(b) for b in given.block if b > 1) or 1} threads"
         if given.grid is not None:
-            x, y, z = (Poly.of(g) for g in given.grid)
             self.launched += f", grid {' x '.join(map(str, given.grid))}"
-            return Geometry((one, two, three), (x, y, z))
-        return Geometry((one, two, three), self._over(given.cols, given.rows))
-
-    def _over(self, across: int, down: int) -> tuple[Poly, Poly, Poly]:
-        m, n = self.extents["m"], self.extents["n"]
-        self.launched += f", the grid covers {self.prepared.matrices['P'].name if self.prepared.matrices else 'P'}"
-        grid_x = self.symbols.divided(n + (across - 1), across)[0]
-        return grid_x, self.symbols.divided(m + (down - 1), down)[0], ONE
-
-    def _covering(self) -> Geometry:
-        """As `check` launches a kernel that the file does not."""
-        used = builtins_used(self.prepared.function)
-        flat = "threadIdx.y" not in used and "threadIdx.x" in used
-        width = self.prepared.literal_tile() or self.prepared.loaded.width
-        block = (width * width, 1, 1) if flat else (width, width, 1)
-        given = Given(block, width, width)
-        if flat and "blockIdx.y" not in used:
-            self.launched = f"in blocks of {block[0]} threads, the grid covers P"
-            cells = self.extents["m"] * self.extents["n"]
-            grid = self.symbols.divided(cells + (block[0] - 1), block[0])[0], ONE, ONE
-            return Geometry((Poly.of(block[0]), ONE, ONE), grid)
-        return self._given(given)
-
-    # -- what is assumed, and the kernel under it
+        one, two, three = (Poly.of(b) for b in given.block)
+        return one, two, three
 
     def assumed(self, bound: Bound) -> Cond:
         top = Poly.of(min(bound.size, self.most))
-        parts = [within(ONE, Poly.of(name), top + 1) for name in self.names]
-        for one in ("mk", "kn", "mn"):
-            rows, columns = self.extents[one[0]], self.extents[one[1]]
-            cells = rows * columns
-            parts += [within(ONE, cells, Poly.of(bound.elements + 1)), at_most(rows, cells), at_most(columns, cells)]
-        parts += [at_most(axis, Poly.of(GRID_Y)) for axis in self.geometry.grid[1:]]
-        return both(*parts)
+        parts = [within(Poly.of(1), Poly.of(name), top + 1) for name in self.names]
+        parts += self._arrays_within(bound.elements)
+        return both(*parts, *(at_most(axis, Poly.of(GRID_Y)) for axis in self.geometry.grid[1:]))
+
+    def refused(self) -> list[Cond]:
+        """Launches that the device does not take: no block or thread, too many threads."""
+        x, y, z = self.geometry.block
+        found = [at_most(axis, ZERO) for axis in (*self.geometry.grid, x, y, z)]
+        return [*found, at_most(Poly.of(MOST_THREADS + 1), x * y * z), at_most(Poly.of(MOST_Z + 1), z)]
 
     def thread(self, wrapping: set[int]) -> Thread:
         """The kernel executed by one generic thread."""
         function, loaded = self.prepared.function, self.prepared.loaded
         env = Environment(bindings=dict(self.prepared.template), scope=function.scope)
         made = Thread(loaded.table, env, self.symbols, self.geometry, wrapping=wrapping, dynamic=self.dynamic)
+        made.state.path = negate(either(*self.refused()))
         for parameter in function.parameters:
             type_ = types.bare(made.resolve(parameter.type))
             made.declare(parameter.name, type_, self.argument(parameter, type_))
@@ -345,24 +131,8 @@ class Claim:
     def sentence(self, bound: Bound) -> str:
         names = ", ".join(self.names)
         top = min(bound.size, self.most)
-        sizes = f"for every {names} from 1 to {top:,}" if names else "for " + ", ".join(self.notes)
+        sizes = f"for every {names} from 1 to {top:,}" if names else "for " + ", ".join(self.notes or ["this launch"])
         tile = f"TILE = {self.prepared.loaded.width}" if self.prepared.loaded.own_tile is not None else ""
         notes = [n for n in self.notes if names]
         parts = [sizes, f"at most {bound.elements:,} elements an array", tile, self.launched, *notes]
         return ", ".join(p for p in parts if p)
-
-    # -- the same launch in the emulator
-
-    def shape(self, values: dict[str, int]) -> Shape:
-        m, k, n = (p.constant if p.constant is not None else values[next(iter(p.symbols))]
-                   for p in (self.extents[r] for r in "mkn"))  # fmt: skip
-        return m, k, n
-
-    def run(self, values: dict[str, int]) -> Simulation:
-        shape = self.shape(values)
-        grid: Sequence[int] | None = None
-        block: Sequence[int] | None = None
-        if self.given is not None:
-            block, grid = self.given.block, self.given.grid
-            grid = grid or (-(-shape[2] // self.given.cols), -(-shape[0] // self.given.rows))
-        return simulate(self.prepared, AtShape(shape, grid, block), seed=0, limits=self.limits)

@@ -1,89 +1,86 @@
-"""The launch in the file, read with the sizes as symbols: blockDim, gridDim, shared bytes and allocations."""
+"""The launch in the file: the host's statements up to it, in order, and what each may change."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions, launches_in
+from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.types import Scalar, Type
-from tilewise.emulator.prove.expressions import Expressions
-from tilewise.emulator.prove.terms import ONE, Poly
-from tilewise.emulator.prove.values import Fields, Int, Nothing, NotModelled, Real, Truth, Value
-from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.symbol_table import Environment, Unknown
+from tilewise.emulator.prove.host_values import DIM3, HostValues, Three, called, literal
+from tilewise.emulator.prove.terms import ONE, ZERO, Poly, at_most, flags_of, symbols_of
+from tilewise.emulator.prove.values import Int, Nothing, NotModelled, Pointer, Ref, Region, Value
+from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 from tilewise.errors import KernelError
 
-CHANGING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "++", "--")
-DIM3 = ("dim3", "uint3", "make_uint3")
-Three = tuple[Poly, Poly, Poly]
+ALLOCATING = ("cudaMalloc", "cudaMallocManaged")
+Calls = tuple[tuple[tree.Function, tree.Call], ...]
 
 
 @dataclass
-class Host(Expressions):
-    """The host function up to its launch. `sizes` are names of it that stand for the sizes of the claim."""
+class Host(HostValues):
+    """The host function up to its launch."""
 
-    sizes: dict[str, Poly] = field(default_factory=dict)
-    structs: dict[str, Fields] = field(default_factory=dict)  # matrices of the host by name: rows and columns
-    allocated: dict[str, tuple[Poly, int]] = field(default_factory=dict)  # bytes, line
-    single: bool = False  # the grid is computed in float
+    effects: dict[str, list[tree.Node]] = field(default_factory=dict)  # what functions change, by name
 
-    def at(self, site: LaunchSite) -> tuple[Three, Three, Poly]:
-        """Grid, block and bytes of shared memory."""
-        for parameter in site.function.parameters:
-            self._name(parameter.type, parameter.name, Nothing())
-        if not self._read(host_body(self.table, site.function), site.launch):
-            raise NotModelled("the launch stands where it cannot be followed", site.launch.line)
+    def at(self, site: LaunchSite, calls: Calls = ()) -> tuple[Three, Three, Poly]:
+        """Grid, block and bytes of shared memory; `calls` lead to the function of the launch."""
+        function = calls[0][0] if calls else site.function
+        self.loose = loose_names(self.table)
+        self._of_the_program()
+        for parameter in function.parameters:
+            self._name(parameter.type, parameter.name, self._given(parameter))
+        for caller, call in calls:
+            self._reach(caller, call)
+            function, _ = self.callee(call)
+            values = [self.attempt(argument) for argument in call.arguments]
+            self.scopes, self.env = [self.scopes[0], {}], Environment(scope=function.scope)
+            for parameter, value in zip(function.parameters, values, strict=False):
+                self._name(parameter.type, parameter.name, value)
+        self._reach(site.function, site.launch)
         given = site.launch.configuration
         if len(given) < 2:
             raise NotModelled("<<<…>>> needs a grid and a block", site.launch.line)
         shared = self._number(given[2]) if len(given) > 2 else Poly.of(0)
         return self._three(given[0]), self._three(given[1]), shared
 
-    def _name(self, written: tree.Node, name: str, value: Value) -> None:
-        """A variable or parameter of the host function, as its type holds it."""
-        type_: Type = types.INT
-        if name in self.structs:
-            self.declare(name, type_, self.structs[name])
-            return
+    def _of_the_program(self) -> None:
+        """Variables of the file that its functions change, or may."""
+        for name, item in self.table.entities.variables.items():
+            device = {"__device__", "__constant__", "__shared__", "__managed__"} & set(item.words)
+            if name in self.table.library_variables or device or isinstance(item.type, tree.TypeConst):
+                continue
+            if isinstance(item.type, tree.TypePointer) or not (item.init is not None and self._never_assigned(name)):
+                self._name(item.type, name, Nothing())
+        self.scopes.append({})
+
+    def _reach(self, function: tree.Function, target: tree.Node) -> None:
+        body = host_body(self.table, function)
+        jumps = {part.name for part in tree.walk(body) if isinstance(part, tree.Goto)}
+        ends = {part.name for part in tree.walk(body) if isinstance(part, tree.Label) and part.line > target.line}
+        if not jumps <= ends:
+            raise NotModelled("goto is modelled where it leaves alone", target.line)
+        if not self._read(body, target):
+            raise NotModelled("the launch stands where it cannot be followed", target.line)
+
+    def callee(self, call: tree.Call) -> tuple[tree.Function, int]:
+        """The function of the file that is called, and how many have its name."""
+        name = called(call)
+        _, found = self.table.functions_named(name, self.env.scope) if name else ("", [])
+        own = list({id(d): d for f in found if not f.library for d in [self.table.definition(f)]}.values())
+        if len(own) != 1 or own[0].template:
+            raise NotModelled(f"{name} is overloaded or a template", call.line)
+        return own[0], len(own)
+
+    def _given(self, parameter: tree.Parameter) -> Value:
+        """A parameter of a function that nobody calls: an array of its own, of unknown length."""
         try:
-            resolved = self.resolve(written)
-            if not isinstance(value, Int | Real | Truth) or isinstance(resolved, Scalar):
-                type_ = resolved
-            else:
-                value = Nothing()
+            type_ = self.resolve(parameter.type)
         except NotModelled:
-            value = Nothing()
-        self.declare(name, type_, Nothing())
-        self._set(name, value, written)
+            return Nothing()
+        return Pointer(self.array(parameter.name, type_.to)) if isinstance(type_, types.Pointer) else Nothing()
 
-    def _set(self, name: str, value: Value, node: tree.Node) -> None:
-        """A size of the claim is what it is at the launch: what was made of an earlier value is not known then."""
-        slot = self.slot(name)
-        if slot is None:
-            return
-        if name in self.sizes:
-            if self.state.variables[slot] != Nothing():
-                self._stale(self.sizes[name].symbols)
-            value = Int(self.sizes[name], types.LONG)
-        try:
-            self.state.variables[slot] = self.converted(value, self.typed[slot], node) if value != Nothing() else value
-        except NotModelled:
-            self.state.variables[slot] = Nothing()
-
-    def _stale(self, sizes: set[str]) -> None:
-        for slot, value in self.state.variables.items():
-            parts = [p for _, p in value.parts] if isinstance(value, Fields) else [value]
-            polys = [p.poly if isinstance(p, Int) else p.top for p in parts if isinstance(p, Int | Real)]
-            if any(p is not None and p.symbols & sizes for p in polys):
-                self.state.variables[slot] = Nothing()
-        for name, (bytes_, line) in self.allocated.items():
-            if bytes_.symbols & sizes:
-                self.allocated[name] = self.symbols.fresh("bytes", launch=True), line
-
-    def _try(self, node: tree.Node) -> Value:
+    def attempt(self, node: tree.Node) -> Value:
         before = len(self.events.ranges)
         try:
             return self.rvalue(node)
@@ -92,11 +89,11 @@ class Host(Expressions):
             self._forget(node)
             return Nothing()
 
-    def _read(self, node: tree.Node | None, target: tree.Launch) -> bool:
-        """True once the launch was met."""
+    def _read(self, node: tree.Node | None, target: tree.Node) -> bool:
+        """True once the target was met, a launch or a call."""
         if node is None or isinstance(node, tree.Nothing):
             return False
-        if target in launches_in(node):
+        if _within(node, target):
             return self._inside(node, target)
         if isinstance(node, tree.Block):
             self.scopes.append({})
@@ -112,11 +109,15 @@ class Host(Expressions):
             return self._read(node.body, target)  # a macro's do … while (0)
         else:
             if isinstance(node, tree.If):
+                self._forget(node.condition)
                 self._allocations(node.condition)
-            self._forget(node)
+                self._forget(node.yes)
+                self._forget(node.no)
+            else:
+                self._forget(node)
         return False
 
-    def _inside(self, node: tree.Node, target: tree.Launch) -> bool:
+    def _inside(self, node: tree.Node, target: tree.Node) -> bool:
         """Of a branch only the side with the launch is read; a loop may have been through its body before."""
         self.scopes.append({})
         if isinstance(node, tree.Block):
@@ -124,13 +125,55 @@ class Host(Expressions):
         if isinstance(node, tree.If):
             self._read(node.init, target)
             self._forget(node.condition)
-            return self._read(node.yes if target in launches_in(node.yes) else node.no, target)
+            self._allocations(node.condition)
+            return self._read(node.yes if _within(node.yes, target) else node.no, target)
         if isinstance(node, tree.For | tree.While):
             if isinstance(node, tree.For):
                 self._read(node.init, target)
+            counter = self._counter(node)
+            start = self.attempt(tree.Name(counter, line=node.line)) if counter is not None else Nothing()
+            looping, self.looping = self.looping, True
             self._forget(node)
+            self.looping = looping
+            if isinstance(node, tree.For) and counter is not None:
+                self._counts(node, counter, start)
             return self._read(node.body, target)
-        return isinstance(node, tree.Expression)
+        if isinstance(node, tree.Switch | tree.ForEach | tree.Try):
+            self._forget(node)
+            parts = node.body.body if isinstance(node.body, tree.Block) else [node.body]
+            return any(self._read(part, target) for part in parts if _within(part, target))
+        return isinstance(node, tree.Expression | tree.Declaration | tree.Return)
+
+    def _counter(self, node: tree.For | tree.While) -> str | None:
+        """The variable that a for begins with, where its body does not change it."""
+        init = node.init if isinstance(node, tree.For) else None
+        if isinstance(init, tree.Declaration) and len(init.items) == 1:
+            name = init.items[0].name
+        elif isinstance(init, tree.Expression) and isinstance(init.value, tree.Assign):
+            name = path_of(init.value.target)
+        else:
+            return None
+        changed = [target for target, _ in self._changed(node.body)]
+        return None if any(isinstance(t, tree.Name) and t.name == name for t in changed) else name
+
+    def _counts(self, node: tree.For, counter: str, start: Value) -> None:
+        """What is known of a counter that the body does not change: the condition, and the side of its first value."""
+        value = self.attempt(tree.Name(counter, line=node.line))
+        symbol = value.poly if isinstance(value, Int) else ZERO
+        if len(symbol.symbols) != 1 or not isinstance(start, Int):
+            return
+        try:
+            facts = [self.condition(node.condition)]
+        except NotModelled:
+            return
+        step = node.step.op.rstrip("=") if isinstance(node.step, tree.Step | tree.Assign) else ""
+        by = self.attempt(node.step.value) if isinstance(node.step, tree.Assign) else Int(ONE, types.INT)
+        positive = isinstance(by, Int) and (by.poly.constant or 0) > 0
+        if positive and (step in ("++", "+") or (step in ("<<", "*") and (start.poly.constant or 0) > 0)):
+            facts.append(at_most(start.poly, symbol))
+        for fact in facts:
+            if symbols_of(fact) <= self.symbols.launch and not flags_of(fact):
+                self.symbols.fact(symbol, fact)
 
     def _declared(self, item: tree.Variable) -> None:
         plain = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
@@ -138,28 +181,33 @@ class Host(Expressions):
         if isinstance(plain, tree.TypeName) and plain.name in DIM3:
             self.declare(item.name, types.INT, self._fields(given))
             return
-        for part in given:
-            self._allocations(part)
         if isinstance(item.type, tree.TypeReference) and given and isinstance(given[0], tree.Name):
             if given[0].name in self.sizes:
                 raise NotModelled(f"{item.name} is another name of {given[0].name}", item.line)
             self._forget(tree.Unary("&", given[0], line=item.line))
-        value = self._try(given[0]) if len(given) == 1 and not isinstance(item.type, tree.TypeReference) else Nothing()
+        value = (
+            self.attempt(given[0]) if len(given) == 1 and not isinstance(item.type, tree.TypeReference) else Nothing()
+        )
         if tree.is_auto(item.type):
-            self.declare(item.name, value.type if isinstance(value, Int) else types.DOUBLE, value)
+            self.declare(item.name, value.type if isinstance(value, Int) else types.DOUBLE, Nothing())
+            self._set(item.name, value, item, literal(item.init))
         else:
-            self._name(item.type, item.name, value)
-
-    def _fields(self, given: list[tree.Node]) -> Value:
-        try:
-            found = self._three(given[0]) if len(given) == 1 else tuple(self._number(g) for g in given)
-        except NotModelled:
-            return Nothing()
-        three = (*found, ONE, ONE, ONE)[:3]
-        return Fields(tuple((axis, Int(size, types.UINT)) for axis, size in zip("xyz", three, strict=True)))
+            self._name(item.type, item.name, value, literal(given[0] if given else None))
+        for part in given:
+            self._allocations(part)
 
     def _forget(self, node: tree.Node | None) -> None:
         """What it may change is not known."""
+        for target, part in self._changed(node):
+            if isinstance(target, tree.Member) and self._member(target, Nothing()):
+                continue
+            while isinstance(target, tree.Member):
+                target = target.base
+            if isinstance(target, tree.Name):
+                self._set(target.name, Nothing(), part)
+
+    def _changed(self, node: tree.Node | None) -> Iterator[tuple[tree.Node, tree.Node]]:
+        """What it may change, and where."""
         for part in tree.walk(node):
             targets: list[tree.Node] = []
             if isinstance(part, tree.Assign):
@@ -169,163 +217,102 @@ class Host(Expressions):
             elif isinstance(part, tree.Binary) and part.op == ">>":  # std::cin >> n
                 targets = [part.right]
             elif isinstance(part, tree.Call):
-                targets = self._by_reference(part)
-            for target in targets:
-                while isinstance(target, tree.Member):
-                    target = target.base
-                if isinstance(target, tree.Name):
-                    self._set(target.name, Nothing(), part)
+                targets = [*self._by_reference(part), *self._by_name(part)]
+            yield from ((target, part) for target in targets)
             for name in part.changed if isinstance(part, tree.Unread) else ():
-                self._set(name, Nothing(), part)
+                yield tree.Name(name, line=part.line), part
 
     def _by_reference(self, node: tree.Call) -> list[tree.Node]:
         """Arguments that the function may change: what is not the file's own takes values or addresses."""
-        if not isinstance(node.function, tree.Name):
+        if not isinstance(node.function, tree.Name) or called(node).rpartition("::")[2] in ("swap", "exchange"):
             return list(node.arguments)
         _, functions = self.table.functions_named(node.function.name, self.env.scope)
         return [a for f in functions if not f.library for p, a in zip(f.parameters, node.arguments, strict=False)
                 if isinstance(p.type, tree.TypeReference)]  # fmt: skip
 
+    def _by_name(self, node: tree.Call) -> list[tree.Node]:
+        """Variables of the file that a function of the file, or one that it calls, may change."""
+        name = called(node).rpartition("::")[2]
+        if name not in self.effects:
+            self.effects[name] = []
+            _, functions = self.table.functions_named(called(node), self.env.scope) if name else ("", [])
+            own = [self.table.definition(f) for f in functions if not f.library]
+            found = [t for f in own if f.tokens for t, _ in self._changed(host_body(self.table, f))]
+            if name and (not functions or any(not f.tokens for f in own)):  # of another file
+                found = [tree.Name(n, line=node.line) for n in self.scopes[0]]
+            self.effects[name] = [t for t in found if self._base(t) in self.scopes[0]]
+        return self.effects[name]
+
+    def _base(self, target: tree.Node) -> str:
+        while isinstance(target, tree.Member):
+            target = target.base
+        return target.name if isinstance(target, tree.Name) else ""
+
     def _effect(self, node: tree.Node) -> None:
-        self._allocations(node)
         if isinstance(node, tree.Assign) and not node.op and isinstance(node.target, tree.Name):
-            self._set(node.target.name, self._try(node.value), node)
+            self._set(node.target.name, self.attempt(node.value), node, literal(node.value))
         elif isinstance(node, tree.Assign) and not node.op and isinstance(node.target, tree.Member):
-            self._member(node.target, node)
+            value = self.attempt(node.value)
+            if not self._member(node.target, value):
+                self._forget(node)
         else:
             self._forget(node)
+        self._allocations(node)
 
-    def _member(self, target: tree.Member, node: tree.Assign) -> None:
-        name = target.base.name if isinstance(target.base, tree.Name) else ""
-        slot = self.slot(name)
-        whole = self.state.variables[slot] if slot is not None else None
-        value = self._try(node.value)
-        if slot is not None and isinstance(whole, Fields) and isinstance(value, Int):
-            parts = {**dict(whole.parts), target.name: value}
-            self.state.variables[slot] = Fields(tuple(parts.items()))
-        else:
-            self._forget(node)
-
-    def _allocations(self, node: tree.Node) -> None:
+    def _allocations(self, node: tree.Node | None) -> None:
         for part in tree.walk(node):
-            if _called(part) not in ("cudaMalloc", "cudaMallocManaged"):
+            if called(part) not in ALLOCATING:
                 continue
-            target, bytes_ = path_of(part.arguments[0]), self._try(part.arguments[1])
-            known = bytes_.poly if isinstance(bytes_, Int) else self.symbols.fresh("bytes", launch=True)
-            self.allocated[target] = known, part.line
+            target, bytes_ = part.arguments[0], self.attempt(part.arguments[1])
+            while isinstance(target, tree.Cast) or (isinstance(target, tree.Unary) and target.op == "&"):
+                target = target.operand
+            name = target.name if isinstance(target, tree.Name | tree.Member) else "memory"
+            region = Region(name, "global", 1, bytes_.poly if isinstance(bytes_, Int) else None)
+            self.allocated[region] = part.line
+            slot = self.slot(name) if isinstance(target, tree.Name) else None
+            type_ = self.typed[slot] if slot is not None else types.FLOAT
+            value = Pointer(Ref(region, ZERO, type_.to if isinstance(type_, types.Pointer) else types.FLOAT))
+            if slot is not None and name not in self.loose:
+                self.state.variables[slot] = value
+            elif isinstance(target, tree.Member) and self._base(target) not in self.loose:
+                self._member(target, value)
 
-    def _number(self, node: tree.Node) -> Poly:
-        value = self.rvalue(node)
-        if isinstance(value, Real):
-            value = self.converted(value, types.INT, node)
-        return self.whole(value, node).poly
 
-    def _three(self, node: tree.Node) -> Three:
-        inner = (
-            node.arguments
-            if isinstance(node, tree.Construct | tree.Call)
-            else node.items
-            if isinstance(node, tree.Braces)
-            else None
+def loose_names(table: SymbolTable) -> set[str]:
+    """Variables with another name, a pointer kept or a reference, and those that lambdas and methods change."""
+    found: set[str] = set()
+    for function in host_functions(table):
+        body = host_body(table, function)
+        passed = {id(a) for call in tree.walk(body) if isinstance(call, tree.Call) for a in _uncast(call.arguments)}
+        parts = (
+            [body] if function.owner is not None else [p.body for p in tree.walk(body) if isinstance(p, tree.Lambda)]
         )
-        name = node.type.name if isinstance(node, tree.Construct) and isinstance(node.type, tree.TypeName) else ""
-        if isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
-            name = node.function.name
-        if inner is not None and (isinstance(node, tree.Braces) or name in DIM3):
-            if len(inner) == 1 and isinstance(inner[0], tree.Braces):
-                return self._three(inner[0])
-            x, y, z = [*(self._number(part) for part in inner), ONE, ONE, ONE][:3]
-            return x, y, z
-        value = self.rvalue(node)
-        if isinstance(value, Fields):
-            x, y, z = (part.poly for _, part in value.parts if isinstance(part, Int))
-            return x, y, z
-        return self._number(node), ONE, ONE
+        changed = [getattr(p, "target", None) or getattr(p, "operand", None) for b in parts for p in tree.walk(b)]
+        for part in tree.walk(body):
+            if isinstance(part, tree.Unary) and part.op == "&" and id(part) not in passed:
+                changed.append(part.operand)
+            elif isinstance(part, tree.Variable) and isinstance(part.type, tree.TypeReference):
+                changed += [part.init, *(part.arguments or [])]
+        found |= {path_of(place).partition(".")[0] for place in changed if place is not None}
+    return found - {""}
 
-    # -- what only the host has
 
-    def converted(self, value: Value, type_: Type, node: tree.Node) -> Value:
-        self.single = self.single or type_ == types.FLOAT
-        return super().converted(value, type_, node)
+def _uncast(nodes: list[tree.Node]) -> Iterator[tree.Node]:
+    for node in nodes:
+        while isinstance(node, tree.Cast):
+            node = node.operand
+        yield node
 
-    def name(self, node: tree.Name) -> Value:
-        if self.slot(node.name) is None and node.name in self.sizes:
-            return Int(self.sizes[node.name], types.INT)
-        if self.slot(node.name) is None:
-            item = self.table.entities.variables.get(node.name)
-            if item is not None and item.init is not None and not isinstance(item.type, tree.TypeConst):
-                return self._try(item.init) if self._never_assigned(node.name) else Nothing()
-        return super().name(node)
 
-    def _never_assigned(self, name: str) -> bool:
-        """A variable of the file that no function of the host changes."""
-        for function in host_functions(self.table):
-            tokens = [t.text for t in tokens_of(function.tokens or [])]
-            for i, text in enumerate(tokens):
-                if text == name and (tokens[i - 1] in ("&", "++", "--", ">>") or tokens[i + 1] in CHANGING):
-                    return False
-        return True
-
-    def value(self, node: tree.Node) -> Value:
-        if isinstance(node, tree.Number) and node.origin in self.sizes:
-            return Int(self.sizes[node.origin], types.INT)
-        if isinstance(node, tree.Number) and node.type is types.FLOAT:
-            self.single = True
-        if isinstance(node, tree.Call) and _called(node) in ("ceil", "ceilf", "std::ceil"):
-            return self._ceil(node)
-        return super().value(node)
-
-    def _ceil(self, node: tree.Call) -> Value:
-        value = self.rvalue(node.arguments[0])
-        self.single = self.single or (isinstance(node.function, tree.Name) and node.function.name == "ceilf")
-        if isinstance(value, Int):
-            return Real(value.poly)
-        if isinstance(value, Real) and value.top is not None:
-            return Real(self.symbols.divided(value.top + (value.bottom - 1), value.bottom)[0])
-        raise NotModelled("ceil of a value that is not known", node.line)
-
-    def call(self, function: tree.Function, node: tree.Call) -> Value:
-        """Functions of one return: (a + b - 1) / b by another name."""
-        env = Environment(scope=function.scope)
-        body = body_of(self.table, function, env, lenient=True).body
-        if len(body) != 1 or not isinstance(body[0], tree.Return) or body[0].value is None or function.template:
-            raise NotModelled(f"{function.short} is more than one return", node.line)
-        given = [self.rvalue(a) for a in node.arguments]
-        outer, self.scopes = self.scopes, [{}]
-        for parameter, value in zip(function.parameters, given, strict=True):
-            if isinstance(parameter.type, tree.TypeReference) and not isinstance(parameter.type.to, tree.TypeConst):
-                raise NotModelled(f"{function.short} takes a reference", node.line)
-            type_ = types.bare(self.table.resolve(parameter.type, env))
-            self.declare(parameter.name, type_, self.converted(value, type_, node))
-        try:
-            return self.converted(self.rvalue(body[0].value), self.table.resolve(function.result, env), node)
-        finally:
-            self.scopes = outer
+def _within(node: tree.Node | None, target: tree.Node) -> bool:
+    return any(part is target for part in tree.walk(node))
 
 
 def path_of(node: tree.Node) -> str:
     """The name that a place of the host has, d_M.elements; "" for any other."""
-    while isinstance(node, tree.Cast) or (isinstance(node, tree.Unary) and node.op == "&"):
+    while isinstance(node, tree.Cast):
         node = node.operand
     if isinstance(node, tree.Member):
         base = path_of(node.base)
         return f"{base}.{node.name}" if base else ""
     return node.name if isinstance(node, tree.Name) else ""
-
-
-def written_in(body: tree.Node) -> Counter[str]:
-    """How often each place of a host function is assigned or its address is taken."""
-    found: Counter[str] = Counter()
-    for part in tree.walk(body):
-        init = part.init if isinstance(part, tree.Variable) else part.value if isinstance(part, tree.Assign) else None
-        if isinstance(part, tree.Unary) and part.op == "&":
-            found[path_of(part.operand)] += 1
-        elif init is not None and not (isinstance(init, tree.Number) and not init.value):
-            found[part.name if isinstance(part, tree.Variable) else path_of(part.target)] += 1
-        elif isinstance(part, tree.Step):
-            found[path_of(part.operand)] += 1
-    return found
-
-
-def _called(node: tree.Node) -> str:
-    return node.function.name if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) else ""

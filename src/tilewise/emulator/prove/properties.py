@@ -14,7 +14,6 @@ from tilewise.emulator.prove.values import ANY, Access, Events, Passed
 
 FIRST, SECOND, ELSEWHERE = "1.a", "2.a", "2.b"
 NO_THREAD = "which thread stores to a cell does not follow from the index"
-MOST_THREADS, MOST_Z = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,21 @@ class Property:
 def properties(claim: Claim, events: Events) -> list[Property]:
     spaces = {"global": "global memory", "shared": "shared memory"}
     text = "every grid has a block, every block at most 1,024 threads, 64 along z"
-    made = [Property("launch", text, frozenset({Kind.LAUNCH}), tuple(_launch(claim)))]
+    site = claim.prepared.site
+    line = site.launch.line if site is not None else claim.prepared.function.line
+    made = [Property("launch", text, frozenset({Kind.LAUNCH}), tuple(Fault(c, line) for c in claim.refused()))]
     for space, text in spaces.items():
         inside = tuple(_bounds(events, (space,) if space == "global" else (space, "local")))
         if inside or space == "global":
             kinds = frozenset({Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN} if space == "shared" else {Kind.OUT_OF_BOUNDS})
-            made.append(Property(f"{space} bounds", f"every access to {text} is inside its array", kinds, inside))
-    rows, open_ = _rows(events)
-    made.append(Property("rows", "every access to a matrix is inside its row", frozenset({Kind.SILENT_OVERRUN}),
-                         tuple(rows), undecided=tuple(open_)))  # fmt: skip
+            unknown = [(a.line, f"how long {a.region.name} is") for a in events.accesses
+                       if a.region.space == space and a.region.length is None]  # fmt: skip
+            made.append(Property(f"{space} bounds", f"every access to {text} is inside its array", kinds, inside,
+                                 undecided=tuple(unknown[:1])))  # fmt: skip
+    if any(region.rows is not None for region in claim.regions.values()):
+        rows, open_ = _rows(events)
+        made.append(Property("rows", "every access to a matrix is inside its row", frozenset({Kind.SILENT_OVERRUN}),
+                             tuple(rows), undecided=tuple(open_)))  # fmt: skip
     races = frozenset({Kind.RACE})
     if any(a.region.space == "shared" for a in events.accesses):
         text = "no two threads meet in a shared cell between two barriers, one of them writing"
@@ -82,16 +87,6 @@ def _filled(claim: Claim, events: Events) -> Property:
     text = "every cell of shared memory is stored to before it is read"
     return Property("shared reads", text, frozenset({Kind.UNINITIALISED_READ}), faults, ("barriers", "shared races"),
                     undecided)  # fmt: skip
-
-
-def _launch(claim: Claim) -> Iterator[Fault]:
-    x, y, z = claim.geometry.block
-    site = claim.prepared.site
-    line = site.launch.line if site is not None else claim.prepared.function.line
-    for axis in claim.geometry.grid:
-        yield Fault(at_most(axis, ZERO), line)
-    yield Fault(either(at_most(Poly.of(MOST_THREADS + 1), x * y * z), *(at_most(b, ZERO) for b in (x, y, z))), line)
-    yield Fault(at_most(Poly.of(MOST_Z + 1), z), line)
 
 
 def _bounds(events: Events, spaces: tuple[str, ...]) -> Iterator[Fault]:

@@ -3,6 +3,7 @@ decided, with the line and the reason."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,15 +13,16 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.parse.tree import Function
 from tilewise.emulator.prove.claim import BOUNDS, Bound, Claim, Given
+from tilewise.emulator.prove.product import ProductClaim
+from tilewise.emulator.prove.program import ProgramClaim, chains
 from tilewise.emulator.prove.properties import Fault, Property, overflow, properties
 from tilewise.emulator.prove.solver import QUESTION, NoAnswer, Solver
 from tilewise.emulator.prove.terms import Cond, Poly, at_most, both, either, flags_of, negate, same, symbols_of
 from tilewise.emulator.prove.thread import Thread
-from tilewise.emulator.prove.values import NotModelled
+from tilewise.emulator.prove.values import Events, NotModelled
 from tilewise.errors import KernelError, LimitError, UsageError
 
 TRIES = 6  # sizes at which the emulator is asked
-LARGEST = 4096  # elements of a side that the emulator runs
 CHUNK = 24
 TOGETHER = 0.8  # seconds for a question about several faults, before they are asked about one by one
 
@@ -36,7 +38,7 @@ class Witness:
     """The smallest launch that fails, as the emulator saw it."""
 
     sizes: dict[str, int]
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int] | None  # m, k and n, where the kernel multiplies matrices
     finding: Finding
 
 
@@ -48,6 +50,7 @@ class Answer:
     line: int = 0
     reason: str = ""
     witness: Witness | None = None
+    trivial: bool = False  # proved without a question: there is nothing that could fail
 
 
 @dataclass
@@ -72,11 +75,7 @@ def prove(prepared: Prepared, limits: Limits, given: Given | None = None) -> Pro
     """Every property of the kernel, for every size."""
     function = prepared.function
     try:
-        proofs: list[Proof] = []
-        for site in prepared.sites if given is None and prepared.sites else [None]:
-            one = copy(prepared)
-            one.site = site or prepared.site
-            proofs.append(Prover(Claim(one, limits, given)).answer())
+        proofs = [Prover(claim).answer() for claim in claims(prepared, limits, given)]
     except NotModelled as error:
         return _nothing(function, error.line, error.reason)
     except NoAnswer as error:
@@ -85,6 +84,21 @@ def prove(prepared: Prepared, limits: Limits, given: Given | None = None) -> Pro
     if first.proved and len(proofs) > 1:
         first.assumption = "; and ".join(dict.fromkeys(p.assumption for p in proofs))
     return first
+
+
+def claims(prepared: Prepared, limits: Limits, given: Given | None) -> Iterator[Claim]:
+    """One for every launch of the kernel in the file."""
+    for site in prepared.sites if given is None and prepared.sites else [None]:
+        one = copy(prepared)
+        one.site = site or prepared.site
+        try:
+            yield ProductClaim(one, limits, given)
+            continue
+        except NotModelled:
+            if prepared.matrices is not None and (one.site is None or given is not None):
+                raise
+        for calls in chains(one.site, prepared.loaded.table) if one.site is not None else [()]:
+            yield ProgramClaim(one, limits, given, calls)
 
 
 def _nothing(function: Function, line: int, reason: str) -> Proof:
@@ -124,21 +138,34 @@ class Prover:
         the largest bound on the sizes at which none does, else under the largest."""
         thread = plain
         faults = self._all_overflows(thread)
-        for bound in BOUNDS:
-            self.bound, self.solver = bound, self._solver(bound)
-            if not self._some(faults):
-                return thread, []
-        self.bound, self.solver = BOUNDS[0], self._solver(BOUNDS[0])
         host = {o.node for o in self.claim.host_ranges}
-        for fault in self._possible(faults):
-            if fault.other in host:
-                raise NotModelled("the arithmetic of the launch may overflow", fault.line)
+        data = self.claim.symbols.data
+        sized = [f for f in faults if not symbols_of(f.cond) & data.keys()]  # what a bound on the sizes may mend
+        for asked in (sized, [f for f in faults if f.other in host]):
+            for bound in BOUNDS:
+                self.bound, self.solver = bound, self._solver(bound)
+                if not self._some(asked):
+                    break
+            else:
+                continue
+            break
+        else:
+            raise NotModelled("the arithmetic of the launch may overflow", self._possible(asked)[0].line)
         wrapping: dict[int, Fault] = {}
         while leaving := [f for f in self._possible(faults) if f.other not in wrapping]:
             wrapping |= {f.other: f for f in leaving}
             thread = self.claim.thread(set(wrapping))
             faults = self._all_overflows(thread)
-        return thread, list(wrapping.values())
+        used = self._decides(thread.events)
+        return thread, [f for f in wrapping.values() if self.claim.symbols.wrapped.get(f.other, used) & used]
+
+    def _decides(self, events: Events) -> set[str]:
+        """The symbols that an index is made of, or a path: what else overflows is a value, and no index."""
+        conds = [c for a in events.accesses for c in (a.path, at_most(a.offset, Poly.of(0)))]
+        conds += [c for _, o in events.dimensions for c in (o.path, o.must)] + [b.path for b in events.barriers]
+        conds += [at_most(c, Poly.of(0)) for b in events.barriers for c in b.counters]
+        mentioned = symbols_of(both(*conds))
+        return mentioned | symbols_of(both(*self.claim.symbols.closure(mentioned)))
 
     def _all_overflows(self, thread: Thread) -> list[Fault]:
         return overflow(thread.events) + [Fault(both(o.path, negate(o.must)), o.line, o.what, o.node)
@@ -159,11 +186,11 @@ class Prover:
             line, reason = asked.undecided[0]
             return Answer(asked.name, asked.statement, Verdict.OPEN, line, reason)
         try:
-            found = self._some(list(asked.faults))
+            found, asks = self._some(list(asked.faults)), any(f.cond != either() for f in asked.faults)
         except NoAnswer as error:
             return Answer(asked.name, asked.statement, Verdict.OPEN, asked.faults[0].line, str(error))
         if not found:
-            return Answer(asked.name, asked.statement, Verdict.PROVED)
+            return Answer(asked.name, asked.statement, Verdict.PROVED, trivial=not asks)
         return self._refute(small, found if small is asked else list(small.faults), found)
 
     def _some(self, faults: list[Fault]) -> list[Fault]:
@@ -252,12 +279,11 @@ class Prover:
         return low
 
     def _seen(self, asked: Property, sizes: dict[str, int]) -> Finding | None:
-        if max(self.claim.shape(sizes)) > LARGEST:
-            return None
         key = tuple(sizes.values())
         if key not in self.runs:
             try:
-                self.runs[key] = self.claim.run(sizes).findings
+                done = self.claim.run(sizes)
+                self.runs[key] = done.findings if done is not None else None
             except (KernelError, UsageError, LimitError):
                 self.runs[key] = None
         faults = [f for f in self.runs[key] or () if f.severity is Severity.FAULT and asked.shown_by(f)]

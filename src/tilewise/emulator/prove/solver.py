@@ -140,7 +140,9 @@ class Solver:
                     past = max(map(abs, q.terms.values()))  # a block's rows: so many may lie past the last row
                     near += [q - s - past for s in sizes] + [q + past]
                 made.update(((u, name), None) for u in near if u.constant is None)
-        return [law for u, name in made for law in _signs(u, u * Poly.of(name))]
+        only = {m for poly in products for m in poly.terms if len(m) > 1 and set(m) <= set(self.symbols.sizes)}
+        grows = [at_most(Poly({m[:i] + m[i + 1 :]: 1}), Poly({m: 1})) for m in only for i in range(len(m))]
+        return [*grows, *(law for u, name in made for law in _signs(u, u * Poly.of(name)))]
 
 
 def _text(cond: Cond, numbers: set[str], truths: set[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.prove.terms import (
     ONE,
+    TRUE,
     ZERO,
     Cond,
     Flag,
@@ -37,6 +39,8 @@ class Symbols:
     facts: dict[str, list[Cond]] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)  # symbols whose value is not modelled: why
     quotients: dict[str, tuple[Poly, int]] = field(default_factory=dict)  # value and divisor
+    choices: dict[str, tuple[Cond, Poly, Poly]] = field(default_factory=dict)  # condition ? the one : the other
+    wrapped: dict[int, set[str]] = field(default_factory=dict)  # by expression: what stands for a value that may wrap
     count: int = 0
 
     def fresh(self, hint: str, *, launch: bool = False) -> Poly:
@@ -68,7 +72,7 @@ class Symbols:
         """C's quotient and remainder by a positive constant: both truncate towards zero."""
         known = value.constant
         if known is not None:
-            quotient = abs(known) // by * (1 if known >= 0 else -1)
+            quotient = truncated(known, by)
             return Poly.of(quotient), Poly.of(known - quotient * by)
         if all(c % by == 0 for c in value.terms.values()):
             return Poly({m: c // by for m, c in value.terms.items()}), ZERO
@@ -89,7 +93,44 @@ class Symbols:
         symbol = self.fresh("either", launch=uniform)
         self.fact(symbol, either(negate(condition), same(symbol, yes)))
         self.fact(symbol, either(condition, same(symbol, no)))
+        self.choices[next(iter(symbol.symbols))] = condition, yes, no
         return symbol
+
+    def behind(self, poly: Poly) -> set[str]:
+        """Its symbols, those of the quotients and choices among them, and so on."""
+        seen: set[str] = set()
+        left = set(poly.symbols)
+        while left:
+            name = left.pop()
+            seen.add(name)
+            if name in self.quotients:
+                left |= self.quotients[name][0].symbols - seen
+            if name in self.choices:
+                condition, yes, no = self.choices[name]
+                left |= (symbols_of(condition) | yes.symbols | no.symbols) - seen
+        return seen
+
+    def at(self, poly: Poly, values: Mapping[str, int]) -> int:
+        """Its value at these sizes; KeyError where a symbol has none."""
+        known = dict(values)
+
+        def number(name: str) -> int:
+            if name not in known:
+                if name in self.quotients:
+                    value, by = self.quotients[name]
+                    known[name] = truncated(self.at(value, known), by)
+                else:
+                    condition, yes, no = self.choices[name]
+                    known[name] = self.at(yes if self.holds(condition, known) else no, known)
+            return known[name]
+
+        constant = poly.replace({s: Poly.of(number(s)) for s in poly.symbols}).constant
+        assert constant is not None
+        return constant
+
+    def holds(self, cond: Cond, values: Mapping[str, int]) -> bool:
+        fixed = mapped(cond, lambda p: Poly.of(self.at(p, values)), lambda f: f)
+        return fixed == TRUE
 
     def own(self, name: str, who: str) -> str:
         """Its name in the generic thread `who`, "1.a" for thread 1 of block a."""
@@ -119,6 +160,10 @@ class Symbols:
         base, at, who = name.partition("@")
         found = self.facts.get(base, [])
         return [self.copied(c, who) for c in found] if at else found
+
+
+def truncated(value: int, by: int) -> int:
+    return abs(value) // by * (1 if value >= 0 else -1)
 
 
 def limits_of(type_: Scalar) -> tuple[int, int]:

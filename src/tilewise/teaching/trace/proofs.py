@@ -125,7 +125,8 @@ def _table(file: str, proof: Proof) -> str:
     for answer in proof.answers:
         lines.append(f"  {answer.verdict:<12} {answer.statement}")
         lines += [f"  {'':12} {part}" for part in _detail(answer)]
-    shapes = dict.fromkeys("x".join(map(str, a.witness.shape)) for a in proof.answers if a.witness is not None)
+    shapes = dict.fromkeys("x".join(map(str, a.witness.shape)) for a in proof.answers
+                           if a.witness is not None and a.witness.shape is not None)  # fmt: skip
     lines += [f"step through it: tilewise explore {file} --shape {shape}" for shape in list(shapes)[:1]]
     return "\n".join(lines)
 
@@ -164,8 +165,8 @@ def _json(proof: Proof) -> Json:
 def _witness(witness: Witness) -> Json:
     finding = witness.finding
     threads = [{"block": list(b), "thread": list(t)} for b, t in finding.threads[:2]]
-    return {"sizes": witness.sizes, "shape": list(witness.shape), "kind": str(finding.kind), "array": finding.array,
-            "message": finding.message, "line": finding.line, "threads": threads}  # fmt: skip
+    return {"sizes": witness.sizes, "shape": list(witness.shape or ()), "kind": str(finding.kind),
+            "array": finding.array, "message": finding.message, "line": finding.line, "threads": threads}  # fmt: skip
 
 
 def _result(file: str, proof: Proof, answer: Answer) -> Json:

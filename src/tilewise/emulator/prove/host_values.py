@@ -1,0 +1,266 @@
+"""What the variables of the host are: sizes, arrays by their bytes, dim3, and what is computed of them.
+
+Sizes are the names in `sizes`, or, with `fixed`, every integer of the host that is a number of two or more there, or
+that the host reads from elsewhere; those in `fixed` stay what they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.emulator.host.launch_site import host_functions
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.types import Scalar, Type
+from tilewise.emulator.prove.expressions import Expressions
+from tilewise.emulator.prove.symbols import limits_of
+from tilewise.emulator.prove.terms import ONE, ZERO, Poly, at_most, within
+from tilewise.emulator.prove.values import Fields, Int, Nothing, NotModelled, Pointer, Real, Ref, Region, Truth, Value
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment
+
+CHANGING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "++", "--")
+DIM3 = ("dim3", "uint3", "make_uint3")
+LITERAL = (tree.Number, tree.Binary, tree.Unary, tree.Cast, tree.TypeName, tree.TypeFixed)
+Three = tuple[Poly, Poly, Poly]
+
+
+@dataclass
+class HostValues(Expressions):
+    sizes: dict[str, Poly] = field(default_factory=dict)
+    structs: dict[str, Fields] = field(default_factory=dict)  # matrices of the host by name: rows and columns
+    fixed: set[str] | None = None
+    macros: dict[str, int] = field(default_factory=dict)  # those that are one number
+    named: dict[str, int | None] = field(default_factory=dict)  # symbols made here: their number in the file
+    constants: dict[str, int] = field(default_factory=dict)  # numbers of variables that stay what they are
+    loose: set[str] = field(default_factory=set)  # variables that may change where their name does not stand
+    owners: dict[str, int] = field(default_factory=dict)  # whose slot a symbol is
+    allocated: dict[Region, int] = field(default_factory=dict)  # by line
+    unknown: dict[str, Region] = field(default_factory=dict)  # arrays that come from outside, by name
+    looping: bool = False
+    single: bool = False  # the grid is computed in float
+
+    @abstractmethod
+    def attempt(self, node: tree.Node) -> Value:
+        """Its value; Nothing where it is not known, and then what it may change is not known either."""
+
+    def array(self, name: str, type_: Type = types.FLOAT) -> Ref:
+        """The start of an array of the host that nothing says the length of."""
+        return Ref(self.unknown.setdefault(name, Region(name, "global", 1, None)), ZERO, type_)
+
+    def _name(self, written: tree.Node, name: str, value: Value, leaf: bool = False) -> None:
+        """A variable or parameter of the host function, as its type holds it."""
+        type_: Type = types.INT
+        if name in self.structs:
+            self.declare(name, type_, self.structs[name])
+            return
+        try:
+            resolved = self.resolve(written)
+            if not isinstance(value, Int | Real | Truth) or isinstance(resolved, Scalar):
+                type_ = resolved
+            else:
+                value = Nothing()
+        except NotModelled:
+            value = Nothing()
+        self.declare(name, type_, Nothing())
+        self._set(name, value, written, leaf)
+
+    def _set(self, name: str, value: Value, node: tree.Node, leaf: bool = False) -> None:
+        """A size of the claim is what it is at the launch: what was made of an earlier value is not known then."""
+        slot = self.slot(name)
+        if slot is None:
+            return
+        if name in self.loose and name not in self.sizes:
+            self.state.variables[slot] = Nothing()
+            return
+        if name in self.sizes:
+            if self.state.variables[slot] != Nothing():
+                self._stale(self.sizes[name].symbols)
+            value = Int(self.sizes[name], types.LONG)
+        elif self.fixed is not None and isinstance(type_ := self.typed[slot], Scalar) and type_.integral:
+            value = self._symbol(name, slot, value, type_, leaf)
+        try:
+            self.state.variables[slot] = self.converted(value, self.typed[slot], node) if value != Nothing() else value
+        except NotModelled:
+            self.state.variables[slot] = Nothing()
+
+    def _symbol(self, name: str, slot: int, value: Value, type_: Scalar, leaf: bool) -> Value:
+        """A size, where the host reads the value from elsewhere or the file has a number for it."""
+        assert self.fixed is not None
+        known = value.poly.constant if isinstance(value, Int) and leaf else None
+        unknown = value == Nothing()
+        if known is not None and known > 1 and name in self.fixed:
+            self.constants[name] = known
+        if type_.kind == "bool" or not (unknown or (known is not None and known > 1 and name not in self.fixed)):
+            return value
+        if unknown and self.looping:
+            return Int(self.any_value(name, type_), type_)
+        while self.owners.get(name, slot) != slot:
+            name += "'"
+        if name in self.named:
+            self._stale({name})
+        self.owners[name] = slot
+        return Int(self._size(name, known, type_), type_)
+
+    def _size(self, name: str, known: int | None, type_: Scalar) -> Poly:
+        self.named[name] = known
+        self.symbols.launch.add(name)
+        self.symbols.facts[name] = [at_most(Poly.of(name), Poly.of(limits_of(type_)[1]))]
+        return Poly.of(name)
+
+    def any_value(self, name: str, type_: Scalar) -> Poly:
+        symbol = self.symbols.fresh(name, launch=True)
+        low, high = limits_of(type_)
+        self.symbols.fact(symbol, within(Poly.of(low), symbol, Poly.of(high + 1)))
+        return symbol
+
+    def _stale(self, sizes: set[str]) -> None:
+        regions: dict[int, Region] = {}
+        for slot, value in self.state.variables.items():
+            self.state.variables[slot] = self._without(value, sizes, regions)
+
+    def _without(self, value: Value, sizes: set[str], regions: dict[int, Region]) -> Value:
+        """The value, where it was not made of an earlier value of these sizes."""
+        if isinstance(value, Fields):
+            return Fields(tuple((name, self._without(part, sizes, regions)) for name, part in value.parts))
+        if isinstance(value, Pointer):
+            region = value.place.region
+            if region.length is not None and self.symbols.behind(region.length) & sizes:
+                fresh = regions.setdefault(id(region), Region(region.name, "global", 1, None))
+                self.allocated[fresh] = self.allocated.get(region, 0)
+                return self._without(Pointer(Ref(fresh, value.place.offset, value.place.type)), sizes, regions)
+            return Nothing() if self.symbols.behind(value.place.offset) & sizes else value
+        poly = value.poly if isinstance(value, Int) else value.top if isinstance(value, Real) else None
+        return Nothing() if poly is not None and self.symbols.behind(poly) & sizes else value
+
+    def _fields(self, given: list[tree.Node]) -> Value:
+        try:
+            found = self._three(given[0]) if len(given) == 1 else tuple(self._number(g) for g in given)
+        except NotModelled:
+            return Nothing()
+        three = (*found, ONE, ONE, ONE)[:3]
+        return Fields(tuple((axis, Int(size, types.UINT)) for axis, size in zip("xyz", three, strict=True)))
+
+    def _member(self, target: tree.Member, value: Value) -> bool:
+        name = target.base.name if isinstance(target.base, tree.Name) else ""
+        slot = self.slot(name)
+        whole = self.state.variables[slot] if slot is not None else None
+        if slot is None or not isinstance(whole, Fields) or not isinstance(value, Int | Pointer | Nothing):
+            return False
+        parts = {**dict(whole.parts), target.name: value}
+        self.state.variables[slot] = Fields(tuple(parts.items()))
+        return True
+
+    def _number(self, node: tree.Node) -> Poly:
+        value = self.rvalue(node)
+        if isinstance(value, Real):
+            value = self.converted(value, types.INT, node)
+        return self.whole(value, node).poly
+
+    def _three(self, node: tree.Node) -> Three:
+        inner = (
+            node.arguments
+            if isinstance(node, tree.Construct | tree.Call)
+            else node.items
+            if isinstance(node, tree.Braces)
+            else None
+        )
+        name = node.type.name if isinstance(node, tree.Construct) and isinstance(node.type, tree.TypeName) else ""
+        if isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
+            name = node.function.name
+        if inner is not None and (isinstance(node, tree.Braces) or name in DIM3):
+            if len(inner) == 1 and isinstance(inner[0], tree.Braces):
+                return self._three(inner[0])
+            x, y, z = [*(self._number(part) for part in inner), ONE, ONE, ONE][:3]
+            return x, y, z
+        value = self.rvalue(node)
+        if isinstance(value, Fields):
+            parts = [part.poly for _, part in value.parts if isinstance(part, Int)]
+            if len(parts) != 3:
+                raise NotModelled("blocks or threads that the host computes elsewhere", node.line)
+            return parts[0], parts[1], parts[2]
+        return self._number(node), ONE, ONE
+
+    def converted(self, value: Value, type_: Type, node: tree.Node) -> Value:
+        self.single = self.single or type_ == types.FLOAT
+        return super().converted(value, type_, node)
+
+    def name(self, node: tree.Name) -> Value:
+        if self.slot(node.name) is None and node.name in self.sizes:
+            return Int(self.sizes[node.name], types.INT)
+        if self.slot(node.name) is None:
+            item = self.table.entities.variables.get(node.name)
+            if item is not None and item.init is not None and node.name not in (self.fixed or ()):
+                constant = isinstance(item.type, tree.TypeConst)
+                if self.fixed is not None:
+                    return self._of_file_scope(node, item) if constant or self._never_assigned(node.name) else Nothing()
+                if not constant:
+                    return self.attempt(item.init) if self._never_assigned(node.name) else Nothing()
+        return super().name(node)
+
+    def _of_file_scope(self, node: tree.Name, item: tree.Variable) -> Value:
+        type_ = self.resolve(item.type)
+        value = self.attempt(item.init)
+        known = value.poly.constant if isinstance(value, Int) and literal(item.init) else None
+        if isinstance(type_, Scalar) and type_.integral and known is not None and known > 1:
+            return Int(self._size(node.name, known, type_), type_)
+        return self.converted(value, type_, node) if value != Nothing() else super().name(node)
+
+    def _never_assigned(self, name: str) -> bool:
+        """A variable of the file that no function of the host changes."""
+        for function in host_functions(self.table):
+            tokens = [t.text for t in tokens_of(function.tokens or [])]
+            for i, text in enumerate(tokens):
+                if text == name and (tokens[i - 1] in ("&", "++", "--", ">>") or tokens[i + 1] in CHANGING):
+                    return False
+        return True
+
+    def value(self, node: Any) -> Value:
+        if isinstance(node, tree.Number) and node.origin in self.sizes:
+            return Int(self.sizes[node.origin], types.INT)
+        origin = node.origin if isinstance(node, tree.Number) else ""
+        if self.fixed is not None and self.macros.get(origin, 0) > 1 and origin not in self.fixed:
+            return Int(self._size(origin, self.macros[origin], node.type), node.type)
+        if isinstance(node, tree.Number) and node.type is types.FLOAT:
+            self.single = True
+        if isinstance(node, tree.Call) and called(node) in ("ceil", "ceilf", "std::ceil"):
+            return self._ceil(node)
+        return super().value(node)
+
+    def _ceil(self, node: tree.Call) -> Value:
+        value = self.rvalue(node.arguments[0])
+        self.single = self.single or (isinstance(node.function, tree.Name) and node.function.name == "ceilf")
+        if isinstance(value, Int):
+            return Real(value.poly)
+        if isinstance(value, Real) and value.top is not None:
+            return Real(self.symbols.divided(value.top + (value.bottom - 1), value.bottom)[0])
+        raise NotModelled("ceil of a value that is not known", node.line)
+
+    def call(self, function: tree.Function, node: tree.Call) -> Value:
+        """Functions of one return: (a + b - 1) / b by another name."""
+        env = Environment(scope=function.scope)
+        body = body_of(self.table, function, env, lenient=True).body
+        if len(body) != 1 or not isinstance(body[0], tree.Return) or body[0].value is None or function.template:
+            raise NotModelled(f"{function.short} is more than one return", node.line)
+        given = [self.rvalue(a) for a in node.arguments]
+        outer, self.scopes = self.scopes, [{}]
+        for parameter, value in zip(function.parameters, given, strict=True):
+            if isinstance(parameter.type, tree.TypeReference) and not isinstance(parameter.type.to, tree.TypeConst):
+                raise NotModelled(f"{function.short} takes a reference", node.line)
+            type_ = types.bare(self.table.resolve(parameter.type, env))
+            self.declare(parameter.name, type_, self.converted(value, type_, node))
+        try:
+            return self.converted(self.rvalue(body[0].value), self.table.resolve(function.result, env), node)
+        finally:
+            self.scopes = outer
+
+
+def literal(node: tree.Node | None) -> bool:
+    """A number, or an expression of numbers, that no macro stands for."""
+    parts = list(tree.walk(node)) if node is not None else []
+    return bool(parts) and all(isinstance(p, LITERAL) and not getattr(p, "origin", "") for p in parts)
+
+
+def called(node: tree.Node) -> str:
+    return node.function.name if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) else ""
