@@ -10,7 +10,6 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import table_for
 from tilewise.kernels.choosing import competing
-from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.simt_gemm.direct import Direct, every_config
 from tilewise.planning.choose import make_plan
 
@@ -49,13 +48,6 @@ def test_more_than_four_rows_of_halves_go_to_tensor_cores():
     assert "gemv" in names(6, 11821, 2795, "float16", A100)
 
 
-def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
-    thin = replace(problem_of_shape(16, 24, 32, "float32"), stack=(2048,))
-    assert shallow.held_of(1, shallow.shared_bytes(thin, 32, 1)) == 16
-    assert shallow.held_of(8, shallow.shared_bytes(thin, 32, 8)) == 2
-    assert shallow.held_of(4, shallow.shared_bytes(problem_of_shape(16, 128, 128, "float64"), 128, 4)) == 1
-
-
 @pytest.mark.parametrize(
     ("m", "k", "n", "dtype", "measured"),
     [
@@ -85,7 +77,7 @@ def test_plain_stores_a_large_product_at_the_rate_that_was_measured(m, k, n, mea
 @pytest.mark.parametrize(
     ("m", "k", "n", "dtype", "lying"),
     [
-        (5256, 17, 13083, "float16", "NN"),  # 53 µs; 92 by shallow, 95 by cuBLAS
+        (5256, 17, 13083, "float16", "NN"),  # 53 µs; 95 by cuBLAS
         (6065, 28, 4860, "bfloat16", "NT"),  # 21; 41, 36
         (97, 30, 2128, "bfloat16", "NT"),  # 2.6; 4.4 by direct_half, 2.7
         (6194, 24, 9292, "tf32", "TT"),  # 69; 141 by plain, 101

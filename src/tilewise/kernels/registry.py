@@ -8,7 +8,7 @@ from tilewise.core.recipe import Address, Scratch, Step
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.family import Ladder
-from tilewise.kernels.mma_gemm.family import DirectHalf, HalfDots, Shallow, ShortK, SlicedK
+from tilewise.kernels.mma_gemm.family import DirectHalf, HalfDots, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
 from tilewise.kernels.shared.delegated import AnyStep, Edge, Fallback
 from tilewise.kernels.simt_gemm.buffered import Buffered
@@ -23,7 +23,7 @@ from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOn
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), SlicedK(), ShortK(), Shallow(), Plain(),
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), SlicedK(), ShortK(), Plain(),
     Gemv(), Direct(), DirectHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
     Swept(), Grouped(), COURSE,
 ]  # fmt: skip
@@ -32,6 +32,7 @@ FAMILIES: list[Family] = [
 REPLACED = {  # names that were known before
     "fma_small": "kernel='buffered' and kernel='sliced_k' make what it made",
     "mma_small": "kernel='sliced_k', kernel='mma_sync' and kernel='bulk_lines' make what it made",
+    "shallow": "kernel='short_k', kernel='mma_sync' and kernel='direct' make what it made",
     "shifted_half": "kernel='direct_half' and kernel='wgmma_half' make what it made",
 }
 BY_NAME = {family.name: family for family in FAMILIES}

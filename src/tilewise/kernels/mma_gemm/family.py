@@ -19,13 +19,11 @@ from tilewise.kernels.mma_gemm.direct_half import model as stacked
 from tilewise.kernels.mma_gemm.direct_half import single
 from tilewise.kernels.mma_gemm.half_dots import model as dots
 from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
-from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
 from tilewise.kernels.mma_gemm.text import (
     render_direct_half,
     render_half_dots,
-    render_shallow,
     render_short_k,
     render_sliced,
 )
@@ -73,16 +71,8 @@ class SlicedK(Tabled):
         return (render_sliced.named(problem.dtype, tile, arch) for tile in sliced.TILES[problem.dtype.itemsize])
 
 
-class ResidentN(Tabled):
-    """A k so short that storing P takes the time: N stays in registers or shared memory."""
-
-    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        requested = "the kernel was requested" if kernel else f"k is short, and {self.name} has the least expected time"
-        return plan.but(why=f"{requested}; {tiles}")
-
-
-class ShortK(ResidentN):
-    """On tensor cores; P is stored by whole sectors."""
+class ShortK(Tabled):
+    """A k so short that storing P takes the time: N stays in registers, P is stored by whole sectors."""
 
     name = short.KERNEL
     kernels: ClassVar = {name: short.IDEA}
@@ -101,37 +91,16 @@ class ShortK(ResidentN):
         panels, across = short.panels_of(problem, config.held), short.across_of(problem.n, config.held.cols)
         return f"{panels} panels of {across * config.held.cols} columns, {config.words()}"
 
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        requested = "the kernel was requested" if kernel else f"k is short, and {self.name} has the least expected time"
+        return plan.but(why=f"{requested}; {tiles}")
+
     def notes(self, problem: Problem, config: short.ShortConfig) -> list[str]:
         return [f"{side} is transposed first, so that its k lies side by side" for side in config.transposed]
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         size = problem.dtype.itemsize
         return (render_transpose.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
-
-
-class Shallow(ResidentN):
-    """Of all floats and any stack."""
-
-    name = shallow.KERNEL
-    kernels: ClassVar = {name: shallow.IDEA}
-    make: ClassVar = recipe.of_shallow
-    can = Capabilities(
-        AMPERE, dtypes=(*HALVES, "float32", "float64"), one_dtype=True, same_result=True, plus_times=True,
-        accumulates=False, most_k=shallow.DEEPEST, problem=(shallow.NEAR, shallow.FITS), precisions=("ieee", "tf32"),
-    )  # fmt: skip
-    competes = can.where(tensor_cores=True), can.where(dtypes=("float32",), float32_as=("ieee", "high"))
-    model: ClassVar = shallow
-
-    def geometry(self, problem: Problem, machine: Machine, config: shallow.ShallowConfig) -> Geometry:
-        return shallow.geometry(problem, config)
-
-    def tiles(self, problem: Problem, machine: Machine, config: shallow.ShallowConfig) -> str:
-        strips = shallow.strips_of(problem, config.cols)
-        return f"{strips} strips of {config.cols} columns, {config.blocks} blocks to a strip"
-
-    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        arch, tensor, dtype = min(90, arch_number(machine.arch)), shallow.on_tensor_cores(problem), problem.dtype
-        return (render_shallow.named(dtype, tensor, cols, arch) for cols in shallow.COLUMNS[dtype.itemsize])
 
 
 class HalvesAnywhere(Tabled):

@@ -13,13 +13,11 @@ from tilewise.core.recipe import Address, Argument, Launch, Scratch, structure
 from tilewise.kernels.mma_gemm.direct_half import model as direct
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS, DotsConfig
-from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
 from tilewise.kernels.mma_gemm.text import (
     render_direct_half,
     render_half_dots,
-    render_shallow,
     render_short_k,
     render_sliced,
 )
@@ -88,24 +86,6 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     )
     source, blocks = render_short_k.named(p.dtype, config.held), panels * -(-rows // (short.WARPS // across))
     return made + stack_launches(p, (M, N, P), source, short.KERNEL, blocks, 32 * short.WARPS, own)
-
-
-def of_shallow(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M and N have any strides, P contiguous rows."""
-    p, config, matrices = plan.problem, plan.config, (given.M, given.N, given.P)
-    assert isinstance(config, shallow.ShallowConfig)
-    arch, tensor = min(90, arch_number(plan.machine.arch)), shallow.on_tensor_cores(p)
-    source = render_shallow.named(p.dtype, tensor, config.cols, arch)
-    own = (
-        *(ctypes.c_int(s) for x in (given.M, given.N) for s in (x.layout.row, x.layout.col)),
-        ctypes.c_longlong(given.P.lead),
-        *(ctypes.c_int(x) for x in (shallow.steps_of(p), config.blocks)),
-    )
-    blocks, shared = (
-        shallow.strips_of(p, config.cols) * config.blocks,
-        shallow.shared_bytes(p, config.cols, config.warps),
-    )
-    return stack_launches(p, matrices, source, shallow.KERNEL, blocks, 32 * config.warps, own, shared)
 
 
 _Lines = struct_of("Lines", "mma_gemm/half_dots/lines.cuh")

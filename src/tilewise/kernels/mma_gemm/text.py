@@ -10,12 +10,11 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS as DOTS_WARPS
 from tilewise.kernels.mma_gemm.half_dots.model import DotsTile
-from tilewise.kernels.mma_gemm.shallow import model as shallow
 from tilewise.kernels.mma_gemm.short_k import model as short_k
 from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import product_of_fragments
-from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.transforms.sums import render_numbers, sum_of
 
@@ -66,37 +65,6 @@ def render_short_k(dtype: DType, held: short_k.Held) -> str:
         render_numbers(sum_of(dtype), dtype, accumulate=False),
         product_of_fragments(dtype, short_k.step_of(dtype), 80),
         "shared/dependent_launch.cuh mma_gemm/short_k/short_k.cu",
-    )
-
-
-@Written
-def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
-    """`tensor`: on tensor cores, which round float32 to tf32; `cols`: of P, that a warp makes."""
-    size = dtype.itemsize
-    element = "unsigned short" if size == 2 else c_name(dtype)
-    macros: dict[str, object] = {
-        "SIZE": size,
-        "ROWS": shallow.ROWS,
-        "TN": cols,
-        "STEP": shallow.step_of(dtype),
-        "PAD": shallow.PAD_BYTES[size] // size,
-        "MOST_THREADS": 32 * shallow.MOST_WARPS,
-        "RESIDENT": shallow.RESIDENT,
-    }
-    product = product_of_fragments(dtype, shallow.step_of(dtype), arch) if tensor else ""
-    rounding = shallow.ROUNDED if tensor and size == 4 else "return x;"
-    return assembled(
-        f"// shallow over {dtype}{', rounded to tf32' if tensor and size == 4 else ''}",
-        macros,
-        f"typedef {element} Element;",
-        f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
-        render_numbers(sum_of(dtype), dtype, accumulate=False),
-        product,
-        f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
-        "shared/dependent_launch.cuh",
-        kernel_text("shared/words.cuh") if size == 2 else "",
-        "mma_gemm/shallow/tensor_cores.cuh" if tensor else "mma_gemm/shallow/plain_cores.cuh",
-        "mma_gemm/shallow/shallow.cu",
     )
 
 
