@@ -86,11 +86,22 @@ LONG_ROWS = [  # instruction set, dtype, semiring, shape, and whether dot produc
 def test_many_long_rows_and_a_few_columns_are_dot_products(
     name: str, dtype: str, ring: str, shape: tuple[int, int, int], dots: bool
 ) -> None:
-    m, k, n = shape
-    number, layouts = DTYPES[dtype], (row_major(m, k), row_major(k, n), row_major(m, n))
-    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
-    target = known_target(name)
-    assert (registry.choose(problem, target.vector_bytes, target.registers).kernel == "dots") == dots
+    assert (chosen(name, dtype, ring, shape) == "dots") == dots
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kernel"),
+    [
+        ("avx512", (12, 4096, 16), "interleaved"),  # copying 16 columns costs more than packing
+        ("avx512", (40, 4096, 16), "short_dots"),  # beside so many rows it does not
+        ("avx512", (351, 34, 21), "interleaved"),  # lanes are added up too often
+        ("avx512", (12, 100, 10), "short_dots"),  # so little is not packed
+        ("avx2", (12, 4096, 10), "short_dots"),
+        ("avx2", (12, 4096, 12), "interleaved"),
+    ],
+)
+def test_columns_of_short_integers_are_copied_where_packing_costs_more(name, shape, kernel) -> None:
+    assert chosen(name, "int16", "plus_times", shape) == kernel
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
-from tilewise.backends.cpu.kernels.interleaved.model import SOME, deep
+from tilewise.backends.cpu.kernels.interleaved.model import SOME, STEPS, deep
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.core.blocking import Blocking, RegisterTile
@@ -11,6 +11,10 @@ from tilewise.core.problem import Problem
 
 IDEA = "a few columns of short integers; M is read where it lies, several k to a lane"
 HIGH = 4  # rows from which copying N's columns is little beside the rest
+# columns, whose elements lie apart, that cost more to copy than `interleaved` needs for packing, where rows are no more
+# than twice as many (8x299878x16 of int8 took 6.7 times as long); and those that take longer to add up across lanes,
+# of so short a k (351x34x21 of int16 2.1 times)
+COPIED, MANY, SHALLOW = {64: 9}, 17, 192  # by bytes of a vector; 11 for others
 
 
 def elements(vector_bytes: int, deep: int) -> int:
@@ -24,8 +28,18 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    few = view.n <= SOME and view.m >= HIGH
+    few = view.n <= SOME and view.m >= HIGH and not _better_packed(problem, view, tile)
     return f"{view.n} columns of short integers: M is read once where it lies" if few else ""
+
+
+def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    if tile.neon or view.n_along_k or view.swapped or view.m * view.k * view.n < STEPS:
+        return False
+    if problem.light and problem.dtype.itemsize == 1 and min(view.m, view.n) <= 16 // deep(problem, tile):
+        return False  # nor does `interleaved` take it
+    return (view.n >= COPIED.get(tile.vector_bytes, 11) and view.m <= 2 * view.n) or (
+        view.n >= MANY and view.k <= SHALLOW
+    )
 
 
 def column_words(a: Arithmetic, k: int) -> int:
