@@ -32,7 +32,7 @@ def driver(monkeypatch):
         cuDeviceGetName=lambda length, number: (0, b"NVIDIA H200" + bytes(length - 11)),
         CUdevice_attribute=SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}),
     )
-    monkeypatch.setattr(card, "_driver", lambda: made)
+    monkeypatch.setattr(card, "driver", lambda: made)
     monkeypatch.setattr(card, "_contexts", {})
     return made
 
@@ -56,7 +56,7 @@ def test_without_a_driver_the_refusal_names_the_device(driver, monkeypatch, answ
     def refused(device):
         raise DeviceError(f"device={device!r} was requested")
 
-    monkeypatch.setattr(card, "_driver", fails)
+    monkeypatch.setattr(card, "driver", fails)
     monkeypatch.setattr(card, "open_card", refused)
     with pytest.raises(DeviceError, match="device='cuda:0'"):
         card.make_current("cuda:0")

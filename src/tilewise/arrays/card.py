@@ -36,14 +36,8 @@ def cuda_core() -> Any:
         return importlib.import_module("cuda.core")
 
 
-def _forked() -> None:
-    """In a child no thread holds the lock."""
-    global _importing
-    _importing = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # in a child no thread holds the lock
+    os.register_at_fork(after_in_child=_importing._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def card_count() -> int:
@@ -86,7 +80,7 @@ def make_current(device: str) -> None:
     context = _contexts.get(device)
     if context is None:
         context = _contexts[device] = _primary_context(device)
-    _driver().cuCtxSetCurrent(context)
+    driver().cuCtxSetCurrent(context)
 
 
 _contexts: dict[str, Any] = {}
@@ -95,10 +89,9 @@ _contexts: dict[str, Any] = {}
 def _primary_context(device: str) -> Any:
     number = card_number(device)
     try:
-        driver = _driver()
-        driver.cuInit(0)
-        known = number < int(driver.cuDeviceGetCount()[1] or 0)  # None if all cards are hidden
-        status, context = driver.cuDevicePrimaryCtxRetain(number) if known else (1, None)
+        driver().cuInit(0)
+        known = number < int(driver().cuDeviceGetCount()[1] or 0)  # None if all cards are hidden
+        status, context = driver().cuDevicePrimaryCtxRetain(number) if known else (1, None)
     except (ImportError, RuntimeError):
         status, context = 1, None
     if int(status):
@@ -140,15 +133,14 @@ def facts_of(device: str) -> Facts:
 
 def _facts_of(device: str) -> Facts:
     make_current(device)
-    driver, number = _driver(), card_number(device)
+    number = card_number(device)
 
     def of(name: str) -> int:
-        return int(
-            driver.cuDeviceGetAttribute(getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), number)[1]
-        )
+        attribute = getattr(driver().CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(driver().cuDeviceGetAttribute(attribute, number)[1])
 
     return Facts(
-        driver.cuDeviceGetName(256, number)[1].split(b"\0")[0].decode(),
+        driver().cuDeviceGetName(256, number)[1].split(b"\0")[0].decode(),
         (of("COMPUTE_CAPABILITY_MAJOR"), of("COMPUTE_CAPABILITY_MINOR")),
         of("MULTIPROCESSOR_COUNT"),
         of("CLOCK_RATE"),
@@ -157,10 +149,11 @@ def _facts_of(device: str) -> Facts:
     )
 
 
-def _driver() -> Any:
-    from cuda.bindings import driver
+def driver() -> Any:
+    """The bindings of the driver."""
+    from cuda.bindings import driver as bindings
 
-    return driver
+    return bindings
 
 
 def _find(device: str) -> Any:
@@ -214,26 +207,24 @@ def allocate(nbytes: int, device: str, stream: Any) -> Any:
 
 def capturing(stream: Any) -> bool:
     """Whether a stream is being captured into a CUDA graph."""
-    return int(_driver().cuStreamIsCapturing(stream.handle)[1]) != 0
+    return int(driver().cuStreamIsCapturing(stream.handle)[1]) != 0
 
 
 def memory(device: str) -> tuple[int, int]:
     """Free and total bytes of a card."""
     make_current(device)
-    _, free, total = _driver().cuMemGetInfo()
+    _, free, total = driver().cuMemGetInfo()
     return int(free), int(total)
 
 
 def check_on_card(low: int, high: int, role: str) -> None:
     """Refuse an array that exceeds its allocation, or is in none, by the driver's table of allocations."""
-    from cuda.bindings import driver
-
     if low < 0 or high > 1 << 64:
         raise ShapeError(f"{role} reaches past every address: its strides are wrong")
     start = low
     while start < high:
         try:
-            status, base, size = driver.cuMemGetAddressRange(start)
+            status, base, size = driver().cuMemGetAddressRange(start)
         except Exception as error:  # without a driver there is no card
             if card_count():
                 raise

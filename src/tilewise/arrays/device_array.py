@@ -140,7 +140,6 @@ def to_device(array: Any, device: str = "cuda:0") -> DeviceArray:
            [3.]])
     """
     operand = NUMPY.operand(array, "array")
-    assert operand.host is not None
     made = DeviceArray(operand.shape, operand.dtype, f"cuda:{card_number(device)}")
-    made.copy_from(operand.host)
+    made.copy_from(operand.memory)
     return made

@@ -20,9 +20,8 @@ def narrowed(operand: Operand, dtype: DType) -> Operand:
     if operand.host is None:
         return replace(operand.library.operand(_on_card(operand.array, operand.dtype, dtype), "M"), converted=True)
     made = operand.library.empty(operand.shape, dtype, "cpu")
-    assert made.host is not None
     with np.errstate(all="ignore"):
-        np.copyto(made.host, operand.host, casting="unsafe")
+        np.copyto(made.memory, operand.host, casting="unsafe")
     return replace(made, converted=True)
 
 

@@ -60,8 +60,7 @@ class NumpyLibrary(Library):
             raise OutOfMemoryError(f"a product of {needs:,} bytes cannot be allocated: multiply in pieces") from None
 
     def deliver(self, product: Operand) -> Any:
-        assert product.host is not None
-        return product.host if product.shape else product.host[()]  # two vectors make a number, as in NumPy
+        return product.memory if product.shape else product.memory[()]  # two vectors make a number, as in NumPy
 
 
 def check_product_room(shape: tuple[int, ...], dtype: DType) -> None:

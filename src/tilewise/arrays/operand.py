@@ -59,6 +59,12 @@ class Operand:
                 high += (size - 1) * stride
         return (self.pointer + low * self.dtype.itemsize, self.pointer + high * self.dtype.itemsize)
 
+    @property
+    def memory(self) -> HostArray:
+        """The NumPy view of an operand that is on the host."""
+        assert self.host is not None
+        return self.host
+
     def overlaps(self, other: Operand) -> bool:
         """Whether the two may share memory: by extent, so interleaved arrays count as overlapping."""
         (low, high), (other_low, other_high) = self.extent, other.extent

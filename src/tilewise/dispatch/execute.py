@@ -286,11 +286,7 @@ def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str)
 
 def hosts(*operands: Operand) -> list[HostArray]:
     """Operands of the host as NumPy arrays."""
-    hosts = []
-    for operand in operands:
-        assert operand.host is not None
-        hosts.append(operand.host)
-    return hosts
+    return [operand.memory for operand in operands]
 
 
 def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:

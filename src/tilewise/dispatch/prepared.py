@@ -36,10 +36,6 @@ class Prepared(dict[Key, Any]):
     def __init__(self) -> None:
         self._lock = Lock()
 
-    def renew(self) -> None:
-        """In a forked child: another thread of the parent may have held the lock."""
-        self._lock = Lock()
-
     def keep(self, key: Key, call: Any, mirrored: bool | None = None) -> None:
         """Insert a call; at the limit, the least recently used quarter is evicted. `mirrored`: N lies as M transposed
         does, in the same memory or not."""
@@ -80,8 +76,8 @@ def one_memory(M: Any, N: Any) -> bool:
 
 
 PREPARED = Prepared()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=PREPARED.renew)
+if hasattr(os, "register_at_fork"):  # another thread of the parent may have held the lock
+    os.register_at_fork(after_in_child=PREPARED._lock._at_fork_reinit)  # type: ignore[attr-defined]
 pool.on_resize.append(PREPARED.clear)  # prepared calls are blocked for a number of threads
 
 

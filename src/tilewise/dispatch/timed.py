@@ -45,5 +45,4 @@ def timed_matmul(M: np.ndarray[Any, np.dtype[Any]], N: np.ndarray[Any, np.dtype[
     plan = done.plan
     if plan.machine.kind == "cpu":  # calls are planned without rates, and what is printed has a floor
         plan = make_plan(plan.problem, machine_of("cpu", measured=True), o.kernel, o.tile)
-    assert product.host is not None
-    return TimedProduct(product.host, plan, done.times)
+    return TimedProduct(product.memory, plan, done.times)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
-from tilewise.arrays.card import allocate, open_card
+from tilewise.arrays.card import allocate, driver, open_card
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import launch_now
 from tilewise.core.problem import Problem
@@ -55,8 +55,6 @@ class Queues:
     def pinned(self, nbytes: int) -> Bytes:
         """Pinned host memory, freed by `close`. Pages are populated before they are pinned: that takes longer, and does
         not block the driver. Where the system refuses to register pages, cuMemHostAlloc does both at once."""
-        from cuda.bindings import driver
-
         pages = -(-nbytes // PAGE) * PAGE
         whole: Bytes = np.empty(pages + HUGE_PAGE, np.uint8)
         address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
@@ -65,7 +63,7 @@ class Queues:
             self._slots.append((address, whole))
             start = address - whole.ctypes.data
             return whole[start : start + nbytes]
-        code, own = driver.cuMemHostAlloc(nbytes, PORTABLE)
+        code, own = driver().cuMemHostAlloc(nbytes, PORTABLE)
         if int(code):
             raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card: {code}")
         self._own.append(int(own))
@@ -81,10 +79,8 @@ class Queues:
 
     def unpin(self) -> None:
         """Unpin the pages of `pin`; no copy may still read them."""
-        from cuda.bindings import driver
-
         while self._pages:
-            driver.cuMemHostUnregister(self._pages[-1])
+            driver().cuMemHostUnregister(self._pages[-1])
             self._pages.pop()
 
     def stream(self, urgent: bool = False) -> Any:
@@ -107,40 +103,34 @@ class Queues:
         stream.wait(event)
 
     def sync(self, event: Any) -> None:
-        from cuda.bindings import driver
-
-        _check(driver.cuEventSynchronize(event.handle)[0], "waiting for the card")  # lets other threads run
+        _check(driver().cuEventSynchronize(event.handle)[0], "waiting for the card")  # lets other threads run
 
     def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
-        from cuda.bindings import driver
-
-        _check(driver.cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card")
+        _check(
+            driver().cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card"
+        )
 
     def copy_pitched_in(
         self, host: int, pitch: int, width: int, count: int, address: int, pitch_to: int, stream: Any
     ) -> None:
         """A 2-D copy from pinned memory: rows `pitch` bytes apart there and `pitch_to` on the card."""
-        from cuda.bindings import driver
-
-        job = driver.CUDA_MEMCPY2D()
-        job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        job = driver().CUDA_MEMCPY2D()
+        job.srcMemoryType = driver().CUmemorytype.CU_MEMORYTYPE_HOST
         job.srcHost, job.srcPitch = host, pitch
-        job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-        job.dstDevice, job.dstPitch = driver.CUdeviceptr(address), pitch_to
+        job.dstMemoryType = driver().CUmemorytype.CU_MEMORYTYPE_DEVICE
+        job.dstDevice, job.dstPitch = driver().CUdeviceptr(address), pitch_to
         job.WidthInBytes, job.Height = width, count
-        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy to the card")
+        _check(driver().cuMemcpy2DAsync(job, stream.handle)[0], "a copy to the card")
 
     def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
         """A 2-D copy from the card: rows `pitch` bytes apart there and contiguous here."""
-        from cuda.bindings import driver
-
-        job = driver.CUDA_MEMCPY2D()
-        job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-        job.srcDevice, job.srcPitch = driver.CUdeviceptr(address), pitch
-        job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        job = driver().CUDA_MEMCPY2D()
+        job.srcMemoryType = driver().CUmemorytype.CU_MEMORYTYPE_DEVICE
+        job.srcDevice, job.srcPitch = driver().CUdeviceptr(address), pitch
+        job.dstMemoryType = driver().CUmemorytype.CU_MEMORYTYPE_HOST
         job.dstHost, job.dstPitch = host.ctypes.data, width
         job.WidthInBytes, job.Height = width, rows
-        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
+        _check(driver().cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         run_plan(make_plan(problem, self.machine), self.device, stream, M=M, N=N, P=P)
@@ -153,8 +143,6 @@ class Queues:
 
     def close(self) -> None:
         """Wait for everything and free it."""
-        from cuda.bindings import driver
-
         self.enter()
         for stream in self._streams:
             stream.sync()
@@ -163,18 +151,16 @@ class Queues:
         self._first.sync()
         self.unpin()
         for address, _ in self._slots:
-            driver.cuMemHostUnregister(address)
+            driver().cuMemHostUnregister(address)
         for address in self._own:
-            driver.cuMemFreeHost(address)
+            driver().cuMemFreeHost(address)
         for stream in self._streams:
             stream.close()
         self._buffers, self._slots, self._own, self._streams = [], [], [], []
 
 
 def _register(address: int, nbytes: int) -> bool:
-    from cuda.bindings import driver
-
-    return not int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
+    return not int(driver().cuMemHostRegister(address, nbytes, PORTABLE)[0])
 
 
 def _check(code: Any, what: str) -> None:

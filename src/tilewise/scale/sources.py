@@ -79,10 +79,9 @@ class ArraySource:
 
     def __init__(self, array: Any, name: str) -> None:
         operand = NUMPY.operand(array, name)
-        assert operand.host is not None
         if len(operand.shape) != 2:
             raise ShapeError(f"{name} has {len(operand.shape)} axes: within a memory budget, operands are matrices")
-        self.name, self.dtype, self.array = name, operand.dtype, operand.host
+        self.name, self.dtype, self.array = name, operand.dtype, operand.memory
         self.shape = (operand.shape[0], operand.shape[1])
         row, col = operand.strides
         self.transposed = abs(row) < abs(col) and self.shape[0] > 1

@@ -139,7 +139,7 @@ def test_long_recipes_come_in_several_images(driver):
 
 def test_a_failed_launch_is_an_error_that_names_it(driver, monkeypatch):
     names = SimpleNamespace(CUresult=lambda code: SimpleNamespace(name=f"CODE_{code}"))
-    monkeypatch.setattr(launcher, "_driver", lambda: names)
+    monkeypatch.setattr(launcher, "driver", lambda: names)
     ready = launcher.Launcher(Recipe(STEPS), "cuda:0")
     driver.answers = [0, 701]
     with pytest.raises(EngineError, match=r"Launch\(two, grid 1 of 32 × 4\).*CODE_701"):
@@ -201,7 +201,7 @@ def loaded(monkeypatch):
     monkeypatch.setattr(loading, "load_kernel", load)
     monkeypatch.setattr(loading, "compile_source", lambda source, arch: b"code")
     monkeypatch.setattr(loading, "arch_of", lambda device: "sm_90a")
-    monkeypatch.setattr(loading, "_driver", lambda: driver)
+    monkeypatch.setattr(loading, "driver", lambda: driver)
     monkeypatch.setattr(launcher, "make_current", lambda device: None)
     monkeypatch.setattr(launcher, "driver_functions", lambda: dict.fromkeys(native.DRIVER, 0))
     monkeypatch.setattr(loading, "_functions", {})

@@ -34,7 +34,7 @@ def card(monkeypatch):
     driver = SimpleNamespace(cuKernelGetFunction=lambda handle: (0, handle))
     library = SimpleNamespace(cuThreadExchangeStreamCaptureMode=lambda mode: made.append(f"mode {mode._obj.value}"))
     monkeypatch.setattr(loading, "load_kernel", load)
-    monkeypatch.setattr(loading, "_driver", lambda: driver)
+    monkeypatch.setattr(loading, "driver", lambda: driver)
     monkeypatch.setattr(loading, "driver_library", lambda: library)
     monkeypatch.setattr(loading, "make_current", lambda device: None)
     monkeypatch.setattr(loading, "arch_of", lambda device: "sm_90a")
@@ -65,7 +65,7 @@ def test_a_function_is_never_allowed_less_than_before(card, monkeypatch):
         cuFuncSetAttribute=lambda handle, attribute, value: (allowed.update({handle: value}) or 0,),
         CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="shared"),
     )
-    monkeypatch.setattr(loading, "_driver", lambda: driver)
+    monkeypatch.setattr(loading, "driver", lambda: driver)
     for shared_bytes in (60_000, 100_000, 70_000, 60_000):
         handle = loading.kernel_function(TEXTS[0], "k0", "cuda:0", shared_bytes).handle
     assert allowed == {handle: 100_000}

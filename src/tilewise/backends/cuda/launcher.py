@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tilewise.arrays.card import make_current, pretended
+from tilewise.arrays.card import driver, make_current, pretended
 from tilewise.backends.cuda.loading import LoadedFunction, kernel_function
 from tilewise.backends.cuda.native import (
     DRIVER,
@@ -141,9 +141,8 @@ def as_pretended(step: Step) -> Step:
 @lru_cache(maxsize=1)
 def _shared_of_unit() -> int:
     """Of a multiprocessor that is present."""
-    driver = _driver()
-    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-    return int(driver.cuDeviceGetAttribute(attribute, 0)[1])
+    attribute = driver().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    return int(driver().cuDeviceGetAttribute(attribute, 0)[1])
 
 
 class Launcher:
@@ -186,7 +185,7 @@ class Launcher:
         if code:
             image = next(image for image in self._images if image.address == header)
             step, error = image.steps[code >> 32], code & 0xFFFFFFFF
-            raise EngineError(f"{step} on {self.device} failed: {_driver().CUresult(error).name}")
+            raise EngineError(f"{step} on {self.device} failed: {driver().CUresult(error).name}")
 
 
 def _images(steps: list[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> list[_Image]:
@@ -253,12 +252,6 @@ def encoded(made: TensorMap) -> bytes:
     if code:
         raise EngineError(
             f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
-            f"in stacks of {made.stack}: {_driver().CUresult(code).name}"
+            f"in stacks of {made.stack}: {driver().CUresult(code).name}"
         )
     return fields.tobytes()[place - at : place - at + 128]
-
-
-def _driver() -> Any:
-    from cuda.bindings import driver
-
-    return driver

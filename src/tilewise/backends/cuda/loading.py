@@ -15,7 +15,7 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from tilewise.arrays.card import make_current
+from tilewise.arrays.card import driver, make_current
 from tilewise.backends.cuda.bundles import machine_code, set_of
 from tilewise.backends.cuda.compile import compile_source, known, load_kernel
 from tilewise.backends.cuda.device import arch_of
@@ -68,11 +68,10 @@ def _keep(held: dict[Any, LoadedFunction], key: Any, function: LoadedFunction) -
 
 def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int) -> None:
     """Never less than before: launchers that are kept may need what another one does not."""
-    driver = _driver()
     code = 0
     if shared_bytes > _room.get(function.handle, 0):
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        code = driver.cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
+        attribute = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        code = driver().cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
     _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
@@ -81,7 +80,7 @@ def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int) 
 def _kernel(code: bytes, source: str, name: str, device: str) -> LoadedFunction:
     """With `_loading` held."""
     kernel = load_kernel(code, name, device)
-    status, handle = _driver().cuKernelGetFunction(kernel.handle)
+    status, handle = driver().cuKernelGetFunction(kernel.handle)
     if int(status):
         raise EngineError(f"{name} cannot be loaded on {device}: {status}")
     found = LoadedFunction(int(handle), kernel)
@@ -136,14 +135,8 @@ def _load_all(kind: str, device: str, rests: bool) -> None:
         return
 
 
-def _forked() -> None:
-    """The thread does not exist in a child, which needs a free lock."""
-    global _loading
-    _loading = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # the thread does not exist in a child, which needs a free lock
+    os.register_at_fork(after_in_child=_loading._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 @atexit.register
@@ -152,9 +145,3 @@ def _stop() -> None:
     _stopping.set()
     for thread in _threads.values():
         thread.join()
-
-
-def _driver() -> Any:
-    from cuda.bindings import driver
-
-    return driver

@@ -84,8 +84,7 @@ def closure(
         check_idempotent(algebra)
         work = HOPS if return_predecessors and algebra.partial.kind == "b" else algebra
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
-    assert operand.host is not None
-    D, before = _on_the_host(operand.host, algebra, return_predecessors, progress, chosen)
+    D, before = _on_the_host(operand.memory, algebra, return_predecessors, progress, chosen)
     return _delivered(operand.library, [(D, algebra.result), *([] if before is None else [(before, DTYPES["int64"])])])
 
 
@@ -118,7 +117,7 @@ def _of_fields(
     chosen = nodes_of(sources, value.shape[0])
     algebra = ring.over([x.dtype for x in value.fields])
     kinds = [dtype.numpy for dtype in algebra.dtypes]
-    W = [cast(Array, x.host).astype(kind, copy=False) for x, kind in zip(value.fields, kinds, strict=True)]
+    W = [x.memory.astype(kind, copy=False) for x, kind in zip(value.fields, kinds, strict=True)]
     made = walks(W, algebra, chosen, progress)
     if made is None:
         made = eliminate_fields(W, algebra, progress)
@@ -179,8 +178,7 @@ def _delivered(library: Any, results: list[tuple[Array, DType]], single: bool = 
             handed.append(values)
             continue
         made = library.empty(values.shape, dtype, "cpu")
-        assert made.host is not None
-        np.copyto(made.host, values, casting="unsafe")
+        np.copyto(made.memory, values, casting="unsafe")
         handed.append(library.deliver(made))
     return handed[0] if single and len(handed) == 1 else tuple(handed)
 
@@ -227,8 +225,8 @@ def _of_each(
         )
         D, before = closed if tracks else (closed, None)
         for target, part in ((made, D), (table, before)):
-            if target is not None and target.host is not None:
-                target.host[member] = part
+            if target is not None:
+                target.memory[member] = part
     return library.deliver(made) if table is None else (library.deliver(made), library.deliver(table))
 
 
@@ -274,8 +272,7 @@ def _on_a_card(
     if operand.host is not None:
         homes = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
         for home, x in zip(homes, results, strict=True):
-            assert home.host is not None
-            home.host[...] = x.array.numpy()
+            home.memory[...] = x.array.numpy()
         results = homes
     handed = tuple(x.library.deliver(x) for x in results)
     return handed if tracks else handed[0]

@@ -118,14 +118,14 @@ def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
 
 def check_ends(ends: Operand, rows: int) -> None:
     """On the host: ends must not descend, and stay inside x."""
-    assert ends.host is not None
-    steps = np.diff(ends.host, prepend=0)
+    given = ends.memory
+    steps = np.diff(given, prepend=0)
     if (steps < 0).any():
         at = int(np.argmax(steps < 0))
-        before = 0 if at == 0 else int(ends.host[at - 1])
-        raise ShapeError(f"offsets[{at}] is {int(ends.host[at])}, before its group's first row {before}: sort them")
-    if ends.host[-1] > rows:
-        raise ShapeError(f"offsets ends at {int(ends.host[-1])}, and x has {rows} rows")
+        before = 0 if at == 0 else int(given[at - 1])
+        raise ShapeError(f"offsets[{at}] is {int(given[at])}, before its group's first row {before}: sort them")
+    if given[-1] > rows:
+        raise ShapeError(f"offsets ends at {int(given[-1])}, and x has {rows} rows")
 
 
 def _given(library: Library, out: Any, left: Operand, right: Operand, shape: tuple[int, ...]) -> Operand:

@@ -94,38 +94,32 @@ def first_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
 
 
 def _taken_on_the_host(given: Operand, index: Operand, weights: Operand | None) -> Any:
-    assert given.host is not None
-    assert index.host is not None
-    if index.host.size and not (index.host.min() >= 0 and index.host.max() < given.shape[0]):
-        wrong = index.host.min() if index.host.min() < 0 else index.host.max()
+    rows = index.memory
+    if rows.size and not (rows.min() >= 0 and rows.max() < given.shape[0]):
+        wrong = rows.min() if rows.min() < 0 else rows.max()
         raise ShapeError(f"rows has {int(wrong)}, and x has rows 0 to {given.shape[0] - 1}")
     if not isinstance(given.array, np.ndarray):
         taken = given.array[index.array]
         return taken if weights is None else (taken * weights.array[:, None]).to(given.array.dtype)
-    made = given.host[index.host]
+    made = given.memory[rows]
     if weights is not None:
-        assert weights.host is not None
-        made = (made * weights.host[:, None]).astype(given.host.dtype)
+        made = (made * weights.memory[:, None]).astype(made.dtype)
     return made if given.library is NUMPY else given.library.deliver(NUMPY.wrap(made, given.library))
 
 
 def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, product: Operand, partial: Any) -> None:
     """Every target's rows in ascending order."""
-    assert given.host is not None
-    assert index.host is not None
-    assert product.host is not None
-    count, kind = product.shape[0], given.host.dtype
+    count, y, rows = product.shape[0], given.memory, index.memory
     sums, step = np.zeros(product.shape, partial), max(1, CELLS // max(1, given.shape[1]))
-    keep = (index.host >= 0) & (index.host < count)
+    keep = (rows >= 0) & (rows < count)
     with np.errstate(all="ignore"):
         for first in range(0, given.shape[0], step):
             some = np.flatnonzero(keep[first : first + step]) + first
-            terms = given.host[some].astype(partial, copy=False)
+            terms = y[some].astype(partial, copy=False)
             if weights is not None:
-                assert weights.host is not None
-                terms = terms * weights.host[some].astype(partial)[:, None]
-            np.add.at(sums, index.host[some], terms)
-        product.host[...] = sums.astype(kind)
+                terms = terms * weights.memory[some].astype(partial)[:, None]
+            np.add.at(sums, rows[some], terms)
+        product.memory[...] = sums.astype(y.dtype)
 
 
 def _index(library: Library, rows: Any, role: str) -> Operand:

@@ -93,7 +93,7 @@ def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductS
     else:
         library = M.fields[0].library
         operands = [library.empty(whole, dtype, "cpu") for dtype in algebra.dtypes]
-        fields = [_host(x) for x in operands]
+        fields = [x.memory for x in operands]
     left = [_matrices(x, d.numpy, shape.vector_m, 0) for x, d in zip(M.fields, algebra.dtypes, strict=True)]
     right = [_matrices(x, d.numpy, shape.vector_n, 1) for x, d in zip(N.fields, algebra.dtypes, strict=True)]
     left, right = ([np.broadcast_to(x, (*shape.stack, *x.shape[-2:])) for x in side] for side in (left, right))
@@ -106,11 +106,6 @@ def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductS
     return tuple(x.library.deliver(x).reshape(shape.product) for x in operands)
 
 
-def _host(x: Operand) -> HostArray:
-    assert x.host is not None
-    return x.host
-
-
 def _matrices(x: Operand, dtype: Any, vector: bool, axis: int) -> HostArray:
-    host = _host(x).astype(dtype, copy=False)
+    host = x.memory.astype(dtype, copy=False)
     return np.expand_dims(host, axis) if vector else host
