@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="kernels whose repository or name has this")
     given = parser.parse_args()
     limits = Limits(**{**vars(DEFAULT), "seconds": given.seconds})
-    decided, asked, whole, kernels = Counter[str](), Counter[str](), Counter[str](), 0
+    decided, requested, whole, kernels = Counter[str](), Counter[str](), Counter[str](), 0
     for line in given.list.read_text(encoding="utf-8").splitlines():
         if line.startswith("#") or given.only not in line:
             continue
@@ -62,7 +62,7 @@ def main() -> None:
         kernels += 1
         real = [a for a in answers if not a.trivial]
         for a in real:
-            asked[KINDS[a.name]] += 1
+            requested[KINDS[a.name]] += 1
             decided[KINDS[a.name]] += a.verdict is not Verdict.OPEN
         closed = all(a.verdict is not Verdict.OPEN for a in answers)
         whole["decided"] += closed
@@ -74,8 +74,10 @@ def main() -> None:
                 sizes = a.witness.sizes if a.witness is not None else ""
                 print(f"    {a.verdict} {a.name}: line {a.line} {a.reason} {sizes}", flush=True)
     print(f"{kernels} kernels, {whole['decided']} decided whole ({whole['proved']} proved, {whole['refuted']} refuted)")
-    for kind in sorted(asked):
-        print(f"{kind:12} {decided[kind]:4} of {asked[kind]:4} decided ({100 * decided[kind] / asked[kind]:.0f} %)")
+    for kind in sorted(requested):
+        print(
+            f"{kind:12} {decided[kind]:4} of {requested[kind]:4} decided ({100 * decided[kind] / requested[kind]:.0f} %)"
+        )
 
 
 if __name__ == "__main__":
