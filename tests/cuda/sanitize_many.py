@@ -25,8 +25,6 @@ for stack, (m, k, n), kernel, dtype in (
     ((5,), (67, 130, 45), "buffered", SINGLE),
     ((9,), (70, 13, 45), "rank_k", HALF),
     ((3,), (33, 40, 300), "rank_k", SINGLE),
-    ((6,), (5, 530, 21), "swept", SINGLE),
-    ((4,), (7, 90, 260), "swept", HALF),
     ((5,), (70, 65, 72), "bf16x6", SINGLE),
     ((2,), (40, 700, 30), "bf16x6", SINGLE),
 ):

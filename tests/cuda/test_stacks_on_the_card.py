@@ -82,7 +82,7 @@ OWN_DTYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "bulk_lines", "sliced_k"])
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "bulk_lines", "sliced_k"])
 def test_every_config_of_the_stacks_own_kernels(name):
     seed = next_seed()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)

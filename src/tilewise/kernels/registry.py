@@ -16,7 +16,7 @@ from tilewise.kernels.simt_gemm.direct import Direct
 from tilewise.kernels.simt_gemm.gemv import Gemv
 from tilewise.kernels.simt_gemm.grouped import Grouped
 from tilewise.kernels.simt_gemm.skinny_recipe import edge_launches
-from tilewise.kernels.simt_gemm.streamed import Cells, RankK, Swept
+from tilewise.kernels.simt_gemm.streamed import Cells, RankK
 from tilewise.kernels.simt_gemm.tiled.family import Plain
 from tilewise.kernels.simt_gemm.tiled.recipe import fallback_launches
 from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, WgmmaHalf
@@ -25,7 +25,7 @@ COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), SlicedK(), ShortK(), Plain(),
     Gemv(), Direct(), DirectHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
-    Swept(), Grouped(), COURSE,
+    Grouped(), COURSE,
 ]  # fmt: skip
 
 
@@ -34,6 +34,7 @@ REPLACED = {  # names that were known before
     "mma_small": "kernel='sliced_k', kernel='mma_sync' and kernel='bulk_lines' make what it made",
     "shallow": "kernel='short_k', kernel='mma_sync' and kernel='direct' make what it made",
     "shifted_half": "kernel='direct_half' and kernel='wgmma_half' make what it made",
+    "swept": "kernel='few_rows', kernel='rank_k' and kernel='buffered' make what it made",
 }
 BY_NAME = {family.name: family for family in FAMILIES}
 BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in family.kernels}

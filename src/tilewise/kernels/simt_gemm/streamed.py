@@ -1,7 +1,6 @@
 """Operands streamed through registers and caches, with no tile of both in shared memory.
 
-`cells`: a thread makes a few cells. `rank_k`: a short k, columns of N stay in registers. `swept`: few rows, N is read
-once.
+`cells`: a thread makes a few cells. `rank_k`: a short k, columns of N stay in registers.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.stack_launches import stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import step_slots
-from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k, render_swept
+from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k
 
 THREADS = 256  # of a block
-SIZE = 4  # bytes of a partial sum, of rank_k and swept
+SIZE = 4  # bytes of a partial sum, of rank_k
 
 
 def slots_of(problem: Problem, machine: Machine) -> float:
@@ -145,15 +144,6 @@ class Cells(Single):
         return made
 
 
-class Streamed(ByConfigs):
-    """Configurations whose seconds are compared one by one."""
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        """One block, or the bytes."""
-        f = coefficients(self.name)
-        return (Bound(f.start, byte=f.reading / machine.bandwidth, block=f.block),)
-
-
 DEPTHS = (4, 8, 16, 32, 64)  # of k
 MOST_HELD = 64  # elements of N that a thread has in registers
 COLUMNS = (1, 2, 4)
@@ -186,15 +176,11 @@ class RankKConfig:
 
     def threads(self, n: int) -> int:
         """Of a block: whole rows of its strip, whole warps."""
-        return whole_warps(self.across(n)[1])
+        across = self.across(n)[1]
+        return math.ceil(THREADS // across * across / 32) * 32
 
 
-def whole_warps(across: int) -> int:
-    """Threads of a block that has whole rows of so many threads."""
-    return math.ceil(THREADS // across * across / 32) * 32
-
-
-class RankK(Streamed):
+class RankK(ByConfigs):
     """Fitted to 534 configurations of 161 random stacks (rms 16 % near the best; the choice 3 % above it)."""
 
     name = "rank_k"
@@ -205,6 +191,11 @@ class RankK(Streamed):
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
     )  # fmt: skip
     competes = (can.where(alone=False),)  # one product has kernels of its own for every size
+
+    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
+        """One block, or the bytes."""
+        f = coefficients(self.name)
+        return (Bound(f.start, byte=f.reading / machine.bandwidth, block=f.block),)
 
     def configurations(self, problem: Problem, machine: Machine) -> list[RankKConfig]:
         deep, made = next(d for d in DEPTHS if problem.k <= d), list[RankKConfig]()
@@ -257,78 +248,4 @@ class RankK(Streamed):
         blocks = math.ceil(p.m / config.rows) * strips
         return stack_launches(
             p, (given.M, given.N, given.P), source, self.name, blocks, config.threads(p.n), own, config.shared_bytes
-        )
-
-
-HELD = (2, 4, 8)  # rows
-ACROSS = (32, 64, 128, 256)  # columns of a block where there are more
-STAGE, AT_ONCE = 512, 8  # of k; loads of a thread
-LONGEST_SWEEP = 4096  # k that it competes for: a thread adds up all of it in sequence where rows of N are long
-
-
-@dataclass(frozen=True)
-class SweptConfig:
-    """Rows that registers hold, and columns of a block."""
-
-    few: int
-    across: int
-
-    def words(self) -> str:
-        return f"{self.few} rows {self.across} columns"
-
-    def spec(self) -> str:
-        return self.words()
-
-
-class Swept(Streamed):
-    """Fitted to 205 configurations of 85 random stacks (rms 16 % near the best; the choice 3 % above it)."""
-
-    name = "swept"
-    kernels: ClassVar = {
-        name: "few rows: a block sweeps once over rows of N as they lie, however short, and keeps all rows' sums"
-    }
-    can = Capabilities(
-        one_dtype=True, partial_bytes=(SIZE, SIZE), stores_anywhere=True,
-        problem=(
-            Condition(lambda p: p.m <= HELD[-1], f"is for up to {HELD[-1]} rows"),
-            Condition(lambda p: p.n <= 1 or abs(p.layout_n.row) >= abs(p.layout_n.col), "reads rows of N"),
-        ),
-        precisions=("ieee", "high"),  # float32 is added up in several parts of k
-    )  # fmt: skip
-    competes = (can.where(alone=False, most_k=LONGEST_SWEEP),)  # one product has kernels of its own
-
-    def configurations(self, problem: Problem, machine: Machine) -> list[SweptConfig]:
-        few = next(h for h in HELD if problem.m <= h)
-        columns = max(1, problem.n)
-        return [SweptConfig(few, wide) for wide in dict.fromkeys(min(across, columns) for across in ACROSS)]
-
-    def seconds(self, config: SweptConfig, problem: Problem, machine: Machine) -> float:
-        """As of rank_k."""
-        p, f, many = problem, coefficients(self.name), whole_warps(config.across)
-        strips, at_once = math.ceil(p.n / config.across), max(1, many // config.across)
-        blocks, resident = p.members * strips, machine.resident_threads // many
-        loads = math.ceil(p.k / at_once)
-        alone = f.block + f.stage * math.ceil(p.k / STAGE) + f.trip * math.ceil(loads / AT_ONCE)
-        each = loads * (config.few * slots_of(p, machine) + f.load) + p.k / many * config.few * f.load
-        issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
-        work = math.ceil(blocks / machine.units) * many * each / issue + f.block
-        waves = math.ceil(blocks / (machine.units * resident))
-        return float(f.start + max(waves * alone, work, f.reading * p.least_bytes / machine.bandwidth))
-
-    def geometry(self, problem: Problem, machine: Machine, config: SweptConfig) -> Geometry:
-        return Geometry((whole_warps(config.across), 1), config.few, config.across, STAGE, STAGE * config.few * SIZE)
-
-    def tiles(self, problem: Problem, machine: Machine, config: SweptConfig) -> str:
-        return f"strips of {config.across} columns"
-
-    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return (render_swept.named(problem.algebra, few, False) for few in HELD)
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-        """M, N and P have any strides."""
-        p, config = plan.problem, plan.config
-        source = render_swept.named(p.algebra, config.few, p.accumulate)
-        own, blocks = (*strides(given), ctypes.c_int(config.across)), math.ceil(p.n / config.across)
-        return stack_launches(
-            p, (given.M, given.N, given.P), source, self.name, blocks, whole_warps(config.across), own
         )

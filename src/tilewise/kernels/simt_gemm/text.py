@@ -52,11 +52,6 @@ def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -
 
 
 @Written
-def render_swept(algebra: Algebra, few: int, accumulate: bool) -> str:
-    return rendered(algebra, {"FEW": few}, accumulate, EARLY, "simt_gemm/swept.cu")
-
-
-@Written
 def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
     """`k_along`: whether the k of M and of N lie side by side; `wide`: ends of groups have 64 bits."""
     macros: dict[str, object] = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
