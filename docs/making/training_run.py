@@ -26,7 +26,7 @@ def train(name: str, seed: int, ours: bool) -> dict[str, Any]:
 
     card = torch.cuda.is_available()
     device, sizes = ("cuda" if card else "cpu"), Sizes(509, 258, 127, 16, 3, 6, 1031)
-    model = make_model("gpt2", sizes, seed).to(device, torch.bfloat16 if card else torch.float32)
+    model = make_model(sizes, seed).to(device, torch.bfloat16 if card else torch.float32)
     if ours:
         tilewise.torch.patch(model, when="always")
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=card)

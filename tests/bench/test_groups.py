@@ -1,34 +1,32 @@
-"""`bench groups` on a CPU: the random cases, and that each dtype is compared with its own peer."""
+"""`bench groups` and `bench stacks`, as far as they can be tested without a card: what they draw, and their table."""
 
 from __future__ import annotations
 
 import random
 
 from seeds import next_seed
-from tilewise.bench import groups
+from tilewise.bench import groups, stacks
 from tilewise.bench.report import tables
+from tilewise.bench.suites import batch_row
 
 
-def test_random_cases_have_every_dtype_and_small_sides_on_a_cpu_and_known_sides_on_a_card() -> None:
+def test_random_cases_fit_their_limits_and_experts_share_all_rows() -> None:
     seed = next_seed()
     print(f"seed {seed}")
     rng = random.Random(seed)
-    cases = [groups.drawn(rng, on_card=False) for _ in range(300)]
-    assert {case.dtype for case in cases} == set(groups.CPU_DTYPES)
-    low, high = groups.CPU_SIDES
-    assert all(low <= side <= high for case in cases for side in (case.k, case.n))
-    assert min(case.k for case in cases) < 16
-    assert min(case.n for case in cases) < 16
-    assert {(case.k, case.n, case.dtype) for case in (groups.drawn(rng, on_card=True) for _ in range(300))} == {
-        (k, n, "bfloat16") for k, n in groups.SIDES
-    }
+    for case in (groups.drawn(rng) for _ in range(100)):
+        ends = groups.ends_of(case, rng)
+        assert ends == sorted(ends)
+        assert (len(ends), ends[-1], (case.k, case.n) in groups.SIDES) == (case.experts, case.rows, True)
+    drawn = [stacks.drawn(rng) for _ in range(100)]
+    assert {case.dtype for case in drawn} == {"bfloat16", "float32"}
+    assert max(case.steps for case in drawn) < stacks.MOST_STEPS
 
 
-def test_groups_of_every_dtype_are_right_beside_their_loop() -> None:
-    cases = [groups.RoutedRows(5, 40, 9, 7, "mild", dtype) for dtype in groups.CPU_DTYPES]
-    rows = [row for case in cases for row in groups.on_cpu(1, case, [3, 3, 20, 39, 40], 1)]
-    assert [(row["dtype"], row["right"]) for row in rows] == [(dtype, True) for dtype in groups.CPU_DTYPES]
-    assert all(row["relative_error"] < (1e-2 if row["dtype"] == "bfloat16" else 1e-6) for row in rows)
-    ((_, _, cells),) = tables({"suite": "groups", "rows": rows})
-    peers = {row[0].rpartition(" ")[2]: row[1] for row in cells if " random, " in row[0]}
-    assert peers == {row["dtype"]: row["peer"] for row in rows}
+def test_known_cases_come_first_and_random_ones_are_summed_up() -> None:
+    case, seconds = stacks.KNOWN[0], {"ours": 1e-4, "torch.bmm": 2e-4}
+    known = batch_row(case, "known", "simple", seconds, "torch.bmm", 1e-9, 1e-3)
+    slow = batch_row(case, "seed 1", "simple", {**seconds, "ours": 4e-4}, "torch.bmm", 1.0, 1e-3)
+    ((_, _, cells),) = tables({"suite": "stacks", "rows": [slow, known]})
+    assert [row[0] for row in cells] == [case.name, f"worst: {case.name}", "1 random, bfloat16"]
+    assert [row[4] for row in cells] == ["2.00", "0.50 WRONG", "mean 0.50, under 0.9: 100 %, lowest 0.50"]

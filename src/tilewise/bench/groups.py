@@ -1,11 +1,8 @@
-"""Suite `groups`: rows routed to experts, beside torch._grouped_mm on a card (padded to 16-byte rows, which it
-requires), on a CPU beside loops of np.matmul, or of torch.mm for bfloat16, for which NumPy has no BLAS; on a card also
-whole layers of a mixture of experts, forward and backward."""
+"""Suite `groups`: rows routed to experts on a card, beside torch._grouped_mm (padded to 16-byte rows, which it
+requires); and whole layers of a mixture of experts, forward and backward."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -14,14 +11,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from tilewise.algebra.dtypes import dtype_named
-from tilewise.backends.cpu.runtime.pool import set_num_threads
-from tilewise.bench.blas_threads import hold
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.suites import Piece, Request, Row, batch_row
-from tilewise.bench.timing import Work, bursts, event_seconds, medians, replayed
+from tilewise.bench.timing import Work, event_seconds, medians, replayed
 from tilewise.compose.groups.product import grouped_plan
 from tilewise.core.accuracy import relative_error
 from tilewise.functions.groups import grouped_matmul, scatter_rows
@@ -29,7 +21,6 @@ from tilewise.functions.groups import grouped_matmul, scatter_rows
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # standard deviation of the logarithm of an expert's share
 EXPERTS = (8, 64, 256)
 SIDES = ((2048, 1408), (2048, 1536), (7168, 2048), (2047, 1409))
-CPU_DTYPES, CPU_SIDES = ("float32", "float64", "bfloat16"), (4, 512)
 BANDWIDTH = 4.2e12  # bytes a second that a copy reaches on an H200
 TOLERANCE, LAYER_TOLERANCE = 8e-3, 3e-2
 PEER = "torch._grouped_mm"
@@ -77,14 +68,10 @@ LAYERS = (
 )
 
 
-def drawn(rng: random.Random, on_card: bool) -> RoutedRows:
-    """1,024 to 65,536 rows, log-uniform; on a CPU a sixteenth of them, and smaller sides."""
+def drawn(rng: random.Random) -> RoutedRows:
+    """1,024 to 65,536 rows, log-uniform."""
     experts, (k, n), router = rng.choice(EXPERTS), rng.choice(SIDES), rng.choice(tuple(ROUTERS))
-    rows = log_uniform(rng, 1024, 65536)
-    if on_card:
-        return RoutedRows(experts, rows, k, n, router)
-    k, n = (log_uniform(rng, *CPU_SIDES) for _ in range(2))
-    return RoutedRows(experts, rows // 16, k, n, router, rng.choice(CPU_DTYPES))
+    return RoutedRows(experts, log_uniform(rng, 1024, 65536), k, n, router)
 
 
 def ends_of(case: RoutedRows, rng: random.Random) -> list[int]:
@@ -98,16 +85,15 @@ def ends_of(case: RoutedRows, rng: random.Random) -> list[int]:
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    rng, measure = random.Random(request.seed), on_card if request.on_card else partial(on_cpu, request.threads)
+    rng = random.Random(request.seed)
     for _ in range(8 if request.quick else 40):
-        case = drawn(rng, request.on_card)
-        yield partial(measure, case, ends_of(case, rng), request.seed)
-    if request.on_card:
-        for layer in LAYERS:
-            yield partial(forward_and_backward, layer, request.seed)
+        case = drawn(rng)
+        yield partial(routed, case, ends_of(case, rng), request.seed)
+    for layer in LAYERS:
+        yield partial(forward_and_backward, layer, request.seed)
 
 
-def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
+def routed(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     """`of_floor`: the time of one dense product of all rows, or of moving what is needed, as a share of ours."""
     import torch
 
@@ -131,42 +117,6 @@ def on_card(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
     of_floor = max(times["dense"], moved / BANDWIDTH) / times["ours"]
     kernel = grouped_plan(x, w, offsets).kernel
     return [batch_row(case, f"seed {seed}", kernel, times, PEER, error, TOLERANCE, of_floor=of_floor)]
-
-
-def on_cpu(threads: int, case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
-    rng = np.random.default_rng(0)
-    x, w = (
-        rng.standard_normal(extents, np.float32) for extents in ((case.rows, case.k), (case.experts, case.k, case.n))
-    )
-    offsets, expected = np.array(ends), np.zeros((case.rows, case.n))
-    set_num_threads(threads)
-    hold(threads)
-    if case.dtype == "bfloat16" and importlib.util.find_spec("torch"):
-        torch = importlib.import_module("torch")
-        torch.set_num_threads(threads)
-        x, w, offsets = (*(torch.from_numpy(array).bfloat16() for array in (x, w)), torch.from_numpy(offsets))
-        peer, multiply, empty = "loop of torch.mm", torch.mm, partial(torch.zeros, dtype=torch.bfloat16)
-    else:
-        number = dtype_named(case.dtype).numpy
-        x, w = x.astype(number), w.astype(number)
-        peer, multiply, empty = "loop of np.matmul", np.matmul, partial(np.zeros, dtype=number)
-    groups = list(enumerate(pairwise([0, *ends])))
-
-    def loop() -> Any:
-        made = empty((case.rows, case.n))
-        for group, (a, b) in groups:
-            multiply(x[a:b], w[group], out=made[a:b])
-        return made
-
-    times = bursts({"ours": lambda: grouped_matmul(x, w, offsets), peer: loop}, 3, threads)
-    for group, (a, b) in groups:
-        expected[a:b] = _double(x[a:b]) @ _double(w[group])
-    error = relative_error(_double(grouped_matmul(x, w, offsets)), expected)
-    return [batch_row(case, f"seed {seed}", "cpu", times, peer, error, TOLERANCE, of_floor=None)]
-
-
-def _double(x: Any) -> Any:
-    return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
 
 
 def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:

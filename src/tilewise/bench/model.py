@@ -1,4 +1,4 @@
-"""Suite `model`: whole training steps of a model by torch, by torch.compile, and with our products by `patch` or
+"""Suite `model`: whole training steps of a GPT by torch, by torch.compile, and with our products by `patch` or
 `accelerate`.
 
 All candidates start from the same weights and take the same batches; steps run interleaved. A row has the median step,
@@ -17,7 +17,6 @@ from typing import Any
 
 from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.torch_products import torch_for
-from tilewise.errors import UsageError
 
 STEPS = 10  # that are timed, after as many that only warm up
 RATE = 3e-4
@@ -46,7 +45,7 @@ class Trainer:
         self.losses: list[float] = []
         self.first, self.peak = 0.0, 0
 
-    def train(self, batch: Any, optimise: bool) -> None:
+    def train(self, batch: Any) -> None:
         """One step, timed."""
         cuda = self.torch.cuda if self.device == "cuda" else None
         held = 0
@@ -59,8 +58,7 @@ class Trainer:
         with self.around():
             loss = self.step(*batch)
             loss.backward()
-        if optimise:
-            self.optimiser.step()
+        self.optimiser.step()
         if cuda:
             cuda.synchronize()
             self.peak = cuda.max_memory_allocated() - held
@@ -81,18 +79,16 @@ COMPILED = (
 def pieces(request: Request) -> Iterator[Piece]:
     kind = request.device.partition(":")[0]
     for case in ("odd",) if request.odd else ("aligned", "vocabulary"):
-        yield partial(train, request.model, case, kind, request.compiled, request.rounds(3, STEPS))
+        yield partial(train, case, kind, request.compiled, request.rounds(3, STEPS))
 
 
-def train(kind: str, case: str, device: str, compiled: bool, steps: int = STEPS) -> list[Row]:
+def train(case: str, device: str, compiled: bool, steps: int = STEPS) -> list[Row]:
     """One row for each candidate."""
     torch = torch_for("bench model")
-    from tilewise.bench.models import KINDS, batch_of, make_model, sizes_of
+    from tilewise.bench.models import SIZES, batch_of, make_model
 
-    if kind not in KINDS:
-        raise UsageError(f"--model {kind!r} is not known; known are {', '.join(KINDS)}")
-    sizes = sizes_of(kind, case, device)
-    model = make_model(kind, sizes)
+    sizes = SIZES[device, case]
+    model = make_model(sizes)
     model = model.to(torch.bfloat16) if device == "cuda" else model
     candidates = (*CANDIDATES, *COMPILED) if compiled else CANDIDATES
     trainers = [Trainer(name, model, device, how) for name, how in candidates]
@@ -100,18 +96,18 @@ def train(kind: str, case: str, device: str, compiled: bool, steps: int = STEPS)
     for number in range(2 * steps):
         first = number % len(trainers)
         for one in trainers[first:] + trainers[:first]:
-            one.train(batches[number % len(batches)], optimise=kind != "mlp")
-    return [_row(one, trainers, kind, case, sizes, steps) for one in trainers]
+            one.train(batches[number % len(batches)])
+    return [_row(one, trainers, case, sizes, steps) for one in trainers]
 
 
-def _row(one: Trainer, trainers: list[Trainer], kind: str, case: str, sizes: Any, steps: int) -> Row:
+def _row(one: Trainer, trainers: list[Trainer], case: str, sizes: Any, steps: int) -> Row:
     """Beside torch, or torch.compile where ours is compiled too."""
     peer = next(c for c in trainers if c.name == ("torch.compile" if "compile" in one.how else "torch"))
     mine, theirs = (statistics.median(c.seconds[-steps:]) for c in (one, peer))
     return {
         "kernel": one.name,
         "tile": 0,
-        "case": f"{kind} {sizes.vocabulary:,} · {sizes.width} · {sizes.tokens}",
+        "case": f"gpt2 {sizes.vocabulary:,} · {sizes.width} · {sizes.tokens}",
         "shape": [sizes.vocabulary, sizes.width, sizes.tokens],
         "what": case,
         "dtype": str(next(one.model.parameters()).dtype).removeprefix("torch."),

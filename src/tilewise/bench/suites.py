@@ -46,8 +46,8 @@ SUITES = {
     "halves-random": Suite("shapes", measures="the CPU's engine", drawn=True),
     "host": Suite(card="host_time", measures="calls that launch on a card", drawn=True),
     "calls": Suite("calls", measures="the host's side of a call"),
-    "stacks": Suite("stacks", "stacks", drawn=True, sizes=False),
-    "groups": Suite("groups", "groups", drawn=True, sizes=False),
+    "stacks": Suite(card="stacks", measures="a card", drawn=True, sizes=False),
+    "groups": Suite(card="groups", measures="a card", drawn=True, sizes=False),
 }
 
 
@@ -63,7 +63,6 @@ class Request:
     count: int = 30
     seed: int = 0
     dtypes: str = "bf16,fp16,fp32,tf32,fp64"
-    model: str = "gpt2"
     odd: bool = False
     compiled: bool = False
 

@@ -26,7 +26,6 @@ SAVE_SECONDS = 2.0  # between two writes of --save, at least
 @click.option("--seed", type=click.IntRange(0), help="Of those and of `stacks`, `groups`; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds.")
-@click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")
 @click.option("--odd", is_flag=True, help="Of `model`: every width odd, instead of all even and of an odd vocabulary.")
 @click.option("--compile", "compiled", is_flag=True, help="Of `model`: torch.compile takes part, alone and with ours.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
