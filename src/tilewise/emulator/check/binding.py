@@ -14,7 +14,7 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Pointer
 from tilewise.emulator.machine.program import Program, Variable
-from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.emulator.machine.shadow import Shadow
 from tilewise.emulator.parse.types import Pointer as PointerTo
 from tilewise.emulator.parse.types import Scalar, Type, innermost
 from tilewise.errors import LimitError, UsageError
@@ -206,7 +206,7 @@ def add_memory(
     if not filled:
         buffer.known = np.zeros(len(buffer.data), np.bool_)
     if checks and (role == "P" or program.stores_to(variable)):
-        buffer.shadow = GlobalShadow(buffer)
+        buffer.shadow = Shadow(buffer, False)
     if role == "P" or (checks and buffer.shadow is not None):
         buffer.written = np.zeros(len(buffer.data), np.bool_)
     if view is not None:

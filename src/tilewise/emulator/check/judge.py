@@ -99,7 +99,7 @@ def _wrong_product(
     source: Source, reading: Reading | None,
 ) -> Finding:  # fmt: skip
     name = buffer.name
-    span = getattr(buffer.shadow, "sites", {}).get("write") if buffer.shadow is not None else None
+    span = buffer.shadow.last_write if buffer.shadow is not None else None
     place = source.place(span.line, span.column, span.length) if span is not None else None
     rows, cols = np.nonzero(wrong)
     finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))

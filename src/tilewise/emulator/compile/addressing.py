@@ -282,7 +282,7 @@ class PlaceCompiler(TypeResolver):
             def to_shared(c: Context, located: Any, value: Any) -> None:
                 buffer, local, flat, ok = located
                 own = lvalue.local_index(local) if c.recorder is not None else None
-                load_store.write_shared(c, site, buffer, own, flat, ok, lvalue.unpack(type_, value), fed)
+                load_store.write_at(c, site, buffer, own, flat, ok, lvalue.unpack(type_, value), fed=fed)
 
             return to_shared
         self.note_store(place)
@@ -297,7 +297,7 @@ class PlaceCompiler(TypeResolver):
             def from_shared(c: Context, located: Any) -> Any:
                 buffer, local, flat, ok = located
                 own = lvalue.local_index(local) if c.recorder is not None else None
-                return lvalue.pack(type_, load_store.read_shared(c, site, buffer, own, flat, ok, dtypes))
+                return lvalue.pack(type_, load_store.read_at(c, site, buffer, own, flat, ok, dtypes))
 
             return from_shared
         return lambda c, located: lvalue.pointer_load(c, site, located, type_, dtypes)

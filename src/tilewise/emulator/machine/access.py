@@ -143,16 +143,10 @@ def _report(
         return
     cell = np.broadcast_to(np.asarray(index), (c.n,))[lanes]
     outside = (cell < 0) | (cell >= buffer.size)
-    matrix = buffer.matrix
-    if matrix is None:
-        requested = reached = [cell]
-    else:
-        element = cell // matrix.cells
-        reached = [element // matrix.pitch, element % matrix.pitch]
-        requested = reached
-        if row is not None and symbol is not None:
-            rows = np.broadcast_to(np.asarray(row), (c.n,))[lanes].astype(np.int64)
-            requested = [rows, element - rows * int(c.symbols[symbol])]
+    requested = reached = [cell] if buffer.matrix is None else buffer.places(cell)
+    if buffer.matrix is not None and row is not None and symbol is not None:
+        rows = np.broadcast_to(np.asarray(row), (c.n,))[lanes].astype(np.int64)
+        requested = [rows, cell // buffer.matrix.cells - rows * int(c.symbols[symbol])]
     if kind is Kind.NOT_DECIDABLE:
         lanes = lanes[:0]
     c.collector.add(
@@ -227,10 +221,7 @@ def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, 
     lanes = np.flatnonzero(unknown)
     if c.collector.counted(Kind.UNINITIALISED_READ, site.span, len(lanes), buffer.name, access):
         return
-    cells = np.broadcast_to(np.asarray(flat), (c.n,))[lanes] % buffer.size
-    names = [buffer.cell(int(i)) for i in cells[: c.limits.touches]]
-    pad = [names[0]] * (len(lanes) - len(names))
-    requested = [np.array(part) for part in zip(*(names + pad), strict=True)]
+    requested = buffer.places(np.broadcast_to(np.asarray(flat), (c.n,))[lanes])
     c.collector.add(
         c,
         Kind.UNINITIALISED_READ,

@@ -9,7 +9,6 @@ import numpy as np
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.costs import distinct
 from tilewise.emulator.machine.findings import Kind
-from tilewise.emulator.machine.shadow import SharedShadow
 from tilewise.emulator.source.source import Span
 
 
@@ -25,13 +24,9 @@ def barrier(c: Context, span: Span) -> None:
     c.counters["barriers"] += c.n // threads if passed is None else len(distinct(c.slot[passed]))
     if c.recorder is not None:
         c.recorder.barrier(c, span.line)
-    if passed is None:
-        c.epochs += 1
-    else:
-        c.epochs[distinct(c.slot[passed])] += 1
     for buffer in c.buffers:
-        if isinstance(buffer.shadow, SharedShadow):
-            buffer.shadow.barrier(c, passed)
+        buffer.shadow.barrier(c, passed is None)
+    c.epochs[slice(None) if passed is None else distinct(c.slot[passed])] += 1
 
 
 def _arrived(c: Context, span: Span) -> Any:
@@ -58,5 +53,4 @@ def _arrived(c: Context, span: Span) -> Any:
 def warp_barrier(c: Context) -> None:
     """`__syncwarp` orders the threads of a warp: hazards inside one are no longer reported."""
     for buffer in c.buffers:
-        if isinstance(buffer.shadow, SharedShadow):
-            buffer.shadow.warp_synced = True
+        buffer.shadow.warp_synced = True

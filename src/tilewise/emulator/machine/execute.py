@@ -18,7 +18,7 @@ from tilewise.emulator.machine.leaves import dtypes_of, leaf_count
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, Pointer
 from tilewise.emulator.machine.program import GlobalArray, Program
 from tilewise.emulator.machine.recorder import Recorder
-from tilewise.emulator.machine.shadow import SharedShadow
+from tilewise.emulator.machine.shadow import Shadow
 from tilewise.emulator.parse.types import Pointer as PointerTo
 from tilewise.emulator.parse.types import Scalar, innermost
 from tilewise.errors import EngineError, LimitError, UsageError
@@ -99,7 +99,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
             names.append(name)
         buffer.index = names.index(name)
         buffer.known = np.zeros(len(buffer.data), np.bool_)
-        buffer.shadow = SharedShadow(buffer, len(buffer.data))
+        buffer.shadow = Shadow(buffer, True)
         out.append(buffer)
     if total > MAX_SHARED:
         raise LimitError(f"{total} bytes of shared memory: a block has at most {MAX_SHARED}")

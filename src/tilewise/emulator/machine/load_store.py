@@ -23,79 +23,104 @@ def _stride(buffer: Buffer, dtype: Any) -> int:
 
 
 def read(
-    c: Context,
-    site: Site,
-    buffer: Buffer,
-    index: Value,
-    row: Value,
-    symbol: Any,
-    soft: bool,
-    dtypes: list[Any],
+    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, soft: bool, dtypes: list[Any]
 ) -> list[Value]:
     """Leaf after leaf from cell `index` on, through a pointer."""
-    if buffer.data.dtype == dtypes[0]:
-        stride, cells = 1, len(dtypes)
-    else:
-        stride = _stride(buffer, dtypes[0])
-        cells = stride * len(dtypes)
     shared = buffer.space == "shared"
+    cells = len(dtypes) * _stride(buffer, dtypes[0])
     flat, ok = resolve(c, site, buffer, index, row, symbol, soft, cells, "read" if shared else "load")
     if shared:
-        return read_shared(c, site, buffer, index, with_base(buffer, flat), ok, dtypes)
+        return read_at(c, site, buffer, index, with_base(buffer, flat), ok, dtypes)
+    return read_at(c, site, buffer, index, flat, ok, dtypes, row, symbol)
+
+
+def read_at(
+    c: Context, site: Site, buffer: Buffer, index: Value, flat: Value, ok: Any, dtypes: list[Any], row: Value = None,
+    symbol: Any = None,
+) -> list[Value]:  # fmt: skip
+    """`flat` counts cells in the whole buffer, `index` in the block's own instance of a shared one."""
+    shared, stride = buffer.space == "shared", _stride(buffer, dtypes[0])
+    cells = stride * len(dtypes)
     values = [load(c, site, buffer, flat if i == 0 else flat + i * stride, ok, d, i) for i, d in enumerate(dtypes)]
     count = c.active()
-    buffer.loads += count
-    c.counters["loads"] += count
-    if c.loaded is not True:
-        c.loaded = True if c.mask is None else c.mask if c.loaded is None else c.loaded | c.mask
+    if shared:
+        c.used = True
+        c.counters["uses"] += count * len(dtypes)
+    else:
+        buffer.loads += count
+        c.counters["loads"] += count
+        if c.loaded is not True:
+            c.loaded = True if c.mask is None else c.mask if c.loaded is None else c.loaded | c.mask
     if c.checks:
-        if buffer.known is not None:
-            uninitialised(c, site, buffer, flat, ok, "load")
-        if buffer.shadow is not None:
-            for i in range(cells):
-                buffer.shadow.read(c, flat if i == 0 else flat + i, c.mask, ok, site.span)
+        for i in range(cells):
+            at = flat if i == 0 else flat + i
+            if buffer.known is not None and (shared or i == 0):
+                if shared and c.copied is True and cells == 1:
+                    c.copied = np.broadcast_to(~buffer.known[at], (c.n,))
+                else:
+                    uninitialised(c, site, buffer, at, ok, "read" if shared else "load")
+            if buffer.shadow is not None:
+                buffer.shadow.read(c, at, c.mask, ok, site.span)
         if c.costs is not None:
-            c.costs.request(site.number, "global", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+            c.costs.request(site.number, buffer.space, flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
     if c.recorder is not None:
-        c.recorder.touch(c, EventKind.LOAD, site.span.line, buffer, index, row, symbol, values[0])
+        kind = EventKind.USE if shared else EventKind.LOAD
+        c.recorder.touch(c, kind, site.span.line, buffer, index, row, symbol, values[0])
     return values
 
 
 def write(
-    c: Context,
-    site: Site,
-    buffer: Buffer,
-    index: Value,
-    row: Value,
-    symbol: Any,
-    soft: bool,
-    values: list[Value],
+    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, soft: bool, values: list[Value]
 ) -> None:
     shared = buffer.space == "shared"
-    stride = _stride(buffer, values[0].dtype)
-    cells = stride * len(values)
+    cells = len(values) * _stride(buffer, values[0].dtype)
     flat, ok = resolve(c, site, buffer, index, row, symbol, soft, cells, "write" if shared else "store")
     if shared:
-        write_shared(c, site, buffer, index, with_base(buffer, flat), ok, values, False)
-        return
-    # what another thread stored before, and is stored again, is no fault
-    plain = c.checks and cells == 1 and buffer.shadow is not None and "write" in buffer.shadow.sites
+        write_at(c, site, buffer, index, with_base(buffer, flat), ok, values)
+    else:
+        write_at(c, site, buffer, index, flat, ok, values, row, symbol)
+
+
+def write_at(
+    c: Context, site: Site, buffer: Buffer, index: Value, flat: Value, ok: Any, values: list[Value], row: Value = None,
+    symbol: Any = None, fed: bool = False,
+) -> None:  # fmt: skip
+    """As `read_at`; `fed`: what is stored to shared memory came from a register that a load filled."""
+    shared, stride, shadow = buffer.space == "shared", _stride(buffer, values[0].dtype), buffer.shadow
+    cells = stride * len(values)
+    # what a cell held is only looked at where one wrote before: a second thread that stores the same is no fault
+    plain = c.checks and cells == 1 and shadow is not None and shadow.wrote
     held = buffer.data.take(flat, mode="clip") if plain and buffer.data.dtype == values[0].dtype else None
     for i, value in enumerate(values):
         store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
     count = c.active()
-    buffer.stores += count
-    c.counters["stores"] += count
-    mark(c, buffer.known, flat, ok, cells)
-    mark(c, buffer.written, flat, ok, cells)
+    c.counters["shared_writes" if shared else "stores"] += count
+    if not shared:
+        buffer.stores += count
+    elif not fed:
+        brought = 0
+        if c.loaded is True:
+            brought = count
+        elif c.loaded is not None:
+            brought = int(np.count_nonzero(c.loaded if c.mask is None else c.loaded & c.mask))
+        c.counters["fills"] += count - brought
     if c.checks:
-        if buffer.shadow is not None:
-            for i in range(cells):
-                value = values[i] if i < len(values) and stride == 1 else values[0]
-                buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
+        for i in range(cells if shadow is not None else 0):
+            value = values[i] if i < len(values) and stride == 1 else values[0]
+            shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
         if c.costs is not None:
-            c.costs.request(site.number, "global", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
-    if c.recorder is not None:
+            c.costs.request(site.number, buffer.space, flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
+    if c.checks or not shared:
+        mark(c, buffer.known, flat, ok, cells)
+        mark(c, buffer.written, flat, ok, cells)
+    if c.checks and shared:
+        if isinstance(c.copied, np.ndarray):
+            _copy_lack(c, buffer, flat, ok)
+        if buffer.known is not None and c.whole and buffer.known.all():
+            buffer.known = None
+    if c.recorder is not None and shared:
+        c.recorder.put(c, site.span.line, buffer, index, values[0], fed)
+    elif c.recorder is not None:
         c.recorder.touch(c, EventKind.STORE, site.span.line, buffer, index, row, symbol, values[0])
 
 
@@ -125,61 +150,3 @@ def _copy_lack(c: Context, buffer: Buffer, flat: Value, ok: Any) -> None:
 
 def with_base(buffer: Buffer, index: Value) -> Value:
     return index if buffer.base is None else index + buffer.base
-
-
-def read_shared(
-    c: Context, site: Site, buffer: Buffer, local: Value, flat: Value, ok: Any, dtypes: list[Any]
-) -> list[Value]:
-    """`local` counts cells in the block's own instance, `flat` in the whole buffer."""
-    stride = 1 if buffer.data.dtype == dtypes[0] else _stride(buffer, dtypes[0])
-    values = [load(c, site, buffer, flat if i == 0 else flat + i * stride, ok, d, i) for i, d in enumerate(dtypes)]
-    c.used = True
-    c.counters["uses"] += c.active() * len(dtypes)
-    if c.checks:
-        cells = stride * len(dtypes)
-        for i in range(cells):
-            at = flat if i == 0 else flat + i
-            if buffer.known is not None:
-                if c.copied is True and cells == 1:
-                    c.copied = np.broadcast_to(~buffer.known[at], (c.n,))
-                else:
-                    uninitialised(c, site, buffer, at, ok, "read")
-            buffer.shadow.read(c, at, c.mask, ok, site.span)
-        if c.costs is not None:
-            c.costs.request(site.number, "shared", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
-    if c.recorder is not None:
-        c.recorder.touch(c, EventKind.USE, site.span.line, buffer, local, None, None, values[0])
-    return values
-
-
-def write_shared(
-    c: Context, site: Site, buffer: Buffer, local: Value, flat: Value, ok: Any, values: list[Value], fed: bool
-) -> None:
-    stride = _stride(buffer, values[0].dtype)
-    # a cell that two threads give the same value is no fault: what it held is only looked at where one wrote before
-    held = buffer.data[flat] if c.checks and stride * len(values) == 1 and buffer.shadow.wrote else None
-    for i, value in enumerate(values):
-        store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
-    count = c.active()
-    c.counters["shared_writes"] += count
-    if not fed:
-        brought = 0
-        if c.loaded is True:
-            brought = count
-        elif c.loaded is not None:
-            brought = int(np.count_nonzero(c.loaded if c.mask is None else c.loaded & c.mask))
-        c.counters["fills"] += count - brought
-    if c.checks:
-        cells = stride * len(values)
-        for i in range(cells):
-            value = values[i] if stride == 1 else values[0]
-            buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
-        mark(c, buffer.known, flat, ok, cells)
-        if isinstance(c.copied, np.ndarray):
-            _copy_lack(c, buffer, flat, ok)
-        if buffer.known is not None and c.whole and buffer.known.all():
-            buffer.known = None
-        if c.costs is not None:
-            c.costs.request(site.number, "shared", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
-    if c.recorder is not None:
-        c.recorder.put(c, site.span.line, buffer, local, values[0], fed)

@@ -56,18 +56,13 @@ class Buffer:
     def view(self, dtype: Any) -> np.ndarray:
         return self.data if self.data.dtype == dtype else self.data.view(dtype)
 
-    def cell(self, index: int) -> tuple[int, ...]:
-        """A cell's place as people write it: (row, column) in a matrix, subscripts in an array."""
+    def places(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Cells as people write them: row and column in a matrix, subscripts in an array."""
         if self.matrix is not None:
-            element = index // self.matrix.cells
-            return divmod(element, self.matrix.pitch)
-        if self.dims:
-            out: list[int] = []
-            for dim in reversed(self.dims):
-                out.append(index % dim)
-                index //= dim
-            return tuple(reversed(out))
-        return (index,)
+            element = cells // self.matrix.cells
+            return [element // self.matrix.pitch, element % self.matrix.pitch]
+        dims = tuple(max(1, extent) for extent in self.dims or (self.size,))  # 0: launched without bytes
+        return list(np.unravel_index(cells % max(1, self.size), dims))
 
 
 class Cells:

@@ -1,8 +1,8 @@
 """Shadow memory: who touched which cell since the last barrier. It decides hazards; luck does not.
 
-Shared memory: reads wait in a list and are only looked at when a write meets them before the next barrier, so that a
-kernel whose barriers are right pays almost nothing. Global memory: two blocks meet in no order at all, so any two
-touches of one cell with one write are a race; within a block the barriers order them.
+Two blocks meet in no order at all, so any two touches of one cell with one write are a race; within a block the
+barriers order them. A shared array has cells of its own for each block: its reads wait in a list and are only looked at
+when a write meets them before the next barrier, so that a kernel whose barriers are right pays almost nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.costs import distinct
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import Buffer
 from tilewise.emulator.source.source import Span
 
 ATOMIC = -1  # changed by atomic operations of several blocks
 BLOCK = 1 << 40  # -(BLOCK + block) - 1: by those of several threads of one block; -thread - 1: by those of one thread
+MOST_PENDING = 4096
+WARP = 32
 
 
 def _lanes(c: Context, flat: Any, mask: Any, ok: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -30,19 +31,21 @@ def _lanes(c: Context, flat: Any, mask: Any, ok: Any) -> tuple[np.ndarray, np.nd
     return lanes, flat if take is None else flat[lanes]
 
 
-class SharedShadow:
-    def __init__(self, buffer: Buffer, cells: int) -> None:
-        self.buffer = buffer
-        self.stamp = 1
-        self.write_stamp = np.zeros(cells, np.int32)
-        self.writer = np.zeros(cells, np.int32)  # thread of the last write at that stamp
-        self.write_site = np.zeros(cells, np.int32)
-        self.read_stamp: Any = None
-        self.reader: Any = None
-        self.many: Any = None  # more than one thread has read it
+class Shadow:
+    def __init__(self, buffer: Buffer, shared: bool) -> None:
+        cells = len(buffer.data) if shared else buffer.size
+        self.buffer, self.shared = buffer, shared
+        self.writer = np.zeros(cells, np.int64)  # 0 nobody, below 0 atomics, else 1 + block · threads + thread
+        self.write_epoch, self.write_site = np.zeros(cells, np.int32), np.zeros(cells, np.int32)
+        self.compared: Any = None  # changed last by atomicCAS, which looks again: a plain read before is fine
+        self.reader: Any = None  # as `writer`; there is none until a cell is read
+        self.read_epoch: Any = None
         self.read_site: Any = None
+        self.many: Any = None  # more than one thread of a block has read it,
+        self.several: Any = None  # more than one block
         self.pending: list[tuple[Any, Any, Any, int]] = []  # cells, mask, ok, site
-        self.wrote = False  # since the last barrier
+        self.wrote = False  # at all, or to shared memory since the last barrier
+        self.last_write: Span | None = None
         self.sites: list[Span] = []
         self.number: dict[int, int] = {}
         self.warp_synced = False
@@ -55,222 +58,108 @@ class SharedShadow:
             self.sites.append(span)
         return known
 
+    @staticmethod
+    def _me(c: Context, lanes: np.ndarray) -> np.ndarray:
+        me: np.ndarray = c.block[lanes].astype(np.int64) * c.geometry.threads + c.thread[lanes] + 1
+        return me
+
+    # -- reads
+
     def read(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span) -> None:
         site = self._site(span)
-        if not self.wrote:
-            if len(self.pending) < 4096:
+        if self.shared and not self.wrote:
+            if len(self.pending) < MOST_PENDING:
                 self.pending.append((flat, mask, ok, site))
                 return
             self._settle(c)
         lanes, cells = _lanes(c, flat, mask, ok)
-        self._check(c, lanes, cells, span, "RAW", self.write_stamp, self.writer, None, self.write_site, "read")
-        self._note_read(c, lanes, cells, site)
-
-    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, held: Any = None) -> None:
-        """`held`: what the cells held before; a second thread that stores the same is no fault."""
-        site = self._site(span)
-        lanes, cells = _lanes(c, flat, mask, ok)
-        if self.pending:
-            self._settle(c)
-        if self.read_stamp is not None:
-            self._check(c, lanes, cells, span, "WAR", self.read_stamp, self.reader, self.many, self.read_site, "write")
-        if self.wrote:
-            new = np.ones(len(lanes), np.bool_)
-            if held is not None:
-                new = np.broadcast_to(np.asarray(held != value), (c.n,))[lanes]
-            if new.any():
-                stamps, who, sites = self.write_stamp, self.writer, self.write_site
-                self._check(c, lanes[new], cells[new], span, "WAW", stamps, who, None, sites, "write")
-        threads = c.thread[lanes]
-        self.writer[cells] = threads
-        self.write_stamp[cells] = self.stamp
-        self.write_site[cells] = site
-        self.wrote = True
-        clash = self.writer[cells] != threads  # two threads, one cell, one statement
-        if clash.any():
-            self._clash(c, lanes, cells, threads, clash, span, value)
-
-    def _clash(self, c: Context, lanes: Any, cells: Any, threads: Any, clash: Any, span: Span, value: Any) -> None:
-        """Of two threads that store to one cell at once, only different values are a fault."""
-        if not isinstance(value, np.ndarray):
-            return
-        mine = value[lanes]
-        winner = self.buffer.data[cells]
-        differs = clash & ~((mine == winner) | ((mine != mine) & (winner != winner)))
-        if differs.any():
-            at = np.flatnonzero(differs)
-            others = c.block[lanes[at]].astype(np.int64) * c.geometry.threads + self.writer[cells[at]]
-            self._report(c, lanes[at], cells[at], others, span, "WAW", span, "write")
+        me = self._me(c, lanes)
+        fine = None if self.compared is None else self.compared[cells]
+        self._against_writer(c, lanes, cells, me, span, "RAW", fine)
+        self._note_read(c, lanes, cells, me, site)
 
     def _settle(self, c: Context) -> None:
         pending, self.pending = self.pending, []
         for flat, mask, ok, site in pending:
             lanes, cells = _lanes(c, flat, mask, ok)
-            self._note_read(c, lanes, cells, site)
+            self._note_read(c, lanes, cells, self._me(c, lanes), site)
 
-    def _note_read(self, c: Context, lanes: np.ndarray, cells: np.ndarray, site: int) -> None:
-        if self.read_stamp is None:
-            n = len(self.write_stamp)
-            self.read_stamp, self.reader = np.zeros(n, np.int32), np.zeros(n, np.int32)
-            self.many, self.read_site = np.zeros(n, np.bool_), np.zeros(n, np.int32)
-        threads = c.thread[lanes]
-        fresh = self.read_stamp[cells] != self.stamp
-        self.many[cells[fresh]] = False
-        shared = ~fresh & (self.reader[cells] != threads)
-        self.many[cells[shared]] = True
-        self.read_stamp[cells] = self.stamp
-        self.reader[cells] = threads
-        self.read_site[cells] = site
-        self.many[cells[self.reader[cells] != threads]] = True
-
-    def _check(
-        self, c: Context, lanes: Any, cells: Any, span: Span, hazard: str, stamps: Any, who: Any, many: Any,
-        sites: Any, access: str,
-    ) -> None:  # fmt: skip
-        threads = c.thread[lanes]
-        conflict = who[cells] != threads
-        if many is not None:
-            conflict |= many[cells]
-        conflict &= stamps[cells] == self.stamp
-        if self.warp_synced:
-            conflict &= who[cells] // 32 != threads // 32
-        if not conflict.any():
-            return
-        at = np.flatnonzero(conflict)
-        other = who[cells[at]].astype(np.int64)
-        if many is not None:  # the last reader may be this very thread; another one was there
-            other[other == threads[at]] = -1
-        block = c.block[lanes[at]].astype(np.int64) * c.geometry.threads
-        others = np.where(other < 0, -1, block + other)
-        other_span = self.sites[int(sites[cells[at[0]]])]
-        self._report(c, lanes[at], cells[at], others, span, hazard, other_span, access)
-
-    def _report(
-        self,
-        c: Context,
-        lanes: Any,
-        cells: Any,
-        others: Any,
-        span: Span,
-        hazard: str,
-        other: Span,
-        access: str,
-    ) -> None:
-        local = cells % self.buffer.size if self.buffer.size else cells
-        requested = [np.asarray(part) for part in np.unravel_index(local, self.buffer.dims or (self.buffer.size,))]
-        finding = c.collector.add(
-            c, Kind.RACE, span, lanes, array=self.buffer.name, access=access, hazard=hazard,
-            scope="within a block", requested=requested, reached=requested, others=others, other_span=other,
-        )  # fmt: skip
-        first = finding.count == len(lanes)
-        finding.in_warp = (first or finding.in_warp) and self._in_warp(c, lanes, others)
-
-    def _in_warp(self, c: Context, lanes: Any, others: Any) -> bool:
-        """Whether one warp of a larger block races with itself: a __syncthreads() here would wait for the others."""
-        threads = c.geometry.threads
-        if threads <= 32 or not c.whole:
-            return False
-        known = others >= 0
-        together = others[known] % threads // 32 == c.thread[lanes[known]] // 32
-        active = c.thread if c.mask is None else c.thread[c.mask]
-        return bool(together.any() and together.all() and active.max() // 32 == active.min() // 32)
-
-    def barrier(self, c: Context, passed: Any) -> None:
-        """`passed`: None when all blocks are through, else the lanes whose blocks are."""
-        if passed is None:
-            self.pending.clear()
-            self.stamp += 1
-            self.wrote = False
-            return
-        self._settle(c)
-        for slot in distinct(c.slot[passed]).tolist():
-            part = slice(slot * self.buffer.size, (slot + 1) * self.buffer.size)
-            self.write_stamp[part] = 0
-            if self.read_stamp is not None:
-                self.read_stamp[part] = 0
-
-
-class GlobalShadow:
-    def __init__(self, buffer: Buffer) -> None:
-        n = buffer.size
-        self.buffer = buffer
-        self.writer = np.zeros(n, np.int64)  # 0 nobody, below 0 atomic operations, else 1 + block · threads + thread
-        self.compared = np.zeros(
-            n, np.bool_
-        )  # changed last by atomicCAS, which looks again: a plain read before is fine
-        self.write_epoch = np.zeros(n, np.int32)
-        self.reader = np.zeros(n, np.int64)
-        self.read_epoch = np.zeros(n, np.int32)
-        self.read_blocks = np.zeros(n, np.int32)  # 0 none, 1 one block, 2 several
-        self.many = np.zeros(n, np.bool_)
-        self.sites: dict[str, Span] = {}
-
-    def _me(self, c: Context, lanes: np.ndarray) -> np.ndarray:
-        me: np.ndarray = c.block[lanes].astype(np.int64) * c.geometry.threads + c.thread[lanes] + 1
-        return me
-
-    def read(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span) -> None:
-        lanes, cells = _lanes(c, flat, mask, ok)
-        me = self._me(c, lanes)
-        self._against_writer(c, lanes, cells, me, span, "RAW", "load", fine=self.compared[cells])
-        epoch = c.epochs[c.slot[lanes]]
-        threads = c.geometry.threads
-        fresh = self.reader[cells] == 0
-        before = self.reader[cells]
+    def _note_read(self, c: Context, lanes: np.ndarray, cells: np.ndarray, me: np.ndarray, site: int) -> None:
+        if self.reader is None:
+            n = len(self.writer)
+            self.reader, self.read_epoch, self.read_site = (np.zeros(n, t) for t in (np.int64, np.int32, np.int32))
+            self.many, self.several = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        epoch, before = c.epochs[c.slot[lanes]], self.reader[cells]
+        fresh = before == 0
         passed = ~fresh & (self.read_epoch[cells] != epoch)  # read before the last barrier: that reader is through
         self.many[cells[passed]] = False
         self.many[cells[~fresh & ~passed & (before != me)]] = True
-        other_block = ~fresh & ((before - 1) // threads != (me - 1) // threads)
-        self.read_blocks[cells[fresh]] = 1
-        self.read_blocks[cells[other_block]] = 2
         self.reader[cells] = me
         self.read_epoch[cells] = epoch
+        self.read_site[cells] = site
         after = self.reader[cells]
         self.many[cells[after != me]] = True
-        self.read_blocks[cells[(after - 1) // threads != (me - 1) // threads]] = 2
-        self.sites["read"] = span
+        if not self.shared:
+            mine = self._block_of(me, c.geometry.threads)
+            others = [self._block_of(reader, c.geometry.threads) != mine for reader in (before, after)]
+            self.several[cells[(~fresh & others[0]) | others[1]]] = True
+
+    # -- writes
 
     def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, held: Any = None) -> None:
         """`held`: what the cells held before; a second thread that stores the same (`*changed = 1`) is no fault."""
         lanes, cells = _lanes(c, flat, mask, ok)
         me = self._me(c, lanes)
-        fine = None
-        if held is not None:
-            fine = np.broadcast_to(np.asarray(held == value), (c.n,))[lanes] & (self.writer[cells] > 0)
-        self._against_writer(c, lanes, cells, me, span, "WAW", "store", fine=fine)
+        self._settle(c)
         self._against_readers(c, lanes, cells, me, span)
-        self.writer[cells] = me
-        self.compared[cells] = False
-        clash = self.writer[cells] != me
+        if self.wrote:
+            fine = None
+            if held is not None:
+                fine = np.broadcast_to(np.asarray(held == value), (c.n,))[lanes] & (self.writer[cells] > 0)
+            self._against_writer(c, lanes, cells, me, span, "WAW", fine)
+        self._note_write(c, lanes, cells, me, span)
+        if self.compared is not None:
+            self.compared[cells] = False
+        writer = self.writer[cells]
+        clash = writer != me  # two threads, one cell, one statement: only different values are a fault
         if clash.any() and isinstance(value, np.ndarray):
-            mine = value[lanes]
-            winner = self.buffer.data[cells]
-            self._note(c, lanes, cells, clash & (mine != winner), span)
+            mine, winner = value[lanes], self.buffer.data[cells]
+            clash &= mine != winner
+            if self.shared:
+                clash &= (mine == mine) | (winner == winner)  # not both NaN
+            same = self._same_block(c, writer, me)
+            self._judge(c, lanes, cells, me, writer, clash, same, self.write_epoch, span, "WAW", self.write_site)
+
+    def _note_write(self, c: Context, lanes: Any, cells: Any, writer: Any, span: Span) -> None:
+        self.writer[cells] = writer
         self.write_epoch[cells] = c.epochs[c.slot[lanes]]
-        self.sites["write"] = span
+        self.write_site[cells] = self._site(span)
+        self.wrote, self.last_write = True, span
 
     def atomic(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, compared: bool) -> None:
         """Atomic operations race with plain accesses of other threads; a comparison and exchange looks again itself."""
         lanes, cells = _lanes(c, flat, mask, ok)
         me = self._me(c, lanes)
-        self._against_writer(c, lanes, cells, me, span, "WAW", "store", fine=self.writer[cells] < 0)
+        before = self.writer[cells]
+        self._against_writer(c, lanes, cells, me, span, "WAW", before < 0)
         if not compared:
             self._against_readers(c, lanes, cells, me, span)
         block, mine = (me - 1) // c.geometry.threads, -me - 1
-        before = self.writer[cells]
         alone = (before == 0) | (before == me) | (before == mine)
         joined = np.where(self._block_of(before, c.geometry.threads) == block, -(BLOCK + block) - 1, ATOMIC)
         new = np.where(alone, mine, joined)
-        self.writer[cells] = new
+        self._note_write(c, lanes, cells, new, span)
         last = self.writer[cells]
         clash = last != new  # several threads, one cell, one statement
         if clash.any():
             other = clash & (self._block_of(last, c.geometry.threads) != block)
             self.writer[cells[clash]] = (-(BLOCK + block) - 1)[clash]
             self.writer[cells[other]] = ATOMIC
+        if self.compared is None:
+            self.compared = np.zeros(len(self.writer), np.bool_)
         self.compared[cells] = compared
-        self.write_epoch[cells] = c.epochs[c.slot[lanes]]
-        self.sites["write"] = span
+
+    # -- hazards
 
     @staticmethod
     def _block_of(writer: np.ndarray, threads: int) -> np.ndarray:
@@ -279,57 +168,78 @@ class GlobalShadow:
         found: np.ndarray = np.where(code >= BLOCK, code - BLOCK, (code - 1) // threads)
         return found
 
-    def _against_readers(self, c: Context, lanes: Any, cells: Any, me: Any, span: Span) -> None:
-        threads = c.geometry.threads
-        reader = self.reader[cells]
-        touched = reader != 0
-        if not touched.any():
-            return
-        same = (reader - 1) // threads == (me - 1) // threads
-        between = touched & ((self.read_blocks[cells] == 2) | ~same)
-        within = touched & same & (self.read_epoch[cells] == c.epochs[c.slot[lanes]])
-        within &= ~between & (self.many[cells] | (reader != me))
-        for where, scope in ((between, "between blocks"), (within, "within a block")):
-            if where.any():
-                self._report(c, lanes, cells, reader, where, span, "WAR", scope, "store", self.sites["read"])
-
-    def _note(self, c: Context, lanes: Any, cells: Any, clash: Any, span: Span) -> None:
-        threads = c.geometry.threads
-        writer = self.writer[cells]
-        me = self._me(c, lanes)
-        same = (writer - 1) // threads == (me - 1) // threads
-        for where, scope in ((clash & ~same, "between blocks"), (clash & same, "within a block")):
-            if where.any():
-                self._report(c, lanes, cells, writer, where, span, "WAW", scope, "store", span)
+    def _same_block(self, c: Context, who: np.ndarray, me: np.ndarray) -> Any:
+        if self.shared:
+            return np.ones(len(me), np.bool_)
+        return self._block_of(who, c.geometry.threads) == (me - 1) // c.geometry.threads
 
     def _against_writer(
-        self, c: Context, lanes: Any, cells: Any, me: Any, span: Span, hazard: str, access: str, fine: Any = None
+        self, c: Context, lanes: Any, cells: Any, me: Any, span: Span, hazard: str, fine: Any = None
     ) -> None:
         """`fine`: cells whose last change does not race with this access."""
         writer = self.writer[cells]
         touched = (writer != 0) & (writer != me) & (writer != -me - 1)
         if fine is not None:
             touched &= ~fine
-        if not touched.any():
-            return
-        threads = c.geometry.threads
-        same = self._block_of(writer, threads) == (me - 1) // threads
-        within = touched & same & (self.write_epoch[cells] == c.epochs[c.slot[lanes]])
-        for where, scope in ((touched & ~same, "between blocks"), (within, "within a block")):
-            if where.any():
-                self._report(c, lanes, cells, writer, where, span, hazard, scope, access, self.sites["write"])
+        if touched.any():
+            touched &= self._unordered(c, writer, me)
+            same = self._same_block(c, writer, me)
+            self._judge(c, lanes, cells, me, writer, touched, same, self.write_epoch, span, hazard, self.write_site)
 
-    def _report(
-        self, c: Context, lanes: Any, cells: Any, who: Any, where: Any, span: Span, hazard: str, scope: str,
-        access: str, other: Span,
-    ) -> None:  # fmt: skip
-        at = np.flatnonzero(where)
-        buffer = self.buffer
-        if c.collector.counted(Kind.RACE, span, len(at), buffer.name, access, hazard, scope):
+    def _against_readers(self, c: Context, lanes: Any, cells: Any, me: Any, span: Span) -> None:
+        if self.reader is None:
             return
-        reached = [np.array([buffer.cell(int(i))[k] for i in cells[at][:64]]) for k in range(len(buffer.cell(0)))]
-        reached = [np.concatenate([r, np.zeros(max(0, len(at) - 64), np.int64)]) for r in reached]
-        c.collector.add(
-            c, Kind.RACE, span, lanes[at], array=buffer.name, access=access, hazard=hazard, scope=scope,
-            requested=reached, reached=reached, others=np.where(who[at] > 0, who[at] - 1, -1), other_span=other,
-        )  # fmt: skip
+        reader = self.reader[cells]
+        touched = (reader != 0) & ((reader != me) | self.many[cells] | self.several[cells])
+        if touched.any():
+            touched &= self._unordered(c, reader, me)
+            same = self._same_block(c, reader, me) & ~self.several[cells]
+            self._judge(c, lanes, cells, me, reader, touched, same, self.read_epoch, span, "WAR", self.read_site)
+
+    def _unordered(self, c: Context, who: np.ndarray, me: np.ndarray) -> Any:
+        """`__syncwarp` orders the threads of a warp."""
+        threads = c.geometry.threads
+        return (who - 1) % threads // WARP != (me - 1) % threads // WARP if self.warp_synced else True
+
+    def _judge(
+        self, c: Context, lanes: Any, cells: Any, me: Any, who: Any, touched: Any, same: Any, epochs: Any, span: Span,
+        hazard: str, sites: Any,
+    ) -> None:  # fmt: skip
+        within = touched & same & (epochs[cells] == c.epochs[c.slot[lanes]])
+        access = (("load", "store"), ("read", "write"))[self.shared][hazard != "RAW"]
+        for where, scope in ((touched & ~same, "between blocks"), (within, "within a block")):
+            at = np.flatnonzero(where)
+            name = self.buffer.name
+            if not len(at):
+                continue
+            if not self.shared and c.collector.counted(Kind.RACE, span, len(at), name, access, hazard, scope):
+                continue
+            places = self.buffer.places(cells[at])
+            # the last reader may be this very thread; another one was there
+            others = np.where((who[at] > 0) & (who[at] != me[at]), who[at] - 1, -1)
+            finding = c.collector.add(
+                c, Kind.RACE, span, lanes[at], array=name, access=access, hazard=hazard, scope=scope,
+                requested=places, reached=places, others=others, other_span=self.sites[int(sites[cells[at[0]]])],
+            )  # fmt: skip
+            if self.shared:
+                first = finding.count == len(at)
+                finding.in_warp = (first or finding.in_warp) and self._in_warp(c, lanes[at], others)
+
+    @staticmethod
+    def _in_warp(c: Context, lanes: Any, others: Any) -> bool:
+        """Whether one warp of a larger block races with itself: a __syncthreads() here would wait for the others."""
+        threads = c.geometry.threads
+        if threads <= WARP or not c.whole:
+            return False
+        known = others >= 0
+        together = others[known] % threads // WARP == c.thread[lanes[known]] // WARP
+        active = c.thread if c.mask is None else c.thread[c.mask]
+        return bool(together.any() and together.all() and active.max() // WARP == active.min() // WARP)
+
+    def barrier(self, c: Context, everyone: bool) -> None:
+        """Before the epochs of the blocks that pass go on; `everyone`: all of them pass."""
+        if everyone:
+            self.pending.clear()
+            self.wrote = False
+        else:
+            self._settle(c)

@@ -13,7 +13,7 @@ from tilewise.emulator.machine.execute import first_values
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, element_dtype, placed_leaves
 from tilewise.emulator.machine.memory import ZERO, Buffer, Pointer
-from tilewise.emulator.machine.shadow import GlobalShadow
+from tilewise.emulator.machine.shadow import Shadow
 from tilewise.emulator.parse.types import FunctionType, Record, Scalar, innermost
 from tilewise.emulator.parse.types import Pointer as HostPointer
 from tilewise.errors import EngineError
@@ -118,7 +118,7 @@ class Arguments:
                 buffer.known = _known(memory, block.address, size, dtype.itemsize)
             self.blocks[key] = (block, buffer)
         if stores and buffer.shadow is None:
-            buffer.shadow = GlobalShadow(buffer)
+            buffer.shadow = Shadow(buffer, False)
         self.buffers.setdefault(name, buffer)
         return buffer
 
@@ -140,7 +140,7 @@ class Arguments:
             if program.entities.variables.get(array.name) is not None and buffer.shadow is None:
                 words = program.entities.variables[array.name].words
                 if "__constant__" not in words:
-                    buffer.shadow = GlobalShadow(buffer)
+                    buffer.shadow = Shadow(buffer, False)
             self.globals.append(buffer)
 
     def finished(self, line: int) -> None:
