@@ -38,8 +38,6 @@ def _is_plain(node: Any) -> bool:
 
 
 class AssignCompiler(PlaceCompiler):
-    const_pointers: bool = True
-
     operate: Callable[[str, Operand, Operand, tree.Node, tree.Node, tree.Node], Operand]
     operator_call: Callable[[str, list[Any], tree.Node], Operand | None]
     dereferenced: Callable[[Operand, tree.Node], Operand]

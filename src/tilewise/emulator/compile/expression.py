@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.compile.intrinsics import CONSTANTS
 from tilewise.emulator.compile.operand import Operand
 from tilewise.emulator.compile.operator import OperatorCompiler
 from tilewise.emulator.compile.vector_ops import memoised
@@ -16,6 +15,7 @@ from tilewise.emulator.machine.arithmetic import converter
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.leaves import dtype_of, leaf_count, leaf_offset, leaves, numeric
 from tilewise.emulator.machine.memory import Pointer as At
+from tilewise.emulator.machine.warp import WARP
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import BOOL, Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema import constants
@@ -96,9 +96,8 @@ class ExprCompiler(OperatorCompiler):
                 return e
             place = self.variable_place(variable, node)
             return self.load(place)
-        if name in CONSTANTS:
-            type_, value = CONSTANTS[name]
-            return self.constant_value(dtype_of(type_).type(value), type_)
+        if name == "warpSize":
+            return self.constant_value(np.int32(WARP), types.INT)
         if name in ("nullptr", "NULL"):
             return self.null_pointer()
         if name in BUILTIN_STRUCTS:

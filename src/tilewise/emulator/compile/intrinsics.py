@@ -142,13 +142,3 @@ FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
     **{name: ((DOUBLE,), LLONG, _to_long(np.rint)) for name in ("lrint", "lrintf", "llrint", "llrintf")},
     **{name: ((DOUBLE,), LLONG, _to_long(_round_away)) for name in ("lround", "lroundf", "llround", "llroundf")},
 }
-
-CONSTANTS: dict[str, tuple[Scalar, float | int]] = {
-    "INFINITY": (FLOAT, float("inf")), "NAN": (FLOAT, float("nan")), "FLT_MAX": (FLOAT, 3.4028234663852886e38),
-    "FLT_MIN": (FLOAT, 1.1754943508222875e-38), "FLT_EPSILON": (FLOAT, 1.1920928955078125e-07),
-    "DBL_MAX": (DOUBLE, 1.7976931348623157e308), "DBL_MIN": (DOUBLE, 2.2250738585072014e-308),
-    "DBL_EPSILON": (DOUBLE, 2.220446049250313e-16), "INT_MAX": (INT, 2**31 - 1), "INT_MIN": (INT, -(2**31)),
-    "UINT_MAX": (UINT, 2**32 - 1), "LLONG_MAX": (LLONG, 2**63 - 1), "M_PI": (DOUBLE, 3.141592653589793),
-    "CUDART_INF_F": (FLOAT, float("inf")), "CUDART_INF": (DOUBLE, float("inf")), "warpSize": (INT, 32),
-    "RAND_MAX": (INT, 2**31 - 1), "CHAR_BIT": (INT, 8),
-}  # fmt: skip

@@ -80,14 +80,6 @@ def remainder(a: Value, b: Value) -> Value:
     return np.fmod(a, b)
 
 
-def shift_left(a: Value, b: Value) -> Value:
-    return np.left_shift(a, b)
-
-
-def shift_right(a: Value, b: Value) -> Value:
-    return np.right_shift(a, b)
-
-
 ARITHMETIC: dict[str, Op] = {
     "+": operator.add,
     "-": operator.sub,
@@ -95,8 +87,8 @@ ARITHMETIC: dict[str, Op] = {
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
-    "<<": shift_left,
-    ">>": shift_right,
+    "<<": np.left_shift,
+    ">>": np.right_shift,
 }
 COMPARISONS: dict[str, Op] = {
     "<": operator.lt,

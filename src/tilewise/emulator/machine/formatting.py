@@ -164,11 +164,10 @@ def _one(
     if kind in b"fFeEgGaA":
         if tag != 4:
             misused(f"{spec} is for floating-point numbers, the argument is a {words[tag]}")
-            value = float(_signed(bits, 64)) if tag != 5 else 0.0
-            value = 0.0 if tag != 5 else value
+            value = 0.0
         else:
             value = struct.unpack("<d", struct.pack("<Q", bits & (1 << 64) - 1))[0]
-        return _float(flags, width, places, kind, value)
+        return real(flags, width, places, kind, value)
     if kind == b"s":
         if tag == 6:
             misused("%s is for char pointers, the argument is an object: use .c_str()")
@@ -208,15 +207,13 @@ def _integer(flags: bytes, width: int, places: int | None, length: bytes, kind: 
             sign = {b"x": "0x", b"X": "0X", b"o": "0"}.get(kind, "")
     if places is not None:
         digits = digits.rjust(places, "0") if places or digits != "0" else ""
-    if b"'" in flags:
-        digits = f"{int(digits):,}" if digits.isdigit() and False else digits
     if b"0" in flags and b"-" not in flags and places is None:
         digits = digits.rjust(width - len(sign), "0")
     text = (sign + digits).encode()
     return text.ljust(width) if b"-" in flags else text.rjust(width)
 
 
-def _float(flags: bytes, width: int, places: int | None, kind: bytes, value: float) -> bytes:
+def real(flags: bytes, width: int, places: int | None, kind: bytes, value: float) -> bytes:
     upper = kind.isupper()
     letter = kind.decode().lower()
     sign = "-" if math.copysign(1, value) < 0 else "+" if b"+" in flags else " " if b" " in flags else ""

@@ -5,6 +5,7 @@
 #define __CUDART_API_VERSION 12040
 #define CUDART_PI_F 3.141592654f
 #define CUDART_INF_F (__builtin_inff())
+#define CUDART_INF (__builtin_inf())
 #define CUDA_VERSION 12040
 typedef enum cudaError {
     cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3,

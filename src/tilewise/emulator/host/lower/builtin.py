@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -13,37 +14,20 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 
 
-def _lower(b: Builder, node: Any) -> Any:
-    return late.lower(b, node)
+def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call], Value]:
+    """LLVM's function of one number."""
 
+    def call(b: Builder, node: tree.Call) -> Value:
+        value = convert(b, late.lower(b, node.arguments[0]), type_)
+        b.program.external(name)
+        return b.value(type_, f"call {type_.llvm} @{name}({type_.llvm} {value.text})")
 
-def _sqrt(b: Builder, node: tree.Call) -> Any:
-    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
-    b.program.external("llvm.sqrt.f64")
-    return b.value(types.DOUBLE, f"call double @llvm.sqrt.f64(double {value.text})")
-
-
-def _sqrtf(b: Builder, node: tree.Call) -> Any:
-    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
-    b.program.external("llvm.sqrt.f32")
-    return b.value(types.FLOAT, f"call float @llvm.sqrt.f32(float {value.text})")
-
-
-def _fabs(b: Builder, node: tree.Call) -> Any:
-    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
-    b.program.external("llvm.fabs.f64")
-    return b.value(types.DOUBLE, f"call double @llvm.fabs.f64(double {value.text})")
-
-
-def _fabsf(b: Builder, node: tree.Call) -> Any:
-    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
-    b.program.external("llvm.fabs.f32")
-    return b.value(types.FLOAT, f"call float @llvm.fabs.f32(float {value.text})")
+    return call
 
 
 def _make(b: Builder, node: tree.Call) -> Any:
     """__make(p, …): an object at p, of the type p points to."""
-    pointer = convert(b, _lower(b, node.arguments[0]), _pointer_type(b, node.arguments[0]))
+    pointer = convert(b, late.lower(b, node.arguments[0]), late._type_only(b, node.arguments[0]))
     to = pointer.type.to  # type: ignore[attr-defined]
     given = late.operands(b, node.arguments[1:])
     if isinstance(to, types.Record):
@@ -63,7 +47,7 @@ def _unmake(b: Builder, node: tree.Call) -> Any:
 
 def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
     """Where the object was, and its type."""
-    value = _lower(b, node.arguments[0])
+    value = late.lower(b, node.arguments[0])
     pointer = convert(b, value, value.type)
     to = pointer.type.to  # type: ignore[attr-defined]
     if isinstance(to, types.Record) and not b.program.layout(to).trivial:
@@ -82,13 +66,8 @@ def _drop(b: Builder, node: tree.Call) -> Any:
     return Value(types.VOID, "")
 
 
-def _pointer_type(b: Builder, node: Any) -> types.Type:
-    type_: types.Type = late._type_only(b, node)
-    return type_
-
-
 def _addressof(b: Builder, node: tree.Call) -> Any:
-    place = object_place(_lower(b, node.arguments[0]))
+    place = object_place(late.lower(b, node.arguments[0]))
     return Value(types.Pointer(place.type), place.address)
 
 
@@ -109,7 +88,10 @@ def _variadic_count(b: Builder, node: tree.Call) -> Any:
 
 
 BUILTIN = {
-    "__builtin_sqrt": _sqrt, "__builtin_sqrtf": _sqrtf, "__builtin_fabs": _fabs, "__builtin_fabsf": _fabsf,
+    "__builtin_sqrt": _intrinsic("llvm.sqrt.f64", types.DOUBLE),
+    "__builtin_sqrtf": _intrinsic("llvm.sqrt.f32", types.FLOAT),
+    "__builtin_fabs": _intrinsic("llvm.fabs.f64", types.DOUBLE),
+    "__builtin_fabsf": _intrinsic("llvm.fabs.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
     "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip

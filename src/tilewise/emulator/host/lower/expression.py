@@ -346,22 +346,6 @@ def _braces(b: Builder, node: tree.Braces) -> Any:
     raise b.refuse("a list in braces needs a type here", node)
 
 
-def _lambda(b: Builder, node: tree.Lambda) -> Any:
-    return late.lower_lambda(b, node)
-
-
-def _launch(b: Builder, node: tree.Launch) -> Any:
-    return late.lower_launch(b, node)
-
-
-def _new(b: Builder, node: tree.New) -> Any:
-    return late.lower_new(b, node)
-
-
-def _delete(b: Builder, node: tree.Delete) -> Any:
-    return late.lower_delete(b, node)
-
-
 def _throw(b: Builder, node: tree.Throw) -> Any:
     """Where nobody catches anything: the end of the program."""
     if b.program.catches and not b.program.device:
@@ -385,8 +369,9 @@ TABLE: dict[type, Any] = {
     tree.Number: _number, tree.Text: _text, tree.Name: lower_name, tree.This: _this, tree.Unary: lower_unary,
     tree.Step: lower_step, tree.Binary: lower_binary, tree.Assign: lower_assign, tree.Ternary: _ternary,
     tree.Call: lower_call, tree.Index: _index, tree.Member: lower_member, tree.Cast: _cast,
-    tree.Construct: _construct, tree.SizeOf: _sizeof, tree.Lambda: _lambda, tree.Launch: _launch, tree.New: _new,
-    tree.Delete: _delete, tree.Throw: _throw, tree.Braces: _braces,
+    tree.Construct: _construct, tree.SizeOf: _sizeof, tree.Throw: _throw, tree.Braces: _braces,
+    tree.Lambda: lambda b, node: late.lower_lambda(b, node), tree.Launch: lambda b, node: late.lower_launch(b, node),
+    tree.New: lambda b, node: late.lower_new(b, node), tree.Delete: lambda b, node: late.lower_delete(b, node),
 }  # fmt: skip
 
 

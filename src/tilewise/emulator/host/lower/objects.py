@@ -32,7 +32,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
     if len(arguments) == 1 and isinstance(arguments[0], tree.Braces):
         if _from_braces(b, record, address, arguments[0]):
             return
-        arguments = _lowered(b, arguments[0].items)
+        arguments = late.operands(b, arguments[0].items)
     if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
         value = arguments[0]
         if getattr(value, "type", None) is record and not _copy_written(record):
@@ -81,11 +81,6 @@ def _copy_written(record: Record) -> bool:
     return any(late._copies(None, record, m) for m in record.methods.get("<new>", []))
 
 
-def _lowered(b: Builder, items: list[Any]) -> list[Any]:
-    out: list[Any] = late.operands(b, items)
-    return out
-
-
 def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) -> bool:
     """{…} for an aggregate, or for a class that takes an initializer_list."""
     own = record.methods.get("<new>", [])
@@ -101,7 +96,7 @@ def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) 
             return True
     if not own and record.vptr is None and (record.fields or record.bases):
         if len(braces.items) == 1 and not isinstance(braces.items[0], tree.Braces) and not braces.names[0]:
-            value = _lowered(b, braces.items)[0]
+            value = late.operands(b, braces.items)[0]
             if getattr(value, "type", None) is record:
                 copy_members(b, record, address, object_place(value))
             else:
@@ -169,14 +164,12 @@ def _cells(array: Array) -> int:
     return array.length * (_cells(array.of) if isinstance(array.of, Array) else 1)
 
 
-def default_members(b: Builder, record: Record, address: str, skip: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+def default_members(b: Builder, record: Record, address: str) -> None:
     """What happens without arguments: members as their own initialisers say."""
     for base, offset in record.bases:
         construct(b, base, b.offset(address, offset), [])
     late.point_to_tables(b, record, address)
     for f in record.fields:
-        if f.name in skip:
-            continue
         at = b.offset(address, f.offset)
         if isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
             kept, b.env = b.env, b.program.record_environment(record)

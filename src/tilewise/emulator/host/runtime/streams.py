@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewise.emulator.host.runtime.c_memory import string, writable
 from tilewise.emulator.host.runtime.program_files import opened, put
 from tilewise.emulator.host.runtime.session import Session, runtime
-from tilewise.emulator.machine.formatting import bounded
+from tilewise.emulator.machine.formatting import bounded, real
 from tilewise.errors import EngineError
 
 
@@ -23,16 +23,22 @@ class Out:
     fill: bytes = b" "
     fixed: str = ""  # "f" or "e"
     base: int = 10
-    left: bool = False
+    align: int = 0  # 1 left, 2 internal
     words: bool = False  # boolalpha
     plus: bool = False
     point: bool = False
     upper: bool = False
     showbase: bool = False
-    internal: bool = False
     buffer: bytearray | None = None
     handle: object = None
     read_from: str = ""  # a file that a std::fstream reads; writing into the midst of it is not modelled
+
+
+SETTINGS: tuple[tuple[str, Callable[[int], object]], ...] = (  # by their numbers in streams.h
+    ("width", int), ("precision", int), ("fill", lambda v: bytes([v & 255])), ("fixed", lambda v: ("", "f", "e")[v]),
+    ("base", int), ("align", int), ("words", bool), ("plus", bool), ("point", bool), ("upper", bool),
+    ("showbase", bool),
+)  # fmt: skip
 
 
 def out(s: Session, number: int) -> Out:
@@ -44,9 +50,9 @@ def send(s: Session, o: Out, data: bytes) -> None:
     if o.width > len(data):
         bounded(o.width)
         pad = o.fill * (o.width - len(data))
-        if o.left:
+        if o.align == 1:
             data += pad
-        elif o.internal and data[:1] in (b"-", b"+"):
+        elif o.align == 2 and data[:1] in (b"-", b"+"):
             data = data[:1] + pad + data[1:]
         else:
             data = pad + data
@@ -94,15 +100,10 @@ def os_real(s: Session, number: int, value: float) -> None:
 def real_text(o: Out, value: float) -> bytes:
     places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
     bounded(places)
-    if not math.isfinite(value):
-        text = ("-" if math.copysign(1, value) < 0 else "") + ("nan" if math.isnan(value) else "inf")
-    elif o.fixed:
-        text = f"%.{places}{o.fixed}" % value
-    else:
-        text = f"%{'#' if o.point else ''}.{places or 1}g" % value
-    if o.plus and not text.startswith("-"):
-        text = "+" + text
-    return (text.upper() if o.upper else text).encode()
+    kind = o.fixed or "g"
+    flags = (b"+" if o.plus else b"") + (b"#" if o.point and kind == "g" else b"")
+    text = real(flags, 0, places or int(kind == "g"), kind.encode(), value)
+    return text.upper() if o.upper else text
 
 
 @runtime("__os_s")
@@ -135,31 +136,10 @@ def os_pointer(s: Session, number: int, value: int) -> None:
 def os_set(s: Session, number: int, what: int, value: int) -> int:
     """Change a stream's state; the old value of width and precision."""
     o = out(s, number)
-    if what == 0:
-        old, o.width = o.width, value
-        return old
-    if what == 1:
-        old, o.precision = o.precision, value
-        return old
-    if what == 2:
-        o.fill = bytes([value & 255])
-    elif what == 3:
-        o.fixed = ("", "f", "e")[value]
-    elif what == 4:
-        o.base = value
-    elif what == 5:
-        o.left, o.internal = value == 1, value == 2
-    elif what == 6:
-        o.words = bool(value)
-    elif what == 7:
-        o.plus = bool(value)
-    elif what == 8:
-        o.point = bool(value)
-    elif what == 9:
-        o.upper = bool(value)
-    elif what == 10:
-        o.showbase = bool(value)
-    return 0
+    name, kind = SETTINGS[what]
+    old = getattr(o, name)
+    setattr(o, name, kind(value))
+    return int(old) if what < 2 else 0
 
 
 @runtime("__os_flush")

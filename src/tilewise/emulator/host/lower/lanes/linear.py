@@ -19,11 +19,11 @@ def same_in_all(b: Builder, llvm: str, text: str) -> str:
     return b.make(f"shufflevector {kind} {first}, {kind} poison, {lanes_of(b).vector('i32')} zeroinitializer")
 
 
-def from_linear(b: Builder, type_: Type, base: str, stride: int, valid: str = "true") -> Wide:
+def from_linear(b: Builder, type_: Type, base: str, stride: int) -> Wide:
     llvm = register(type_)
     rising = "<" + ", ".join(f"{llvm} {stride * i}" for i in range(lanes_of(b).width)) + ">"
     text = b.make(f"add {vector(b, type_)} {same_in_all(b, llvm, base)}, {rising}")
-    return Wide(type_, text, base, stride, valid)
+    return Wide(type_, text, base, stride)
 
 
 def widen(b: Builder, value: Value) -> Wide:
