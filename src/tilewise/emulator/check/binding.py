@@ -95,7 +95,7 @@ def bind(
         _bind_product(program, bound, shape, given, limits, seed, zeroed, checks, tile)
     for variable in program.parameters:
         if variable.name not in bound.arguments:
-            _bind_given(program, bound, variable, given, limits, checks)
+            _bind_given(program, bound, variable, given, checks)
     return bound
 
 
@@ -243,9 +243,7 @@ def _bind_members(bound: Bound, variable: Variable, rows: int, cols: int) -> Non
             raise UsageError(f"the member {f.name} of {struct.name} cannot be bound")
 
 
-def _bind_given(
-    program: Program, bound: Bound, variable: Variable, given: Mapping[str, Any], limits: Limits, checks: bool
-) -> None:
+def _bind_given(program: Program, bound: Bound, variable: Variable, given: Mapping[str, Any], checks: bool) -> None:
     name, type_ = variable.name, variable.type
     if name not in given:
         raise UsageError(

@@ -12,7 +12,6 @@ import numpy as np
 from tilewise.emulator.check.binding import Bound, Shape, add_memory, element_name, element_of, operands
 from tilewise.emulator.check.roles import assign_matrices, matrix_struct, strides_of
 from tilewise.emulator.host.launch_site import LaunchSite
-from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse.types import Pointer as PointerTo
@@ -84,7 +83,7 @@ def number_of(type_: Scalar, argument: Any) -> Any:
         return None
 
 
-def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limits: Limits, seed: int | None) -> Bound:
+def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed: int | None) -> Bound:
     if len(own.arguments) != len(program.parameters):
         raise NotKnown(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
     bound = Bound({}, {}, {}, {}, None, {}, None)

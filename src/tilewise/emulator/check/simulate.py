@@ -135,7 +135,7 @@ def _as_asked(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, c
 
 def _as_made(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
-    bound = bind_own(prepared.first, own, prepared.loaded.integers, limits, seed)
+    bound = bind_own(prepared.first, own, prepared.loaded.integers, seed)
     geometry = Geometry(own.grid, own.block)
     setting = Setting(prepared, prepared.first, bound, geometry, own.site, own.shared, limits)
     setting.blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)

@@ -146,7 +146,7 @@ def locate_shared(place: Lvalue, memo: int) -> Fn:
         if over or bad:
             values = [fn(c) for fn, _, _ in subs]
             open_ended = subs[0][2] is None
-            return shared_overrun(c, site, buffer, part, shift, flat, values, lengths_of(subs, buffer), open_ended)
+            return shared_overrun(c, site, buffer, part, shift, values, lengths_of(subs, buffer), open_ended)
         return buffer, (part, shift), flat, None
 
     return locate
@@ -167,7 +167,6 @@ def shared_overrun(
     buffer: Buffer,
     part: Any,
     shift: int,
-    flat: Any,
     values: list[Any],
     lengths: list[int],
     open_ended: bool,

@@ -139,13 +139,12 @@ def _report(
     access: str,
 ) -> None:
     lanes = np.flatnonzero(where)
-    if kind is not Kind.NOT_DECIDABLE and c.collector.counted(kind, site.span, len(lanes), buffer.name, access):
-        return
-    cell = np.broadcast_to(np.asarray(index), (c.n,))[lanes]
+    first = lanes[: c.limits.touches]
+    cell = np.broadcast_to(np.asarray(index), (c.n,))[first]
     outside = (cell < 0) | (cell >= buffer.size)
     requested = reached = [cell] if buffer.matrix is None else buffer.places(cell)
     if buffer.matrix is not None and row is not None and symbol is not None:
-        rows = np.broadcast_to(np.asarray(row), (c.n,))[lanes].astype(np.int64)
+        rows = np.broadcast_to(np.asarray(row), (c.n,))[first].astype(np.int64)
         requested = [rows, cell // buffer.matrix.cells - rows * int(c.symbols[symbol])]
     if kind is Kind.NOT_DECIDABLE:
         lanes = lanes[:0]
@@ -219,9 +218,7 @@ def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, 
     if not unknown.any():
         return
     lanes = np.flatnonzero(unknown)
-    if c.collector.counted(Kind.UNINITIALISED_READ, site.span, len(lanes), buffer.name, access):
-        return
-    requested = buffer.places(np.broadcast_to(np.asarray(flat), (c.n,))[lanes])
+    requested = buffer.places(np.broadcast_to(np.asarray(flat), (c.n,))[lanes[: c.limits.touches]])
     c.collector.add(
         c,
         Kind.UNINITIALISED_READ,

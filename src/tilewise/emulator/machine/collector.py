@@ -36,8 +36,9 @@ class Collector:
         other_span: Span | None = None,
         message: str = "",
     ) -> Finding:
-        """`lanes` are lane numbers of the batch; the other arrays run along them: coordinates requested and
-        reached, whether the place is outside, and the other party of a race as block · threads + thread."""
+        """`lanes` are lane numbers of the batch; the other arrays run along the first `limits.touches` of them:
+        coordinates requested and reached, whether the place is outside, and the other party of a race as block ·
+        threads + thread."""
         key = (kind, span.line, span.column, array, access, hazard, scope)
         finding = self.found.get(key)
         if finding is None:
@@ -68,23 +69,6 @@ class Collector:
                 )
             )
         return finding
-
-    def counted(
-        self,
-        kind: Kind,
-        span: Span,
-        more: int,
-        array: str = "",
-        access: str = "",
-        hazard: str = "",
-        scope: str = "",
-    ) -> bool:
-        """Count only, where enough of this finding's threads are kept already."""
-        finding = self.found.get((kind, span.line, span.column, array, access, hazard, scope))
-        if finding is None or len(finding.touches) < self.limits.touches:
-            return False
-        finding.count += more
-        return True
 
     def findings(self) -> list[Finding]:
         return list(self.found.values())

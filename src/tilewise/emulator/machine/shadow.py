@@ -209,16 +209,13 @@ class Shadow:
         access = (("load", "store"), ("read", "write"))[self.shared][hazard != "RAW"]
         for where, scope in ((touched & ~same, "between blocks"), (within, "within a block")):
             at = np.flatnonzero(where)
-            name = self.buffer.name
             if not len(at):
                 continue
-            if not self.shared and c.collector.counted(Kind.RACE, span, len(at), name, access, hazard, scope):
-                continue
-            places = self.buffer.places(cells[at])
+            places = self.buffer.places(cells[at[: c.limits.touches]])
             # the last reader may be this very thread; another one was there
             others = np.where((who[at] > 0) & (who[at] != me[at]), who[at] - 1, -1)
             finding = c.collector.add(
-                c, Kind.RACE, span, lanes[at], array=name, access=access, hazard=hazard, scope=scope,
+                c, Kind.RACE, span, lanes[at], array=self.buffer.name, access=access, hazard=hazard, scope=scope,
                 requested=places, reached=places, others=others, other_span=self.sites[int(sites[cells[at[0]]])],
             )  # fmt: skip
             if self.shared:

@@ -96,7 +96,7 @@ def function_rest(
 ) -> tree.Function:
     """From the name on: parameters, qualifiers, constructor initialisers, and the tokens of the body."""
     token = reader.token
-    class_name, name = _function_name(reader, owner)
+    class_name, name = _function_name(reader)
     with reader.local_scope():
         inside = None
         if class_name:
@@ -118,7 +118,7 @@ def function_rest(
     return made
 
 
-def _function_name(reader: Reader, owner: tree.Class | None) -> tuple[str, str]:
+def _function_name(reader: Reader) -> tuple[str, str]:
     """(class it is defined for from outside, name)."""
     parts: list[str] = []
     while True:

@@ -94,7 +94,7 @@ def tokenize(source: Source) -> list[Token]:
 
 def _string_end(source: Source, word: str, begin: int, first: int, line: int, column: int) -> int:
     """Behind the string or character whose quote stands at `first`, its prefix before it."""
-    end = _raw_string(source, begin, first, line, column) if word == "R" else -1
+    end = _raw_string(source, first, line, column) if word == "R" else -1
     return end if end >= 0 else _quoted(source, first, line, column)
 
 
@@ -110,7 +110,7 @@ def _quoted(source: Source, i: int, line: int, column: int) -> int:
     return j + 1
 
 
-def _raw_string(source: Source, i: int, j: int, line: int, column: int) -> int:
+def _raw_string(source: Source, j: int, line: int, column: int) -> int:
     text = source.text
     open_ = text.find("(", j)
     if open_ < 0 or open_ - j > 17:
