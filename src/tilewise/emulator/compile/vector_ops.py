@@ -37,19 +37,6 @@ def memoised(function: Any, fn: Fn, memo: int) -> Fn:
 
 def binary(function: Any, a: Fn, b: Fn, memo: int, with_context: bool = False) -> Fn:
     """memo < 0: not worth remembering."""
-    if with_context:
-
-        def run_checked(c: Context) -> Any:
-            x, y = a(c), b(c)
-            known = c.memo[memo]
-            if known is not None and known[0] is x and known[1] is y:
-                return known[2]
-            out = function(c, x, y)
-            if isinstance(out, np.ndarray):
-                c.memo[memo] = (x, y, out)
-            return out
-
-        return run_checked
     if memo < 0:
         return lambda c: function(a(c), b(c))
 
@@ -60,7 +47,7 @@ def binary(function: Any, a: Fn, b: Fn, memo: int, with_context: bool = False) -
         known = c.memo[memo]
         if known is not None and known[0] is x and known[1] is y:
             return known[2]
-        out = function(x, y)
+        out = function(c, x, y) if with_context else function(x, y)
         if isinstance(out, np.ndarray):
             c.memo[memo] = (x, y, out)
         return out

@@ -53,9 +53,6 @@ class Buffer:
         self.stores = 0
         self.written: np.ndarray | None = None  # cells stored to, where someone wants to know
 
-    def view(self, dtype: Any) -> np.ndarray:
-        return self.data if self.data.dtype == dtype else self.data.view(dtype)
-
     def places(self, cells: np.ndarray) -> list[np.ndarray]:
         """Cells as people write them: row and column in a matrix, subscripts in an array."""
         if self.matrix is not None:

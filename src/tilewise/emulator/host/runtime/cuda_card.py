@@ -101,6 +101,24 @@ class Incomplete:
         return self.to <= address < self.to + self.size
 
 
+# cudaDeviceAttr by number: the member of cudaDeviceProp that is the same
+NAMED = {
+    1: "maxThreadsPerBlock", 8: "sharedMemPerBlock", 9: "totalConstMem", 10: "warpSize", 11: "memPitch",
+    12: "regsPerBlock", 13: "clockRate", 14: "textureAlignment", 15: "deviceOverlap", 16: "multiProcessorCount",
+    19: "canMapHostMemory", 31: "concurrentKernels", 32: "ECCEnabled", 33: "pciBusID", 34: "pciDeviceID",
+    36: "memoryClockRate", 37: "memoryBusWidth", 38: "l2CacheSize", 39: "maxThreadsPerMultiProcessor",
+    40: "asyncEngineCount", 41: "unifiedAddressing", 75: "major", 76: "minor", 78: "streamPrioritiesSupported",
+    79: "globalL1CacheSupported", 80: "localL1CacheSupported", 81: "sharedMemPerMultiprocessor",
+    82: "regsPerMultiprocessor", 83: "managedMemory", 89: "concurrentManagedAccess", 90: "computePreemptionSupported",
+    95: "cooperativeLaunch", 97: "sharedMemPerBlockOptin", 106: "maxBlocksPerMultiProcessor",
+}  # fmt: skip
+ATTRIBUTES: dict[int, tuple[str, int | None]] = {
+    **{number: (name, None) for number, name in NAMED.items()},
+    **{2 + axis: ("maxThreadsDim", axis) for axis in range(3)},
+    **{5 + axis: ("maxGridSize", axis) for axis in range(3)},
+}
+
+
 @dataclass
 class Card:
     session: Session
@@ -206,47 +224,6 @@ class Card:
         }
 
     def attribute(self, number: int) -> int:
-        p = self.properties()
-        table: dict[int, Any] = {
-            1: 1024,
-            2: 1024,
-            3: 1024,
-            4: 64,
-            5: 2147483647,
-            6: 65535,
-            7: 65535,
-            8: 49152,
-            9: 65536,
-            10: 32,
-            11: p["memPitch"],
-            12: 65536,
-            13: p["clockRate"],
-            14: p["textureAlignment"],
-            15: p["deviceOverlap"],
-            19: p["canMapHostMemory"],
-            31: p["concurrentKernels"],
-            32: p["ECCEnabled"],
-            33: p["pciBusID"],
-            34: p["pciDeviceID"],
-            40: p["asyncEngineCount"],
-            41: p["unifiedAddressing"],
-            78: p["streamPrioritiesSupported"],
-            79: p["globalL1CacheSupported"],
-            80: p["localL1CacheSupported"],
-            82: p["regsPerMultiprocessor"],
-            90: p["computePreemptionSupported"],
-            106: p["maxBlocksPerMultiProcessor"],
-            16: p["multiProcessorCount"],
-            36: p["memoryClockRate"],
-            37: 256,
-            38: p["l2CacheSize"],
-            39: p["maxThreadsPerMultiProcessor"],
-            75: p["major"],
-            76: p["minor"],
-            81: 65536,
-            83: 1,
-            89: 1,
-            95: 1,
-            97: p["sharedMemPerBlockOptin"],
-        }
-        return int(table.get(number, 0))
+        name, axis = ATTRIBUTES.get(number, ("", None))
+        value = self.properties().get(name, 0)
+        return int(value if axis is None else value[axis])
