@@ -75,9 +75,8 @@ def main() -> None:
                 print(f"    {a.verdict} {a.name}: line {a.line} {a.reason} {sizes}", flush=True)
     print(f"{kernels} kernels, {whole['decided']} decided whole ({whole['proved']} proved, {whole['refuted']} refuted)")
     for kind in sorted(requested):
-        print(
-            f"{kind:12} {decided[kind]:4} of {requested[kind]:4} decided ({100 * decided[kind] / requested[kind]:.0f} %)"
-        )
+        share = 100 * decided[kind] / requested[kind]
+        print(f"{kind:12} {decided[kind]:4} of {requested[kind]:4} decided ({share:.0f} %)")
 
 
 if __name__ == "__main__":

@@ -189,14 +189,12 @@ class OnHostWithMore:
 class OnCard:
     """A product of arrays on a card: addresses are read, workspace is allocated, one native call launches."""
 
-    __slots__ = ("_holds", "_launcher", "_library", "_quick", "empty", "tick")
+    __slots__ = ("_holds", "_launcher", "_library", "empty", "tick")
 
     def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any], arrays: tuple[Any, ...]) -> None:
         """`arrays`: M, N and P of the call that was prepared."""
         self._launcher, self._library, self.empty = launcher, library, empty
         self._holds: tuple[Any, ...] = tuple(library.holds(x) for x in arrays)
-        plain = launcher.header and not launcher.scratch_bytes
-        self._quick = _at_once(launcher, library, empty) if plain else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` shares memory with M or N, or an array reaches beyond its storage."""
@@ -204,13 +202,10 @@ class OnCard:
         out = keywords.get("out")
         if m_held is not None and not (m_held(M) and n_held(N) and (out is None or p_held(out))):
             return None
-        if self._quick is not None and "bias" not in keywords:
-            return self._quick(M, N, out)
         P = self.empty() if out is None else out
-        return P if self._with_more(M, N, P, keywords.get("bias")) else None
+        return P if self._launched(M, N, P, keywords.get("bias")) else None
 
-    def _with_more(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
-        """The same with a workspace, a bias, or a recipe of several images."""
+    def _launched(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
         library, launcher = self._library, self._launcher
         stream, m, n, p = library.stream(), *map(library.address, (M, N, P))
         if not (m and n and p) or (bias is not None and not _held(library, bias)):
@@ -258,23 +253,6 @@ def _held(library: CardLibrary, array: Any) -> bool:
     """Whether an array's memory reaches as far as its shape and strides, if its library knows."""
     holds = library.holds(array)
     return bool(library.address(array)) and (holds is None or holds(array))
-
-
-def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> Callable[[Any, Any, Any], Any]:
-    """A recipe of one image without scratch, as a closure over all but the arrays."""
-    address, stream_now, header, launch = library.address, library.stream, launcher.header, launcher.launch
-
-    def product(M: Any, N: Any, out: Any) -> Any:
-        P = empty() if out is None else out
-        stream, m, n, p = stream_now(), address(M), address(N), address(P)
-        if not (m and n and p):
-            return None
-        code = launch(header, m, n, p, 0, stream)
-        if not code or launcher.settled(code, stream, M=m, N=n, P=p):
-            return P
-        return None
-
-    return product
 
 
 def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:

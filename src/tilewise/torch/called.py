@@ -108,14 +108,7 @@ def _launching(launcher: Any, card: TorchCard) -> Launch:
     address, stream_now, take, give_back = card.address, card.stream, card.take, card.give_back
     header, at_once, scratch_bytes = launcher.header, launcher.launch, launcher.scratch_bytes
 
-    def alone(M: Tensor, N: Tensor, out: Tensor) -> bool:
-        m, n, p = address(M), address(N), address(out)
-        if (m | n | p) & 15 or not (m and n and p):
-            return False
-        stream = stream_now()
-        return not at_once(header, m, n, p, 0, stream) or bool(launcher(stream, M=m, N=n, P=p))
-
-    def with_scratch(M: Tensor, N: Tensor, out: Tensor) -> bool:
+    def launch(M: Tensor, N: Tensor, out: Tensor) -> bool:
         m, n, p = address(M), address(N), address(out)
         if (m | n | p) & 15 or not (m and n and p):
             return False
@@ -128,4 +121,4 @@ def _launching(launcher: Any, card: TorchCard) -> Launch:
             if held:
                 give_back(held)
 
-    return with_scratch if scratch_bytes or not header else alone
+    return launch

@@ -50,14 +50,11 @@ def linear_cross_entropy(
     with torch.autocast(input.device.type, enabled=False):
         rows = input.reshape(-1, input.shape[-1])
         classes = target.reshape(-1)
-        if records_operators():
+        if records_operators() or reduction == "none":
             made = recorded_loss(rows, weight, bias, classes, ignore_index, reduction)
             return made.reshape(target.shape) if reduction == "none" else made
-        if reduction != "none":
-            total: Tensor = All.apply(rows, weight, bias, classes, ignore_index, reduction == "mean")
-            return total
-        losses: Tensor = Each.apply(rows, weight, bias, classes, ignore_index)
-        return losses.reshape(target.shape)
+        total: Tensor = All.apply(rows, weight, bias, classes, ignore_index, reduction == "mean")
+        return total
 
 
 class All(torch.autograd.Function):
@@ -83,23 +80,6 @@ class All(torch.autograd.Function):
             made = all_rounded(by_bands(X.detach(), W.detach(), bias, target, *ctx.how), X.dtype)
         g = g if ctx.left is None else g * ctx.left
         return (*(None if x is None else scale_in_place(x, g) for x in made), None, None, None)
-
-
-class Each(torch.autograd.Function):
-    """A loss for each row; logits are recomputed for the gradients, when the weight of each row is known."""
-
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int) -> Tensor:
-        ctx.save_for_backward(X, W, bias, target)
-        ctx.ignored = ignored
-        return by_bands(X.detach(), W.detach(), bias, target, ignored, (False,) * 3).losses
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g: Tensor) -> Any:
-        X, W, bias, target = ctx.saved_tensors
-        made = by_bands(X.detach(), W.detach(), bias, target, ctx.ignored, ctx.needs_input_grad[:3], g)
-        return (*all_rounded(made, X.dtype), None, None)
 
 
 def _check(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, reduction: str) -> None:

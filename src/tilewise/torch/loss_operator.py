@@ -1,4 +1,4 @@
-"""`linear_cross_entropy` in graphs that torch records.
+"""`linear_cross_entropy` in graphs that torch records; its loss for each row everywhere.
 
     tilewise::linear_loss(Tensor X, Tensor W, Tensor? bias, Tensor target, int ignored, str reduction, bool[] wanted)
         -> (Tensor loss, Tensor factor, Tensor dX, Tensor dW, Tensor db)   gradients of a sum or mean come with it
