@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import tilewise as tw
 from seeds import next_seed
+
+torch = pytest.importorskip("torch")
 
 DTYPES = [torch.complex64, torch.complex128]
 SHAPES = [(1, 4096, 513), (513, 4096, 1), (2, 300, 70), (64, 1000, 1000), (333, 777, 555), (1024, 31, 1025)]

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewise as tw
@@ -25,6 +25,7 @@ def problem(m, k, n, dtype="float32"):
     return replace(problem_of_shape(m, k, n, dtype), unrounded=True)
 
 
+@settings(max_examples=40)
 @given(
     st.integers(1, 5000),
     st.integers(1, 5000),
