@@ -13,7 +13,7 @@ from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
 from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -118,9 +118,7 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
         program.blank_locals.setdefault(name, b.line)
         late.default_initialise(b, type_, address)
     b.declare(name, local)
-    inner: Type = type_
-    while isinstance(inner, Array):
-        inner = inner.of
+    inner = innermost(type_)
     if isinstance(inner, Record) and not program.layout(inner).trivial:
         if isinstance(type_, Record):
             b.scopes[-1].destroy.append((inner, address))

@@ -10,7 +10,7 @@ from tilewise.emulator.host.lower.never_given import never_given
 from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 from tilewise.emulator.sema.symbol_table import Environment
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
@@ -89,9 +89,7 @@ def initialise_globals(b: Builder) -> None:
             _device(b, item, type_, address)
             continue
         if init is None:
-            inner: Type = type_
-            while isinstance(inner, Array):
-                inner = inner.of
+            inner = innermost(type_)
             if not isinstance(inner, Record):
                 continue
         with b.full_expression():

@@ -11,7 +11,7 @@ from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Pointer, Record, Type
+from tilewise.emulator.parse.types import Pointer, Record, Type, innermost
 
 
 def lower_new(b: Builder, node: tree.New) -> Value:
@@ -55,9 +55,7 @@ def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, siz
         for i, item in enumerate(given[0].items):
             initialise(b, Place(type_, b.offset(address, i * size), INIT), item)
         return
-    inner: Type = type_
-    while isinstance(inner, Array):
-        inner = inner.of
+    inner = innermost(type_)
     if isinstance(inner, Record):
         late.each(b, address, count, size, lambda at: late.default_initialise(b, type_, at))
 

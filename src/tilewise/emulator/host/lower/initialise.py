@@ -10,7 +10,7 @@ from tilewise.emulator.host.lower.conversion import bind, convert
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Record, Reference, Type
+from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 
 
 def initialise(b: Builder, place: Place, init: Any) -> None:
@@ -97,9 +97,7 @@ def _flat(init: tree.Braces) -> list[Any] | None:
 
 
 def _flat_array(b: Builder, place: Place, array: Array, items: list[Any]) -> None:
-    inner: Type = array
-    while isinstance(inner, Array):
-        inner = inner.of
+    inner = innermost(array)
     for i, item in enumerate(items):
         initialise(b, Place(inner, b.offset(place.address, i * inner.size), INIT), item)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder, by_address
@@ -11,7 +12,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Field, Record, Type
+from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
 from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 
 
@@ -143,7 +144,7 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
                 raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")
             name, of = targets[order][0].name, targets[order][0].type
             if isinstance(of, Array) and not isinstance(item, (tree.Braces, tree.Text)):  # braces left out
-                cells = _cells(of)
+                cells = prod(dimensions(of))
                 item = [item, *(one for one, _ in left[: cells - 1])]
                 left = left[cells - 1 :]
         order = next((i for i, (f, _) in enumerate(targets) if f.name == name), -2) + 1
@@ -158,10 +159,6 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
             late.initialise(b, place, f.init.init if f.init.init is not None else f.init.arguments)
         elif isinstance(f.type, Record) and not f.type.trivial:
             construct(b, f.type, place.address, [])
-
-
-def _cells(array: Array) -> int:
-    return array.length * (_cells(array.of) if isinstance(array.of, Array) else 1)
 
 
 def default_members(b: Builder, record: Record, address: str) -> None:
@@ -185,9 +182,7 @@ def default_initialise(b: Builder, type_: Type, address: str) -> None:
         if type_.methods.get("<new>") or type_.bases or type_.vptr is not None or _any_initialiser(type_):
             construct(b, type_, address, [])
     elif isinstance(type_, Array):
-        inner: Type = type_
-        while isinstance(inner, Array):
-            inner = inner.of
+        inner = innermost(type_)
         if isinstance(inner, Record):
             count = type_.size // max(1, b.program.size_of(inner))
             each(b, address, str(count), inner.size, lambda at: default_initialise(b, inner, at))
@@ -313,9 +308,7 @@ def destroy_members(b: Builder, record: Record, address: str) -> None:
         if isinstance(f.type, Record):
             destroy(b, f.type, b.offset(address, f.offset))
         elif isinstance(f.type, Array):
-            inner: Type = f.type
-            while isinstance(inner, Array):
-                inner = inner.of
+            inner = innermost(f.type)
             if isinstance(inner, Record) and not inner.trivial:
                 destroy_array(b, inner, b.offset(address, f.offset), str(f.type.size // inner.size))
     for base, offset in reversed(record.bases):

@@ -24,18 +24,8 @@ EFFECTS = (tree.Assign, tree.Step, tree.Call, tree.Lambda, tree.New, tree.Delete
 
 def with_functions_inlined(b: Builder, node: tree.Function, body: Any) -> Any:
     """The kernel's body; the tree that was read stays as it is."""
-    own = {p.name for p in node.parameters} | {n.name for n in _nodes(body) if isinstance(n, tree.Variable)}
+    own = {p.name for p in node.parameters} | {n.name for n in tree.walk(body) if isinstance(n, tree.Variable)}
     return _rewritten(b, body, own, 0)
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    if isinstance(node, (list, tuple)):
-        for item in node:
-            yield from _nodes(item)
-    elif isinstance(node, tree.Node):
-        yield node
-        for name in node.__slots__:
-            yield from _nodes(getattr(node, name))
 
 
 def _mapped(node: Any, change: Any) -> Any:
@@ -84,13 +74,13 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
         result = b.program.resolve(function.result, Environment(scope=function.scope))
     except KernelError:
         return None
-    free = {n.name for n in _nodes(value) if isinstance(n, tree.Name)} - {p.name for p in function.parameters}
+    free = {n.name for n in tree.walk(value) if isinstance(n, tree.Name)} - {p.name for p in function.parameters}
     if given is None or free & own or name.name in free:
         return None
     if not (result is types.VOID or isinstance(result, (Scalar, Pointer))):
         return None
     inner = _rewritten(b, _substituted(value, given), own, depth + 1)
-    if sum(1 for _ in _nodes(inner)) > LARGEST or not all(_in_lanes(n) for n in _nodes(inner)):
+    if sum(1 for _ in tree.walk(inner)) > LARGEST or not all(_in_lanes(n) for n in tree.walk(inner)):
         return None
     return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=value.line)
 
@@ -113,12 +103,12 @@ def _expression(body: tree.Block) -> Any:
 def _given(b: Builder, function: tree.Function, arguments: list[Any], value: Any) -> dict[str, Any] | None:
     """What stands for each parameter; None where the order or the number of evaluations could be told apart."""
     out: dict[str, Any] = {}
-    changed = {_root(n) for n in _nodes(value) if isinstance(n, (tree.Assign, tree.Step))}
-    changed |= {_root(n) for n in _nodes(value) if isinstance(n, tree.Unary) and n.op == "&"}
-    sometimes = {n.name for part in _maybe(value) for n in _nodes(part) if isinstance(n, tree.Name)}
+    changed = {_root(n) for n in tree.walk(value) if isinstance(n, (tree.Assign, tree.Step))}
+    changed |= {_root(n) for n in tree.walk(value) if isinstance(n, tree.Unary) and n.op == "&"}
+    sometimes = {n.name for part in _maybe(value) for n in tree.walk(part) if isinstance(n, tree.Name)}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
-        uses = sum(isinstance(n, tree.Name) and n.name == parameter.name for n in _nodes(value))
-        inside = list(_nodes(argument))
+        uses = sum(isinstance(n, tree.Name) and n.name == parameter.name for n in tree.walk(value))
+        inside = list(tree.walk(argument))
         touches = any(
             isinstance(n, tree.Index) or (isinstance(n, tree.Unary) and n.op == "*")
             or (isinstance(n, tree.Member) and n.arrow) for n in inside
@@ -145,7 +135,7 @@ def _given(b: Builder, function: tree.Function, arguments: list[Any], value: Any
 
 def _maybe(value: Any) -> Iterator[Any]:
     """Parts that are not always evaluated."""
-    for node in _nodes(value):
+    for node in tree.walk(value):
         if isinstance(node, tree.Ternary):
             yield from (node.yes, node.no)
         elif isinstance(node, tree.Binary) and node.op in ("&&", "||"):

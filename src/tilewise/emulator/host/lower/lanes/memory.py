@@ -5,6 +5,7 @@ with its threadIdx."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -29,7 +30,7 @@ from tilewise.emulator.host.lower.values import (
     WidePlace,
 )  # fmt: skip
 from tilewise.emulator.parse import types
-from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type, dimensions
 
 ITERATIONS_AHEAD = 8  # that a load is prefetched
 CACHE_LINE = 64
@@ -249,17 +250,8 @@ def own_element(b: Builder, base: OwnPlace, index: Value) -> OwnPlace:
     array = base.type
     assert isinstance(array, Array)
     within = held(b, index, array.length)
-    step = scalars(b, "*", within, Value(types.LONG, str(elements_of(array.of))))
+    step = scalars(b, "*", within, Value(types.LONG, str(prod(dimensions(array.of)))))
     return OwnPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step))
-
-
-def elements_of(type_: Type) -> int:
-    """Scalars in an array of arrays, or 1."""
-    many = 1
-    while isinstance(type_, Array):
-        many *= type_.length
-        type_ = type_.of
-    return many
 
 
 def own_address(b: Builder, place: OwnPlace) -> WidePlace:

@@ -3,6 +3,7 @@ has its elements beside those of the other lanes."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -11,12 +12,11 @@ from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.initialise import complete
 from tilewise.emulator.host.lower.lanes.linear import widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of, vector
-from tilewise.emulator.host.lower.lanes.memory import elements_of
 from tilewise.emulator.host.lower.places import put
 from tilewise.emulator.host.lower.values import NotInLockstep, OwnPlace, Value, WideLocal, WideVariable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.types import Array, Pointer, Reference, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Reference, Scalar, Type, dimensions, innermost
 
 OWN_BYTES = 1 << 14  # of arrays that every thread has for itself
 
@@ -75,9 +75,7 @@ def declare(b: Builder, name: str, type_: Type, init: Value | None, assigned: bo
 def _own_array(b: Builder, item: tree.Variable, type_: Array, init: Any) -> None:
     """An array that every thread has for itself: the lanes' elements lie side by side."""
     width, size = lanes_of(b).width, b.program.size_of(type_)
-    inner: Type = type_
-    while isinstance(inner, Array):
-        inner = inner.of
+    inner = innermost(type_)
     if size > OWN_BYTES or not size or not isinstance(inner, (Scalar, Pointer)) or inner.size not in (1, 2, 4, 8):
         raise NotInLockstep(f"{item.name}, an array of {size} bytes, at line {item.line}")
     address = b.frame_slot(size * width, 64)
@@ -96,7 +94,7 @@ def _own_array(b: Builder, item: tree.Variable, type_: Array, init: Any) -> None
 def _fill(b: Builder, place: OwnPlace, given: tree.Braces, first: int) -> None:
     array = place.type
     assert isinstance(array, Array)
-    many = elements_of(array.of)
+    many = prod(dimensions(array.of))
     for i, node in enumerate(given.items):
         part = OwnPlace(array.of, place.start, Value(types.LONG, str(first + i * many)))
         if isinstance(node, tree.Braces) and isinstance(array.of, Array):
