@@ -114,8 +114,9 @@ class Builder:
         self.emit(f"br label %{label}")
         self.open = False
 
-    def branch(self, condition: str, yes: str, no: str) -> None:
-        self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
+    def branch(self, condition: str, yes: str, no: str, likely: bool | None = None) -> None:
+        weights = "" if likely is None else f", !prof !{int(likely)}"
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
         self.open = False
 
     def alloca(self, llvm: str) -> str:
@@ -231,8 +232,7 @@ class Builder:
     def complain(self, condition: str, callee: str, arguments: list[tuple[str, str]]) -> None:
         """Where `condition` holds, call into the runtime; it is not expected to."""
         bad, good = self.label(), self.label()
-        self.emit(f"br i1 {condition}, label %{bad}, label %{good}, !prof !0")
-        self.open = False
+        self.branch(condition, bad, good, likely=False)
         self.begin(bad)
         self.program.external(callee)
         if self.lanes is not None:

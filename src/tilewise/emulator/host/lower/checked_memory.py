@@ -136,14 +136,12 @@ def look(b: Builder, at: str, size: int, write: bool, good: str, bad: str, width
     pointer, state = _state(b, at, kind, seen=seen)
     has = _has_value(b, state, size, width)
     if not write:
-        b.emit(f"br i1 {has}, label %{good}, label %{bad}, !prof !1")
-        b.open = False
+        b.branch(has, good, bad, likely=True)
         return [here]
     first, mine = b.label(), b.label()
     b.branch(has, good, first)
     b.begin(first)
-    b.emit(f"br i1 {_may_write(b, state, size, width)}, label %{mine}, label %{bad}, !prof !1")
-    b.open = False
+    b.branch(_may_write(b, state, size, width), mine, bad, likely=True)
     b.begin(mine)
     marked = each(3, size)
     if b.program.device:
@@ -170,8 +168,7 @@ def check_access(
     if check == FULL:
         inside, at = _inside(b, address)
         near = b.label()
-        b.emit(f"br i1 {inside}, label %{near}, label %{bad}, !prof !1")
-        b.open = False
+        b.branch(inside, near, bad, likely=True)
         b.begin(near)
     else:
         at = b.make(f"ptrtoint ptr {address} to i64")
@@ -225,8 +222,7 @@ def check_range(b: Builder, address: str, size: int, write: bool, words: int = W
     if size > SMALL:
         b.emit(f"call void @contain(ptr {address}, i64 {size})")
     inside, at = _inside(b, address)
-    b.emit(f"br i1 {inside}, label %{near}, label %{bad}, !prof !1")
-    b.open = False
+    b.branch(inside, near, bad, likely=True)
     b.begin(near)
     fine = "true"
     done = 0
@@ -238,8 +234,7 @@ def check_range(b: Builder, address: str, size: int, write: bool, words: int = W
     if done < size:  # its end tells for the rest
         _, state = _state(b, at, kind_of(1), size - 1, OK)
         fine = b.make(f"and i1 {fine}, {_may_write(b, state, 1)}")
-    b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
-    b.open = False
+    b.branch(fine, good, bad, likely=True)
     if b.program.device:
         return _complain(b, bad, good, "range write" if write else "range read", address, at, size, [near])
     b.begin(bad)

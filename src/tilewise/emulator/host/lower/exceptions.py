@@ -98,8 +98,7 @@ def ask_thrown(b: Builder) -> None:
         return
     thrown, on = b.label(), b.label()
     test = b.make(f"icmp ne i8 {b.make(f'load i8, ptr {flag(b.program)}')}, 0")
-    b.emit(f"br i1 {test}, label %{thrown}, label %{on}, !prof !0")
-    b.open = False
+    b.branch(test, thrown, on, likely=False)
     b.begin(thrown)
     unwind(b)
     b.begin(on)

@@ -89,8 +89,7 @@ def _tell_unset(b: Builder, lacks: str, name: str) -> None:
     lanes.functions["unset"] = lane_loop(head, UNSET, lanes.bits, lanes.width)
     b.program.external("rt_unset")
     bad, good = b.label(), b.label()
-    b.emit(f"br i1 {lanes.any(b, lacks)}, label %{bad}, label %{good}, !prof !0")
-    b.open = False
+    b.branch(lanes.any(b, lacks), bad, good, likely=False)
     b.begin(bad)
     word = b.program.text(name)
     b.emit(f"call void @unset({lanes.bits} {lanes.mask_bits(b, lacks)}, i32 {b.line_text()}, i32 {word})")

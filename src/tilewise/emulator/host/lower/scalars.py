@@ -65,8 +65,7 @@ def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str, width: 
         return of_width(type_, result, width)
     first, second = one, two
     bad, good = b.label(), b.label()
-    b.emit(f"br i1 {over}, label %{bad}, label %{good}, !prof !0")
-    b.open = False
+    b.branch(over, bad, good, likely=False)
     b.begin(bad)
     if type_.size < 8:
         first = b.make(f"sext {type_.llvm} {one} to i64")

@@ -98,8 +98,7 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
         b.begin(quick)
         return b.make(f"inttoptr i64 {at.base} to ptr")
     near = b.label()
-    b.emit(f"br i1 {fine}, label %{near}, label %{slow}, !prof !1")
-    b.open = False
+    b.branch(fine, near, slow, likely=True)
     b.begin(near)
     if not write or place.check == FULL:
         look(b, at.base, size, write, quick, slow, lanes.width)
@@ -230,8 +229,7 @@ def held(b: Builder, index: Value, length: int) -> Wide:
     lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
     bad = b.make(f"icmp uge {kind} {wide.vector}, splat (i64 {length})")
     wrong, good = b.label(), b.label()
-    b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")
-    b.open = False
+    b.branch(lanes.any(b, bad), wrong, good, likely=False)
     b.begin(wrong)
     beyond = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
     mask = lanes.mask_bits(b, beyond)
