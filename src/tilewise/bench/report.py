@@ -100,16 +100,6 @@ def _cells(columns: dict[str, Cell], rows: Iterable[Row]) -> tuple[list[str], li
     ]
 
 
-def markdown(document: dict[str, Any]) -> str:
-    made = tables(document)
-    shown = made if document["suite"] == "random" else made[:1]
-    return "\n".join(_markdown(head, rows) for _, head, rows in shown)
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    return "".join("| " + " | ".join(row) + " |\n" for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows))
-
-
 def _speeds(title: str, suite: str, rows: list[Row]) -> list[Table]:
     """TFLOP/s of candidates down and cases across, transposed where there are many more cases."""
     cases = list(dict.fromkeys(case_text(row) for row in rows))

@@ -31,11 +31,10 @@ SAVE_SECONDS = 2.0  # between two writes of --save, at least
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
 @click.option("--from", "from_file", type=click.Path(path_type=Path), help="Show or plot a saved document instead.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
 @json_option
 def command(
     device: str, sizes: str | None, seed: int | None, plot: Path | None, save: Path | None, from_file: Path | None,
-    as_markdown: bool, as_json: bool, **how: Any,
+    as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
     float32 and float64 on a CPU), `cpu-random`, `semirings-random`, `halves-random` (random shapes on a CPU),
@@ -49,7 +48,7 @@ def command(
     All candidates of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
     """
-    from tilewise.bench.report import make_document, markdown
+    from tilewise.bench.report import make_document
     from tilewise.bench.suites import Request, pieces, suite_named
     from tilewise.cli.job import chosen_device
     from tilewise.system.output import check_output
@@ -79,8 +78,6 @@ def command(
         remark(f"drawn: {plot}")
     if as_json:
         print_json(document)
-    elif as_markdown:
-        sys.stdout.write(markdown(document))
     else:
         _print(document)
 
