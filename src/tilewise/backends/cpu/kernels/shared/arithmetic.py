@@ -183,6 +183,10 @@ class Arithmetic:
         suffix = ("" if lanes == 1 else f"v{lanes}") + f"f{8 * self.bytes}"
         return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
 
+    def in_every_lane(self, f: IRFunction, register: str, number: int) -> str:
+        """One lane of a vector."""
+        return f.shuffle(self.vector, register, "poison", [number] * self.lanes)
+
     def renderer(self, f: IRFunction, lanes: int, quiet: bool = False) -> Renderer:
         """`quiet`: what it multiplies holds no signalling NaN."""
         return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)

@@ -19,6 +19,7 @@ from tilewise.backends.cpu.kernels.shared.masks import (
     store_lanes,
     store_rounded,
 )
+from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction
 
 # `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
@@ -210,10 +211,7 @@ class _ExactTile:
         kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
         for row in range(self.form.rows):
             line = f.at(kind, P, f.mul(row_p, row))
-            for v in range(0, self.form.vectors, max(1, 64 // (a.lanes * each))):
-                f.prefetch(f.at(kind, line, v * a.lanes))
-            if a.target.by_lane and self.form.panel:  # three short vectors may end in the next line
-                f.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
+            prefetch_row(f, a, kind, each, line, self.form.vectors, ends=bool(self.form.panel))
 
     def steps(self, k: str, values: list[str]) -> list[str]:
         """`unroll` steps of k, each with its own of the `sets` sets of sums."""
@@ -224,13 +222,10 @@ class _ExactTile:
             if self.by_lane and u % a.lanes == 0:
                 along = [f.load(a.vector, f.at(a.kind, row, at), a.bytes) for row in self.rows]
             one_set = slice(u % self.sets * self.cells, (u % self.sets + 1) * self.cells)
-            values[one_set] = self.step(at, values[one_set], [self.lane(x, u % a.lanes) for x in along])
+            values[one_set] = self.step(at, values[one_set], [a.in_every_lane(f, x, u % a.lanes) for x in along])
             if a.in_order and u + 1 < self.unroll:
                 values[one_set] = a.kept_in_order(f, values[one_set])
         return values
-
-    def lane(self, x: str, number: int) -> str:
-        return self.f.shuffle(self.a.vector, x, "poison", [number] * self.a.lanes)
 
     def together(self, values: list[str]) -> list[str]:
         """The sums of every other k, added up."""
@@ -246,7 +241,9 @@ class _ExactTile:
     def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
         """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
         a, f, form = self.a, self.f, self.form
-        lanes = lanes or self.rows_of_panel(k)
+        if form.panel_m and a.target.by_lane and a.fused:
+            found = packed_vectors(f, a, self.M, form.panel_m, k, form.rows)
+            lanes = [a.in_every_lane(f, found[row // a.lanes][0], row % a.lanes) for row in range(form.rows)]
         row_n, ns, result = f.at(self.element_n, self.N, f.mul(k, form.panel or "%step_n")), [], []
         far = a.target.by_lane and form.rows <= 2  # a vector of 16 bytes is a quarter of a line; lines further ahead
         for v in range(form.vectors):
@@ -268,16 +265,6 @@ class _ExactTile:
             if a.resumes and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
                 result[-2 * form.vectors :] = a.kept_in_order(f, result[-2 * form.vectors :])
         return result
-
-    def rows_of_panel(self, k: str) -> list[str]:
-        """A packed M's elements at k, each in every lane, from the vectors that hold them, where one lane multiplies;
-        the last of these may reach beyond the tile's rows, into memory that is there. Nothing elsewhere."""
-        a, f, form = self.a, self.f, self.form
-        if not (form.panel_m and a.target.by_lane and a.fused):
-            return []
-        base = f.at(a.kind, self.M, f.mul(k, form.panel_m))
-        found = [f.load(a.vector, f.at(a.kind, base, row), a.bytes) for row in range(0, form.rows, a.lanes)]
-        return [self.lane(found[row // a.lanes], row % a.lanes) for row in range(form.rows)]
 
     def load_N(self, place: str, v: int) -> str:
         a, f = self.a, self.f
@@ -303,16 +290,7 @@ class _ExactTile:
             place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
             element = f.load(a.kind, place, a.bytes)
             return f.splat(a.kind, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
-        place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
-        if a.spread > 1:
-            lanes = a.lanes // a.spread
-            wide = f.load("i32", place, 4)
-            every = f.splat("i32", wide, lanes)
-            return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
-        if a.repeats > 1:
-            return f.load(a.vector, place, a.bytes)
-        element = f.load(a.kind, place, a.bytes)
-        return f.splat(a.kind, element, a.lanes)
+        return packed_element(f, a, self.M, form.panel_m, k, row)[0]
 
     def write(self, sums: list[str]) -> None:
         """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""

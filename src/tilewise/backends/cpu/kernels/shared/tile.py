@@ -13,6 +13,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
+from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction, IRLoop
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
@@ -110,14 +111,10 @@ class _PackedTile:
         """Prefetch cells of P while the sums are made: of this tile, or of the second after it where sums begin
         with them."""
         f, a = self.f, self.a
-        per_line = max(1, 64 // (a.lanes * a.bytes))
         ahead = 2 * self.width if a.resumes else 0
         for row in range(self.form.rows):
             line = f.at(a.kind, "%P", f.mul("%row_p", row))
-            for v in range(0, self.form.vectors, per_line):
-                f.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
-            if a.target.by_lane and not a.resumes:  # three short vectors may end in the next line
-                f.prefetch(f.at(a.kind, line, self.width - 1))
+            prefetch_row(f, a, a.kind, a.bytes, line, self.form.vectors, ahead, ends=not a.resumes)
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
         """The loop over k from start to stop, and the sums after it."""
@@ -142,9 +139,13 @@ class _PackedTile:
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
-        columns = self.vectors_of_M(k)
+        whole = a.target.by_lane and a.fused and not form.rows % a.lanes
+        columns = packed_vectors(f, a, "%M", form.rows, k, form.rows) if whole else []
         for row in range(form.rows):
-            element = self.lane_of_M(columns, row) if columns else self.element_of_M(k, row)
+            if whole:
+                element = tuple(a.in_every_lane(f, x, row % a.lanes) for x in columns[row // a.lanes])
+            else:
+                element = packed_element(f, a, "%M", form.rows, k, row)
             for v in range(form.vectors):
                 i = row * form.vectors + v
                 if a.tracks_arg:
@@ -166,40 +167,6 @@ class _PackedTile:
         if a.tracks_arg:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
         return result
-
-    def vectors_of_M(self, k: str) -> list[Value]:
-        """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
-        a, f, form = self.a, self.f, self.form
-        if not (a.target.by_lane and a.fused) or form.rows % a.lanes:
-            return []
-        panel = form.rows
-        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
-        return [
-            tuple(f.load(a.vector, f.at(a.kind, base, number * panel + row), a.bytes) for number in range(a.parts))
-            for row in range(0, form.rows, a.lanes)
-        ]
-
-    def lane_of_M(self, columns: list[Value], row: int) -> Value:
-        """M[row, k] in every lane, from the vector that holds it: NEON multiplies by a lane in the same instruction."""
-        a = self.a
-        lanes = [row % a.lanes] * a.lanes
-        return tuple(self.f.shuffle(a.vector, x, "poison", lanes) for x in columns[row // a.lanes])
-
-    def element_of_M(self, k: str, row: int) -> Value:
-        """M[row, k] in every lane."""
-        a, f = self.a, self.f
-        panel = self.form.rows
-        if a.spread > 1:
-            place = f.at("i32", "%M", f.mul(k, panel), row)
-            lanes = a.lanes // a.spread
-            wide = f.splat("i32", f.load("i32", place, 4), lanes)
-            return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
-        base = f.at(a.packed_m_kind, "%M", f.mul(k, panel * a.parts))
-        places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
-        if a.repeats > 1:
-            return tuple(f.load(a.vector, place, a.bytes) for place in places)
-        loaded = [f.load(a.kind, place, a.bytes) for place in places]
-        return tuple(f.splat(a.kind, x, a.lanes) for x in loaded)
 
     def place_in_P(self, row: int, v: int) -> list[str]:
         f, a = self.f, self.a

@@ -1,0 +1,42 @@
+"""What tiles read of a packed panel of M, and how they prefetch a row of P."""
+
+from __future__ import annotations
+
+from tilewise.algebra.to_llvm import Value, vector
+from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.system.llvm_text import IRFunction
+
+
+def packed_element(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row: int) -> Value:
+    """M[row, k] in every lane, from a panel of so many rows."""
+    if a.spread > 1:
+        place = f.at("i32", M, f.mul(k, panel), row)
+        lanes = a.lanes // a.spread
+        wide = f.splat("i32", f.load("i32", place, 4), lanes)
+        return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
+    base = f.at(a.packed_m_kind, M, f.mul(k, panel * a.parts))
+    places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
+    if a.repeats > 1:
+        return tuple(f.load(a.vector, place, a.bytes) for place in places)
+    loaded = [f.load(a.kind, place, a.bytes) for place in places]
+    return tuple(f.splat(a.kind, x, a.lanes) for x in loaded)
+
+
+def packed_vectors(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, rows: int) -> list[Value]:
+    """The same of `rows` rows by whole vectors, where a product takes one lane of them (NEON multiplies by a lane in
+    the same instruction). The last may reach beyond those rows, into memory that is there."""
+    base = f.at(a.kind, M, f.mul(k, panel * a.parts))
+    return [
+        tuple(f.load(a.vector, f.at(a.kind, base, number * panel + row), a.bytes) for number in range(a.parts))
+        for row in range(0, rows, a.lanes)
+    ]
+
+
+def prefetch_row(
+    f: IRFunction, a: Arithmetic, kind: str, size: int, line: str, vectors: int, ahead: int = 0, *, ends: bool
+) -> None:
+    """The cells of so many vectors; `ends`: on NEON, where three short ones may end in the next line, the last too."""
+    for v in range(0, vectors, max(1, 64 // (a.lanes * size))):
+        f.prefetch(f.at(kind, line, ahead + v * a.lanes))
+    if a.target.by_lane and ends:
+        f.prefetch(f.at(kind, line, vectors * a.lanes - 1))
