@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder, Target
+from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import clear
 from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
@@ -222,29 +222,15 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
             first, last = late.call_method(b, over, "begin", []), late.call_method(b, over, "end", [])
         declare(b, "<at>", first.type, first, False, None)
         declare(b, "<end>", last.type, last, False, None)
-        head, body, step, done = b.label(), b.label(), b.label(), b.label()
-        at, end = tree.Name("<at>", line=node.line), tree.Name("<end>", line=node.line)
-        b.begin(head)
-        with b.full_expression():
-            different = late.binary(b, "!=", late.lower(b, at), late.lower(b, end), node)
-        b.branch(different.text, body, done)
-        b.begin(body)
-        b.targets.append(Target(done, step, len(b.scopes)))
-        with b.scope():
-            item = tree.Unary("*", at, line=node.line, column=node.column)
-            if isinstance(node.variable, tree.Bindings):
-                node.variable.value = item
-                lower_bindings(b, node.variable)
-            else:
-                node.variable.items[0].init = item
-                lower_declaration(b, node.variable)
-            late.statement(b, node.body)
-        b.targets.pop()
-        b.begin(step)
-        with b.full_expression():
-            late.lower(b, tree.Step("+", at, True, line=node.line, column=node.column))
-        b.jump(head)
-        b.begin(done)
+        where = {"line": node.line, "column": node.column}
+        at, end, taken = tree.Name("<at>", **where), tree.Name("<end>", **where), node.variable
+        item = tree.Unary("*", at, **where)
+        if isinstance(taken, tree.Bindings):
+            taken.value = item
+        else:
+            taken.items[0].init = item
+        different, step = tree.Binary("!=", at, end, **where), tree.Step("+", at, True, **where)
+        late.statement(b, tree.For(None, different, step, tree.Block([taken, node.body]), **where))
 
 
 def _range(b: Builder, node: tree.ForEach) -> Place:

@@ -107,22 +107,7 @@ def _construct_members(b: Builder, instance: Instance) -> None:
             late.construct(b, record, "%this", late.operands(b, value) if isinstance(value, list) else [value])
             return
         bases[id(type_)] = value
-    for base, offset in record.bases:
-        value = bases.get(id(base), [])
-        at = b.offset("%this", offset)
-        late.construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
-    late.point_to_tables(b, record, "%this")
-    for f in record.fields:
-        at = b.offset("%this", f.offset)
-        with b.full_expression():
-            if f.name in given:
-                late.initialise(b, Place(f.type, at, INIT), given[f.name])
-            elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
-                late.initialise(
-                    b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments
-                )
-            else:
-                late.default_initialise(b, f.type, at)
+    late.make_members(b, record, "%this", given, bases)
 
 
 def signature(instance: Instance) -> tuple[str, str]:

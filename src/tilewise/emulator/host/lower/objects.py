@@ -45,7 +45,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
             return
     if not own or (not arguments and all(m.defaulted for m in own)):
         if not arguments:
-            default_members(b, record, address)
+            make_members(b, record, address)
             return
         if record.fields and not own and record.vptr is None:  # an aggregate in round brackets
             _aggregate(b, record, address, arguments, [None] * len(arguments))
@@ -61,7 +61,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
         if arguments:
             copy_members(b, record, address, object_place(arguments[0]))
         else:
-            default_members(b, record, address)
+            make_members(b, record, address)
         return
     instance = program.instance(choice.node, choice.bindings, record)
     late.call_instance(b, instance, address, arguments)
@@ -161,19 +161,28 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
             construct(b, f.type, place.address, [])
 
 
-def default_members(b: Builder, record: Record, address: str) -> None:
-    """What happens without arguments: members as their own initialisers say."""
+def make_members(
+    b: Builder, record: Record, address: str, given: dict[str, Any] | None = None, bases: dict[int, Any] | None = None
+) -> None:
+    """Bases and members, from what a constructor gives them or as their own initialisers say."""
     for base, offset in record.bases:
-        construct(b, base, b.offset(address, offset), [])
+        value = (bases or {}).get(id(base), [])
+        at = b.offset(address, offset)
+        construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
     late.point_to_tables(b, record, address)
     for f in record.fields:
         at = b.offset(address, f.offset)
-        if isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
-            kept, b.env = b.env, b.program.record_environment(record)
-            late.initialise(b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments)
-            b.env = kept
-        else:
-            default_initialise(b, f.type, at)
+        with b.full_expression():
+            if given is not None and f.name in given:
+                late.initialise(b, Place(f.type, at, INIT), given[f.name])
+            elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
+                kept, b.env = b.env, b.program.record_environment(record)
+                late.initialise(
+                    b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments
+                )
+                b.env = kept
+            else:
+                default_initialise(b, f.type, at)
 
 
 def default_initialise(b: Builder, type_: Type, address: str) -> None:
@@ -319,4 +328,4 @@ def destroy_array(b: Builder, record: Record, address: str, length: str) -> None
     each(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
 
 
-provide(assign, construct, default_initialise, destroy, destroy_array, each, make_temporary)
+provide(assign, construct, default_initialise, destroy, destroy_array, each, make_members, make_temporary)
