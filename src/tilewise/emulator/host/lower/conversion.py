@@ -78,6 +78,7 @@ def explicit_choice(
 ) -> tuple[tree.Function, dict[str, Any], Record | None, tuple[Type, ...]]:
     """The function whose address is taken, and its parameters: the one with the wanted type, or the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
+    wanted_types = target.parameters if isinstance(target, FunctionType) else ()
     program = b.program
     for candidate in overloads.candidates:
         node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
@@ -86,7 +87,7 @@ def explicit_choice(
         env = surroundings(program, node, record)
         bindings: dict[str, Any] = {}
         if node.template:
-            made = deduce(program, node, overloads.arguments, [], env, b.env)
+            made = deduce(program, node, overloads.arguments, [Value(t, "") for t in wanted_types], env, b.env)
             if made is None:
                 continue
             bindings = made

@@ -222,7 +222,7 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
             first, last = late.call_method(b, over, "begin", []), late.call_method(b, over, "end", [])
         declare(b, "<at>", first.type, first, False, None)
         declare(b, "<end>", last.type, last, False, None)
-        where = {"line": node.line, "column": node.column}
+        where: dict[str, Any] = {"line": node.line, "column": node.column}
         at, end, taken = tree.Name("<at>", **where), tree.Name("<end>", **where), node.variable
         item = tree.Unary("*", at, **where)
         if isinstance(taken, tree.Bindings):

@@ -4,54 +4,33 @@ A handle is the address of a few bytes that hold nothing: nobody calls it, and t
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.conversion import explicit_choice
 from tilewise.emulator.host.lower.program import KernelHandle
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import FunctionType, Pointer, Type
-from tilewise.emulator.sema.deduce import deduce
-from tilewise.emulator.sema.symbol_table import Environment
+from tilewise.errors import KernelError
 
 
 def kernel_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     """The handle of the kernel meant: the one of the wanted type, or the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, types.Reference)) else wanted
     kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "words", ())]
-    for node in sorted(kernels, key=lambda k: k.tokens is None):  # one with a body before its declaration
-        found = _bound(b, node, overloads, target)
-        if found is None:
-            continue
-        bindings, parameters = found
-        address = _address(b, KernelHandle(node, bindings, parameters))
-        type_ = wanted if isinstance(wanted, Pointer) else Pointer(FunctionType(types.VOID, tuple(parameters)))
-        return Value(type_, f"inttoptr (i64 {address} to ptr)")
-    if kernels and isinstance(target, FunctionType):
-        raise b.refuse(f"no kernel {overloads.name} has the type {target}")
-    return Value(wanted if isinstance(wanted, Pointer) else types.VOIDP, "null")
-
-
-def _bound(
-    b: Builder, node: Any, overloads: Overloads, target: Type | None
-) -> tuple[dict[str, Any], list[Type]] | None:
-    program = b.program
-    env = Environment(scope=node.scope)
-    bindings: dict[str, Any] = {}
-    wanted = target.parameters if isinstance(target, FunctionType) else ()
-    if wanted and len(wanted) != len(node.parameters):
-        return None
-    if node.template:
-        made = deduce(program, node, overloads.arguments, [Value(t, "") for t in wanted], env, b.env)
-        if made is None:
-            return None
-        bindings = made
-    inner = Environment(bindings, node.scope)
-    parameters = [types.bare(program.resolve(p.type, inner)) for p in node.parameters]
-    if wanted and tuple(parameters) != tuple(wanted):
-        return None
-    return bindings, parameters
+    kernels.sort(key=lambda k: k.tokens is None)  # one with a body before its declaration
+    try:
+        node, bindings, _, found = explicit_choice(b, replace(overloads, candidates=kernels), wanted)
+    except KernelError:
+        if kernels and isinstance(target, FunctionType):
+            raise b.refuse(f"no kernel {overloads.name} has the type {target}") from None
+        return Value(wanted if isinstance(wanted, Pointer) else types.VOIDP, "null")
+    parameters = [types.bare(p) for p in found]
+    address = _address(b, KernelHandle(node, bindings, parameters))
+    type_ = wanted if isinstance(wanted, Pointer) else Pointer(FunctionType(types.VOID, tuple(parameters)))
+    return Value(type_, f"inttoptr (i64 {address} to ptr)")
 
 
 def _address(b: Builder, handle: KernelHandle) -> int:
