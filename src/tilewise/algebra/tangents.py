@@ -13,16 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.algebra.builtin import SEMIRINGS, is_plus_times
 from tilewise.algebra.expression import Expression
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.to_operators import Operators
-
-
-def is_plain(ring: Semiring) -> bool:
-    """Whether it multiplies and adds numbers."""
-    plain = SEMIRINGS["plus_times"]
-    return (ring.add, ring.mul) == (plain.add, plain.mul)
 
 
 def is_soft(ring: Semiring) -> bool:
@@ -50,7 +44,7 @@ def tangent(
     tN: Any,
 ) -> Any:
     """The tangent of P for those of M and N, None being 0; `arg`: the winning k, where add picks one."""
-    if is_plain(ring):
+    if is_plus_times(ring):
         parts = [multiply(*pair) for pair in ((tM, N), (M, tN)) if pair[0] is not None and pair[1] is not None]
         return parts[0] + parts[1] if len(parts) == 2 else parts[0]
     held = P if arg is None else arg

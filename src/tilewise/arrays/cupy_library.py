@@ -8,7 +8,7 @@ from typing import Any
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.card import check_on_card
 from tilewise.arrays.operand import Library, Operand
-from tilewise.core.shapes import written
+from tilewise.core.shapes import reach, written
 from tilewise.errors import DtypeError, ShapeError
 
 
@@ -42,8 +42,8 @@ def reach_of(array: Any) -> tuple[int, int]:
     """Bytes from an array's first element to its lowest and past its highest one."""
     if 0 in array.shape:
         return (0, 0)
-    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
-    return (sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + array.dtype.itemsize)
+    low, high = reach(array.shape, array.strides)
+    return (low, high + array.dtype.itemsize)
 
 
 def _check_memory(array: Any, role: str) -> None:

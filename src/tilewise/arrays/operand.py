@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, promote
 from tilewise.core.problem import Layout
+from tilewise.core.shapes import reach
 from tilewise.system.once import once
 
 Number = TypeVar("Number", bound=np.generic)
@@ -51,13 +52,8 @@ class Operand:
         """The addresses of the first byte and past the last byte of this array."""
         if 0 in self.shape:
             return (self.pointer, self.pointer)
-        low, high = 0, 1  # in elements
-        for size, stride in zip(self.shape, self.strides, strict=True):
-            if stride < 0:
-                low += (size - 1) * stride
-            else:
-                high += (size - 1) * stride
-        return (self.pointer + low * self.dtype.itemsize, self.pointer + high * self.dtype.itemsize)
+        low, high = reach(self.shape, self.strides)
+        return (self.pointer + low * self.dtype.itemsize, self.pointer + (high + 1) * self.dtype.itemsize)
 
     @property
     def memory(self) -> HostArray:

@@ -13,6 +13,7 @@ from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, promote
 from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY, check_product_room
 from tilewise.arrays.operand import Library, Operand
+from tilewise.core.shapes import reach
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.system.imported import imported
 
@@ -133,10 +134,8 @@ def _check_storage(tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...]
     """A storage may have been resized below its tensor's size, as sharded models do."""
     if 0 in shape:
         return
-    reach = tensor.storage_offset() + 1
-    for extent, stride in zip(shape, strides, strict=True):
-        reach += (extent - 1) * stride
-    needs, has = reach * tensor.element_size(), tensor.untyped_storage().nbytes()
+    last = tensor.storage_offset() + reach(shape, strides)[1]
+    needs, has = (last + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
     if needs > has:
         raise ShapeError(f"{role} is {shape} and needs {needs:,} bytes of a storage that has {has:,}")
 

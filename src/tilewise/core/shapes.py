@@ -61,6 +61,12 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
     raise ShapeError(f"out is {written(out)}, but the product is {written(made.product)}")
 
 
+def reach(shape: Shape, strides: Shape) -> tuple[int, int]:
+    """How far elements lie before and after the first one, in the unit of the strides."""
+    steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+
+
 def written(shape: Shape) -> str:
     """A shape as text: 3×4."""
     return "×".join(map(str, shape)) if shape else "()"

@@ -11,7 +11,6 @@ from tilewise.api import jax_traces, torch_follows
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
-from tilewise.compose.groups.host import plain_groups
 from tilewise.core.options import AnySemiring, Numeric
 
 
@@ -71,11 +70,8 @@ def grouped_matmul(
            [20., 30.],
            [40., 50.]])
     """
-    made = plain_groups(x, w, offsets, along, rows, semiring, out, precision, kernel)
-    if made is not None:
-        return made
     o = groups.GroupOptions(along, rows, semiring, out, precision, kernel)
-    made = groups.prepared_product(x, w, offsets, o)
+    made = groups.known_product(x, w, offsets, o)
     if made is not None:
         return made
     if torch_follows(x, w, out):

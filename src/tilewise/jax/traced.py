@@ -21,7 +21,7 @@ from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import FLOAT8, dtype_given, dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
-from tilewise.algebra.tangents import Paths, is_plain, why_no_tangent
+from tilewise.algebra.tangents import Paths, why_no_tangent
 from tilewise.arrays.jax_library import JAX
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.laws import nodes_of
@@ -183,7 +183,7 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
 
     @product.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        if not is_plain(ring):
+        if not is_plus_times(ring):
             raise UsageError(f"groups over {ring} have no gradient: {OUTSIDE}")
         (x, w, ends), (tx, tw, _) = primals, tangents
         return product(*primals), definition(tx, w, ends)[0] + definition(x, tw, ends)[0]

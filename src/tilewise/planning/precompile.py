@@ -237,13 +237,6 @@ def preloads() -> int:
     return PRELOADS[value]
 
 
-def _flag(name: str, usual: str = "1") -> bool:
-    value = os.environ.get(name) or usual
-    if value not in ("0", "1"):
-        raise UsageError(f"{name}={value!r} must be 0 or 1")
-    return value == "1"
-
-
 def rest_behind(problem: Problem, arch: str) -> bool:
     """Start building the rest of a dtype's set, once, in a process of its own; whether that was done now."""
     kind = _kind(problem)
@@ -290,7 +283,10 @@ def _alone_behind(sources: Iterable[str], arch: str) -> None:
 
 def waits() -> bool:
     """TILEWISE_WAIT: 0 runs a call whose kernels are not built by others that are, whose bits may differ."""
-    return _flag("TILEWISE_WAIT")
+    value = os.environ.get("TILEWISE_WAIT") or "1"
+    if value not in ("0", "1"):
+        raise UsageError(f"TILEWISE_WAIT={value!r} must be 0 or 1")
+    return value == "1"
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.scale.dask_blocks import BlockedOperand
-from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, SumsTask, TileTask
+from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, SumsTask, TileTask, records
 from tilewise.scale.sources import is_dask, is_zarr
 
 SPLIT_BLOCKS = 4  # blocks of k in each part at least, where k is split
@@ -141,10 +141,7 @@ def _records(x: Any, role: str, ring: Structured) -> Any:
 
 
 def _joined(*fields: Any) -> Any:
-    made = np.empty(fields[0].shape, [(f"f{i}", field.dtype) for i, field in enumerate(fields)])
-    for i, field in enumerate(fields):
-        made[f"f{i}"] = field
-    return made
+    return records(fields[0].shape, [(f"f{i}", field.dtype) for i, field in enumerate(fields)], fields)
 
 
 def _as_stacks(M: Any, N: Any, shape: ProductShape) -> tuple[Any, Any]:

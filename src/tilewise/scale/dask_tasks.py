@@ -5,7 +5,7 @@ One class for each kind of partial result: sums, values with the k that won, val
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -35,6 +35,14 @@ class BlockStep:
 
 class Blocks(list[Any]):
     """A list without keys, which Dask does not traverse."""
+
+
+def records(shape: tuple[int, ...], dtype: Any, fields: Iterable[Any]) -> Array:
+    """Fields as one array of records."""
+    made = np.empty(shape, dtype)
+    for name, field in zip(made.dtype.names or (), fields, strict=True):
+        made[name] = field
+    return made
 
 
 class TileTask:
@@ -163,9 +171,7 @@ class ArgTask(TileTask):
         self.problem, self.device, self.matmul = problem, device, matmul
 
     def _records(self, value: Any, arg: Any, dtype: Any) -> Array:
-        made = np.empty(self.extents, [("value", dtype), ("arg", np.int64)])
-        made["value"], made["arg"] = value, arg
-        return made
+        return records(self.extents, [("value", dtype), ("arg", np.int64)], (value, arg))
 
     def nothing(self) -> Array:
         return self._records(self.problem.algebra.zero, -1, self.problem.result.numpy)
@@ -198,13 +204,7 @@ class FieldsTask(TileTask):
         self.algebra, self.result, self.matmul = algebra, result, matmul
 
     def nothing(self) -> Array:
-        return self._joined(self.algebra.zero)
-
-    def _joined(self, fields: Any) -> Array:
-        made = np.empty(self.extents, self.result)
-        for name, field in zip(self.algebra.semiring.fields, fields, strict=True):
-            made[name] = field
-        return made
+        return records(self.extents, self.result, self.algebra.zero)
 
     def add(self, partial: Array | None, first: int, M: Array, N: Array) -> Array:
         made: Array = self.matmul(M, N, semiring=self.algebra.semiring)
@@ -212,7 +212,7 @@ class FieldsTask(TileTask):
 
     def merged(self, partial: Array, later: Array) -> Array:
         x, y = ([side[name] for name in self.algebra.semiring.fields] for side in (partial, later))
-        return self._joined(self.algebra.evaluate(self.algebra.semiring.add, x=x, y=y))
+        return records(self.extents, self.result, self.algebra.evaluate(self.algebra.semiring.add, x=x, y=y))
 
     def rounded(self, partial: Array, bias: Array | None) -> Array:
         return partial

@@ -59,18 +59,21 @@ class Formula:
         """`largest`: the largest intermediate integer, but for a small factor; beyond 2⁵² Python evaluates all rows."""
         if self._native is None or largest > LARGEST:
             return self._in_python(table, given)
-        held, values = array("d", given), array("d", bytes(table.room))
-        at, answer = held.buffer_info()[0], values.buffer_info()[0]
-        return Least(self._native(table.address, len(table.rows), table.width, at, answer), values[0])
+        number, values = self._evaluated(table, given)
+        return Least(number, values[0])
 
     def each(self, table: Rows, given: Row, largest: int) -> Sequence[float]:
         """The value of every row."""
         if self._native is None or largest > LARGEST:
             return [self.function(row, given) for row in table.rows]
+        return self._evaluated(table, given)[1][1:]
+
+    def _evaluated(self, table: Rows, given: Row) -> tuple[int, Sequence[float]]:
+        """The number of the least row, the least value, and that of every row."""
+        assert self._native is not None
         held, values = array("d", given), array("d", bytes(table.room))
         at, answer = held.buffer_info()[0], values.buffer_info()[0]
-        self._native(table.address, len(table.rows), table.width, at, answer)
-        return values[1:]
+        return self._native(table.address, len(table.rows), table.width, at, answer), values
 
     def _in_python(self, table: Rows, given: Row) -> Least:
         self._calls += 1

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import unwrap_dead_wrappers
 
-from tilewise.algebra.tangents import is_plain as is_plain_semiring
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.tangents import tangent
 from tilewise.arrays.torch_library import DIRECT, observed
 from tilewise.dispatch import product as dispatch
@@ -75,7 +75,7 @@ def casts(tensor: Tensor) -> bool:
 
 
 def is_plain(semiring: str) -> bool:
-    return is_plain_semiring(semiring_of(semiring))
+    return is_plus_times(semiring_of(semiring))
 
 
 class DifferentiableProduct(torch.autograd.Function):

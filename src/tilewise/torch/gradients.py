@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.algebra.builtin import SEMIRINGS, is_plus_times
 from tilewise.algebra.semiring import Semiring
-from tilewise.algebra.tangents import is_plain, is_soft, soft_weight, why_no_tangent
+from tilewise.algebra.tangents import is_soft, soft_weight, why_no_tangent
 from tilewise.algebra.to_operators import Operators
 from tilewise.errors import UsageError
 
@@ -39,7 +39,7 @@ def gradients(
     wanted: list[bool],
 ) -> Pair:
     """dM and dN where they are wanted, each with the stack of P; `product` can be differentiated again."""
-    if is_plain(ring):
+    if is_plus_times(ring):
         return of_sums(lambda x, y: product(x, y, "plus_times", precision), M, N, dP, wanted)
     if ring.selective:
         assert arg is not None

@@ -37,20 +37,20 @@ class GroupOptions(NamedTuple):
 def grouped_matmul(x: Any, w: Any, offsets: Any, **keywords: Any) -> Any:
     """`tw.grouped_matmul` of arrays that no framework traces."""
     o = GroupOptions(**keywords)
-    made = plain_groups(x, w, offsets, *o)
-    made = prepared_product(x, w, offsets, o) if made is None else made
+    made = known_product(x, w, offsets, o)
     return first_product(x, w, offsets, o) if made is None else made
 
 
-def prepared_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
-    """P by a call that is kept under its signature; None for any other call."""
-    if o.rows is not None:
-        return None
+def known_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
+    """P of plain NumPy arrays, or by a call that is kept under its signature; None for any other call."""
+    made = plain_groups(x, w, offsets, *o)
+    if made is not None or o.rows is not None:
+        return made
     return prepared(signature(x, w, offsets, o.out, o.key), {"M": x, "N": w, "offsets": offsets}, o.out)
 
 
 def first_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
-    """A call that `prepared_product` does not serve: bound, planned, run and kept under its signature."""
+    """A call that `known_product` does not serve: bound, planned, run and kept under its signature."""
     if o.rows is not None:
         return grouped_matmul(take_rows(x, o.rows), w, offsets, **o._replace(rows=None)._asdict())
     call = bind_groups(x, w, offsets, o.along, o.semiring, o.precision, o.out)
