@@ -48,6 +48,15 @@ def test_two_files_are_compared(tmp_path, capsys):
     assert faults[1] == 0
 
 
+def test_the_page_opens_on_the_first_fault(tmp_path, capsys):
+    (tmp_path / "a.cu").write_text(RIGHT.replace("i < n && j < n", "i < n"))
+    place = str(tmp_path / "p.html")
+    arguments = ["explore", str(tmp_path / "a.cu"), "--shape", "2x2x2", "--tile", "2", "--block-dim", "3,2", "--fault"]
+    assert run([*arguments, "--grid", "1,1", "--no-open", "--no-what-if", "--json", "-o", place]) == 0
+    address = json.loads(capsys.readouterr().out)["address"]
+    assert address.endswith("#block=0,0&phase=0&thread=2,0")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from tilewise.emulator import budget
@@ -26,7 +27,7 @@ KINDS = {"global bounds": "bounds", "shared bounds": "bounds", "rows": "bounds",
 
 
 def proof_of(file: Path, kernel: str, limits: Limits) -> Proof:
-    with budget.within(limits):
+    with budget.within(replace(limits, seconds=3 * limits.seconds)):
         loaded = load(file, None, None, limits)
         return prove(Prepared(loaded, choose(loaded, kernel)[0]), limits)
 
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of the processor, for a kernel")
     parser.add_argument("--only", default="", help="kernels whose repository or name has this")
     given = parser.parse_args()
-    limits = Limits(**{**vars(DEFAULT), "seconds": given.seconds})
+    limits = replace(DEFAULT, seconds=given.seconds)
     decided, requested, whole, kernels = Counter[str](), Counter[str](), Counter[str](), 0
     for line in given.list.read_text(encoding="utf-8").splitlines():
         if line.startswith("#") or given.only not in line:

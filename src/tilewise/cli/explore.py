@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings
 from tilewise.cli.output import print_json, remark
 from tilewise.cli.terminal import report_options
 from tilewise.cli.trace import beyond_one_shape, block_choice
+
+if TYPE_CHECKING:
+    from tilewise.teaching.page.views import Trace
 
 NEITHER = "neither takes --compare, -o or --kernel"
 
@@ -28,14 +31,15 @@ NEITHER = "neither takes --compare, -o or --kernel"
 @click.option(
     "--open/--no-open", "show", default=None, help="Open it in a browser; by default when there is a terminal."
 )
+@click.option("--fault", is_flag=True, help="Open it on the first fault: its block, phase and thread.")
 @click.option("--live", is_flag=True, help="Serve one page on this machine with an editor: a change shows at once.")
 @click.option("--watch", is_flag=True, help="The same from the file on disk: whenever it is saved.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live and --watch; any free one where 0.")
 @report_options(of="The page's first language: ", json_help="Print the file's path, size and faults as JSON.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, compare: tuple[Path, Path] | None,
-    output: Path | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None, live: bool,
-    watch: bool, port: int, form: str, language: str, **rest: Any,
+    output: Path | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None, fault: bool,
+    live: bool, watch: bool, port: int, form: str, language: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Write the step-through page of KERNEL.cu (or of the lecture notes' kernel, 3x3x3, TILE_WIDTH 2) and open it.
 
@@ -75,9 +79,11 @@ def command(
             target = place.target
         else:
             target = page.save(_temporary(page.trace.run.entry)).resolve()
+    address = target.as_uri() + (_at_fault(page.trace) if fault else "")
     faults = [len(scene.trace.run.faults) for scene in page.scenes if not scene.drops]
     if form == "json":
-        print_json({"html": str(target), "bytes": target.stat().st_size, "scenes": len(page.scenes), "faults": faults})
+        written = {"html": str(target), "address": address, "bytes": target.stat().st_size}
+        print_json({**written, "scenes": len(page.scenes), "faults": faults})
     else:
         click.echo(str(target))
         run = page.trace.run
@@ -85,9 +91,20 @@ def command(
             at = "x".join(map(str, run.shape))
             remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
             remark(beyond_one_shape(file, run.entry, rest, language))
-    if not _opened(target.as_uri(), show):
+    if not _opened(address, show):
         remark("no browser could be opened: open the file yourself")
+    if fault:
+        remark(address)
     return 0
+
+
+def _at_fault(trace: Trace) -> str:
+    """A link to the first fault's place on the page."""
+    touch = next((touch for finding in trace.run.faults for touch in finding.touches), None)
+    if touch is None:
+        return ""
+    block, thread = (",".join(map(str, place)) for place in (touch.block, touch.thread))
+    return f"#block={block}&phase={touch.phase}&thread={thread}"
 
 
 def _opened(address: str, show: bool | None) -> bool:

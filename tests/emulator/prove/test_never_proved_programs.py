@@ -115,6 +115,24 @@ WRONG = {
         program(f"{SIZE} {ARRAYS} while (argc-- > 0) {{ {LAUNCH} n *= 2; }}"), INSIDE),
     "the array behind the launch of a loop": (
         program(f"{SIZE} {ARRAYS} while (argc-- > 0) {{ {LAUNCH} cudaMalloc(&b, 4); }}"), INSIDE),
+    "a check that does not leave": (between("if (n > 100) printf(\"large\");", kernel="y[i % 100] = 0;"), INSIDE),
+    "a check of an earlier value": (
+        program(f"{SIZE} if (n % 256 != 0) return 1; n = n + 1; {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"), INSIDE),
+    "a check of a size that is read again": (
+        program(f"{SIZE} if (n % 256 != 0) return 1; scanf(\"%d\", &n); {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"),
+        INSIDE),
+    "a check of bytes that wrapped": (
+        program(f"int n = atoi(argv[1]); int bytes = n * 4; if (bytes < 0) return 1; if (bytes > 4000) return 1;"
+                f" float *a, *b; cudaMalloc(&a, bytes); cudaMalloc(&b, bytes); {LAUNCH}", kernel="y[i] = x[i];"),
+        INSIDE),
+    "a check the wrong way round": (
+        program(f"{SIZE} if (n % 256 == 0) return 1; {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"), INSIDE),
+    "a check with a side that goes on": (
+        program(f"{SIZE} if (n % 256 != 0) {{ if (argc > 1) return 1; }} {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"),
+        INSIDE),
+    "a check in a function that only returns": (
+        program(f"{SIZE} {ARRAYS} check(n); {LAUNCH}", kernel="y[i] = x[i];",
+                between="void check(int n) { if (n % 256 != 0) return; }"), INSIDE),
     "a size of the file": (
         program(f"{ARRAYS} grow(); {LAUNCH}", before="int n = 1000;", between="void grow() { n += 3; }"), INSIDE),
     "a size of the file by two calls": (
@@ -231,6 +249,7 @@ RIGHT_ONES = {
     "a size of the file": program(RIGHT.replace(SIZE, ""), before="const int n = 1000;"),
     "a macro": program(f"{ARRAYS} {LAUNCH}".replace("n *", "N *").replace("(n ", "(N ").replace(", n)", ", N)"),
                        before="#define N 1000"),
+    "whole blocks": program(f"{SIZE} if (n % 256 != 0) {{ return 1; }} {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"),
     "a stencil": program(kernel="if (i > 0 && i < n - 1) y[i] = x[i - 1] + x[i + 1];"),
     "a sum with an atomic": program(kernel="if (i < n) atomicAdd(&y[0], x[i]);"),
     "a launch in a function": program(f"{SIZE} {ARRAYS} go(a, b, n);",

@@ -12,7 +12,7 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.prove.arithmetic import Geometry
 from tilewise.emulator.prove.launches import Calls
 from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
-from tilewise.emulator.prove.terms import ZERO, Cond, Poly, at_most, both, either, negate, within
+from tilewise.emulator.prove.terms import TRUE, ZERO, Cond, Poly, at_most, both, either, negate, within
 from tilewise.emulator.prove.thread import Thread
 from tilewise.emulator.prove.values import Obligation, Region, Value
 from tilewise.emulator.sema.symbol_table import Environment
@@ -56,6 +56,7 @@ class Claim(ABC):
     launched: str = ""
     most: int = 1 << 30
     dynamic: Poly | None = None
+    path: Cond = TRUE  # what the host has checked before the launch
 
     def __post_init__(self) -> None:
         self.geometry = self._read()
@@ -112,14 +113,15 @@ class Claim(ABC):
         """Launches that the device does not take: no block or thread, too many threads."""
         x, y, z = self.geometry.block
         found = [at_most(axis, ZERO) for axis in (*self.geometry.grid, x, y, z)]
-        return [*found, at_most(Poly.of(MOST_THREADS + 1), x * y * z), at_most(Poly.of(MOST_Z + 1), z)]
+        found += [at_most(Poly.of(MOST_THREADS + 1), x * y * z), at_most(Poly.of(MOST_Z + 1), z)]
+        return [both(self.path, part) for part in found]
 
     def thread(self, wrapping: set[int]) -> Thread:
         """The kernel executed by one generic thread."""
         function, loaded = self.prepared.function, self.prepared.loaded
         env = Environment(bindings=dict(self.prepared.template), scope=function.scope)
         made = Thread(loaded.table, env, self.symbols, self.geometry, wrapping=wrapping, dynamic=self.dynamic)
-        made.state.path = negate(either(*self.refused()))
+        made.state.path = both(self.path, negate(either(*self.refused())))
         for parameter in function.parameters:
             type_ = types.bare(made.resolve(parameter.type))
             made.declare(parameter.name, type_, self.argument(parameter, type_))

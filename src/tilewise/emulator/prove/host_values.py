@@ -15,7 +15,7 @@ from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.types import Scalar, Type
 from tilewise.emulator.prove.expressions import Expressions
 from tilewise.emulator.prove.symbols import limits_of
-from tilewise.emulator.prove.terms import ONE, ZERO, Poly, at_most, within
+from tilewise.emulator.prove.terms import ONE, ZERO, All, Poly, at_most, both, symbols_of, within
 from tilewise.emulator.prove.values import Fields, Int, Nothing, NotModelled, Pointer, Real, Ref, Region, Truth, Value
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
@@ -117,6 +117,9 @@ class HostValues(Expressions):
 
     def _stale(self, sizes: set[str]) -> None:
         regions: dict[int, Region] = {}
+        parts = self.state.path.parts if isinstance(self.state.path, All) else (self.state.path,)
+        still = [p for p in parts if not {b for s in symbols_of(p) for b in self.symbols.behind(Poly.of(s))} & sizes]
+        self.state.path = both(*still)
         for slot, value in self.state.variables.items():
             self.state.variables[slot] = self._without(value, sizes, regions)
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.prove.expressions import changes
 from tilewise.emulator.prove.host_values import DIM3, HostValues, Three, called, literal
-from tilewise.emulator.prove.terms import ONE, ZERO, Poly, at_most, flags_of, symbols_of
+from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, both, flags_of, negate, symbols_of
 from tilewise.emulator.prove.values import Int, Nothing, NotModelled, Pointer, Ref, Region, Value
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 from tilewise.errors import KernelError
 
 ALLOCATING = ("cudaMalloc", "cudaMallocManaged")
+LEAVING = ("exit", "abort", "std::exit", "_Exit")
 Calls = tuple[tuple[tree.Function, tree.Call], ...]
 
 
@@ -21,6 +23,7 @@ Calls = tuple[tuple[tree.Function, tree.Call], ...]
 class Host(HostValues):
     """The host function up to its launch."""
 
+    guards: list[int] = field(default_factory=list)  # lines of checks that leave the program
     effects: dict[str, list[tree.Node]] = field(default_factory=dict)  # what functions change, by name
 
     def at(self, site: LaunchSite, calls: Calls = ()) -> tuple[Three, Three, Poly]:
@@ -43,6 +46,17 @@ class Host(HostValues):
             raise NotModelled("<<<…>>> needs a grid and a block", site.launch.line)
         shared = self._number(given[2]) if len(given) > 2 else Poly.of(0)
         return self._three(given[0]), self._three(given[1]), shared
+
+    @property
+    def notes(self) -> list[str]:
+        lines = list(dict.fromkeys(map(str, self.guards)))
+        checked = [f"where the check{'s' * (len(lines) > 1)} of line {', '.join(lines)} let it"] if lines else []
+        return [*(["the grid is computed in float"] if self.single else []), *checked]
+
+    @property
+    def most(self) -> int:
+        """The largest size: whole numbers of float."""
+        return 1 << 22 if self.single else 1 << 30
 
     def _of_the_program(self) -> None:
         """Variables of the file that its functions change, or may."""
@@ -111,11 +125,28 @@ class Host(HostValues):
             if isinstance(node, tree.If):
                 self._forget(node.condition)
                 self._allocations(node.condition)
+                guard = self._guard(node)
                 self._forget(node.yes)
                 self._forget(node.no)
+                self.state.path = both(self.state.path, guard)
             else:
                 self._forget(node)
         return False
+
+    def _guard(self, node: tree.If) -> Cond:
+        """What holds behind a check whose branch leaves the program."""
+        last = node.yes.body[-1] if isinstance(node.yes, tree.Block) and node.yes.body else node.yes
+        ends = isinstance(last, tree.Return) or (isinstance(last, tree.Expression) and called(last.value) in LEAVING)
+        if not ends or node.init is not None or not isinstance(node.no, tree.Nothing | None) or changes(node.condition):
+            return TRUE
+        try:
+            found = negate(self.condition(node.condition))
+        except NotModelled:
+            return TRUE
+        known = symbols_of(found) <= self.symbols.launch and not flags_of(found) and found != TRUE
+        if known:
+            self.guards.append(node.line)
+        return found if known else TRUE
 
     def _inside(self, node: tree.Node, target: tree.Node) -> bool:
         """Of a branch only the side with the launch is read; a loop may have been through its body before."""

@@ -23,6 +23,7 @@ from tilewise.emulator.prove.terms import (
     at_most,
     both,
     either,
+    flags_of,
     mapped,
     negate,
     same,
@@ -207,6 +208,8 @@ class Loops(Expressions):
 
     def _iteration(self, loop: Loop, t: Poly) -> Cond:
         """One of its iterations, by the threads that come to it; the condition under which they do."""
+        if loop.condition is not None and not loop.after and not changes(loop.condition):
+            self.state.path = both(self.state.path, self._came(loop.condition, t))
         goes_on = self.condition(loop.condition) if loop.condition is not None else TRUE
         if loop.after:
             goes_on = either(same(t, ZERO), goes_on)
@@ -216,6 +219,18 @@ class Loops(Expressions):
             self.state.path = both(self.state.path, self.symbols.flag(why))
         self._body(loop)
         return goes_on
+
+    def _came(self, condition: tree.Node, t: Poly) -> Cond:
+        """Where its condition needs a range of the counter: this is the first iteration, or it held in the one before.
+        That is induction: the ranges of that one have been shown by then."""
+        events, self.events = self.events, Events()
+        held = self.condition(condition)
+        ranges, self.events = self.events.ranges, events
+        (name,) = t.symbols
+        fixed = not any(_made(s) > _made(name) for s in symbols_of(held)) and not flags_of(held)
+        if not fixed or not any(name in symbols_of(o.must) for o in ranges):
+            return TRUE
+        return either(same(t, ZERO), _replaced(held, name, t - 1))
 
     def _body(self, loop: Loop) -> None:
         """The body and the step. Threads that `continue` did a part of it: what that changes is not known."""

@@ -190,10 +190,9 @@ class ProductClaim(Claim):
         host = Host(loaded.table, Environment(scope=site.function.scope), self.symbols, None, sizes=forced)
         host.structs = self._structs()
         grid, block, self.dynamic = host.at(site)
-        self.host_ranges = host.events.ranges
-        if host.single:
-            self.most = 1 << 22
-            self.notes.append("the grid is computed in float")
+        self.host_ranges, self.path = host.events.ranges, host.state.path
+        self.notes += host.notes
+        self.most = host.most
         self._allocations(host)
         for parameter, argument in zip(self.prepared.function.parameters, site.launch.arguments, strict=False):
             meaning = self.meanings.get(parameter.name)

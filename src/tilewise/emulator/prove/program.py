@@ -57,14 +57,13 @@ class ProgramClaim(Claim):
         self.names = [n for n in host.named if n in used]
         self.symbols.sizes = list(self.names)
         self.numbers = {n: k for n in self.names if (k := host.named[n]) is not None}
-        self.host_ranges = host.events.ranges
+        self.host_ranges, self.path = host.events.ranges, host.state.path
+        self.notes += host.notes
+        self.most = host.most
         self.notes += [f"{name} = {number}" for name, number in host.constants.items()]
         self.launched = f"launched as in line {site.launch.line}"
         if self.calls:
             self.launched += ", called from line " + ", ".join(str(call.line) for _, call in reversed(self.calls))
-        if host.single:
-            self.most = 1 << 22
-            self.notes.append("the grid is computed in float")
         return geometry
 
     def _host(self, site: LaunchSite, fixed: set[str]) -> Host:

@@ -127,7 +127,7 @@ def _table(file: str, proof: Proof) -> str:
         lines += [f"  {'':12} {part}" for part in _detail(answer)]
     shapes = dict.fromkeys("x".join(map(str, a.witness.shape)) for a in proof.answers
                            if a.witness is not None and a.witness.shape is not None)  # fmt: skip
-    lines += [f"step through it: tilewise explore {file} --shape {shape}" for shape in list(shapes)[:1]]
+    lines += [f"step through it: tilewise explore {file} --shape {shape} --fault" for shape in list(shapes)[:1]]
     return "\n".join(lines)
 
 
