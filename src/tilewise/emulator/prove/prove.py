@@ -3,6 +3,7 @@ decided, with the line and the reason."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from tilewise.emulator.prove.thread import Thread
 from tilewise.emulator.prove.values import Events, NotModelled
 from tilewise.errors import KernelError, LimitError, UsageError
 
+SHARE = 0.8  # of the seconds, for the solver: what is left writes down what is known by then
 TRIES = 6  # sizes at which the emulator is asked
 CHUNK = 24
 TOGETHER = 0.8  # seconds for a question about several faults, before they are asked about one by one
@@ -75,7 +77,8 @@ def prove(prepared: Prepared, limits: Limits, given: Given | None = None) -> Pro
     """Every property of the kernel, for every size."""
     function = prepared.function
     try:
-        proofs = [Prover(claim).answer() for claim in claims(prepared, limits, given)]
+        ends = time.process_time() + SHARE * limits.seconds
+        proofs = [Prover(claim, ends).answer() for claim in claims(prepared, limits, given)]
     except NotModelled as error:
         return _nothing(function, error.line, error.reason)
     except NoAnswer as error:
@@ -107,14 +110,14 @@ def _nothing(function: Function, line: int, reason: str) -> Proof:
 
 
 class Prover:
-    def __init__(self, claim: Claim) -> None:
-        self.claim = claim
+    def __init__(self, claim: Claim, ends: float) -> None:
+        self.claim, self.ends = claim, ends
         self.bound = BOUNDS[0]
         self.solver = self._solver(self.bound)
         self.runs: dict[tuple[int, ...], list[Finding] | None] = {}
 
     def _solver(self, bound: Bound) -> Solver:
-        return Solver(self.claim.symbols, self.claim.assumed(bound), self.claim.limits.seconds)
+        return Solver(self.claim.symbols, self.claim.assumed(bound), self.ends)
 
     def answer(self) -> Proof:
         plain = self.claim.thread(set())

@@ -59,12 +59,9 @@ class Solver:
 
     symbols: Symbols
     assumed: Cond
-    seconds: float
+    ends: float  # in this process's processor time
     z3: ModuleType = field(default_factory=load_z3)
     asked: int = 0
-
-    def __post_init__(self) -> None:
-        self.ends = time.process_time() + self.seconds
 
     def model(
         self,
