@@ -152,9 +152,7 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
             made.fields.append(tree.Variable("", named))
         _fields(reader, made, named, frozenset())
     elif text == "static_assert":
-        while not reader.at(";"):
-            reader.advance()
-        reader.advance()
+        reader.skip_past(";")
     else:
         _method_or_field(reader, out, made, name, [])
 
@@ -170,9 +168,7 @@ def _friend(reader: Reader, out: Any, made: tree.Class) -> None:
     """A function beside the class, a template where the class is one."""
     reader.advance()
     if reader.token.text in ("class", "struct") or reader.peek().text == ";":
-        while not reader.at(";"):
-            reader.advance()
-        reader.advance()
+        reader.skip_past(";")
         return
     before = {name: len(functions) for name, functions in out.functions.items()}
     late.entity(reader, out, made.template)
@@ -207,9 +203,7 @@ def _opens(reader: Reader) -> bool:
 def _member_type(reader: Reader, made: tree.Class) -> None:
     if reader.advance().text == "using":
         if reader.peek().text != "=":
-            while not reader.at(";"):
-                reader.advance()
-            reader.advance()
+            reader.skip_past(";")
             return
         name = reader.advance().text
         reader.expect("=")

@@ -169,9 +169,8 @@ def _new(reader: Reader) -> Any:
     lengths: list[Any] = []
     while reader.at("["):
         reader.advance()
-        with reader.brackets():
+        with reader.brackets("]"):
             lengths.append(comma(reader))
-        reader.expect("]")
     for more in reversed(lengths[1:]):
         base = tree.TypeArray(base, more, **where)
     if lengths:
@@ -197,21 +196,20 @@ def _delete(reader: Reader) -> Any:
 def arguments(reader: Reader) -> list[Any]:
     reader.expect("(")
     out: list[Any] = []
-    with reader.brackets():
+    with reader.brackets(")"):
         while not reader.at(")"):
             out.append(braces(reader) if reader.at("{") else assignment(reader))
             if reader.at("..."):
                 raise reader.error("parameter packs are not supported")
             if not reader.take(","):
                 break
-    reader.expect(")")
     return out
 
 
 def braces(reader: Reader) -> tree.Braces:
     token = reader.expect("{")
     made = tree.Braces([], line=token.line, column=token.column)
-    with reader.brackets():
+    with reader.brackets("}"):
         while not reader.at("}"):
             name = None
             if reader.at(".") and reader.peek().kind == "name":
@@ -224,7 +222,6 @@ def braces(reader: Reader) -> tree.Braces:
             made.items.append(braces(reader) if reader.at("{") else assignment(reader))
             if not reader.take(","):
                 break
-    reader.expect("}")
     return made
 
 
@@ -241,9 +238,8 @@ def postfix(reader: Reader, value: Any, start: Token) -> Any:
             value = tree.Call(value, arguments(reader), **where)
         elif text == "[":
             reader.advance()
-            with reader.brackets():
+            with reader.brackets("]"):
                 index = braces(reader) if reader.at("{") else comma(reader)
-            reader.expect("]")
             value = tree.Index(value, index, **where)
         elif text in (".", "->"):
             reader.advance()

@@ -18,42 +18,40 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
     reader.expect("template")
     reader.expect("<")
     out: list[tree.TemplateParameter] = []
-    kept, reader.angle = reader.angle, 1
-    while reader.token.text not in (">", ">>"):
-        token = reader.token
-        is_type = (token.text in ("typename", "class") and reader.peek(2).text in (",", ">", "=", ">>")) or (
-            token.text in ("typename", "class") and reader.peek().text in (",", ">", "=", "...")
-        )
-        type_ = None
-        pack = False
-        name = ""
-        if token.text == "template":
-            raise reader.error("template template parameters are not supported")
-        constraint = "" if is_type else _constraint(reader)
-        if is_type or constraint:
-            if is_type:
-                reader.advance()
-            is_type = True
-            pack = reader.take("...")
-            if reader.token.kind == "name":
-                name = reader.advance().text
-            reader.local_types[-1].add(name)
-        else:
-            type_ = read_type.specifiers(reader, set())
-            if reader.token.kind == "number" and reader.token.origin:  # -D put a value in its place
-                name = reader.advance().origin
+    with reader.angles():
+        while reader.token.text not in (">", ">>"):
+            token = reader.token
+            is_type = (token.text in ("typename", "class") and reader.peek(2).text in (",", ">", "=", ">>")) or (
+                token.text in ("typename", "class") and reader.peek().text in (",", ">", "=", "...")
+            )
+            type_ = None
+            pack = False
+            name = ""
+            if token.text == "template":
+                raise reader.error("template template parameters are not supported")
+            constraint = "" if is_type else _constraint(reader)
+            if is_type or constraint:
+                if is_type:
+                    reader.advance()
+                is_type = True
+                pack = reader.take("...")
+                if reader.token.kind == "name":
+                    name = reader.advance().text
+                reader.local_types[-1].add(name)
             else:
-                type_, name, _ = read_type.declarator(reader, type_)
-            reader.local_values[-1].add(name)
-        default = None
-        if reader.take("="):
-            default = read_type.template_argument(reader)
-        where: dict[str, Any] = {"line": token.line, "column": token.column}
-        out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, **where))
-        if not reader.take(","):
-            break
-    reader.close_angle()
-    reader.angle = kept
+                type_ = read_type.specifiers(reader, set())
+                if reader.token.kind == "number" and reader.token.origin:  # -D put a value in its place
+                    name = reader.advance().origin
+                else:
+                    type_, name, _ = read_type.declarator(reader, type_)
+                reader.local_values[-1].add(name)
+            default = None
+            if reader.take("="):
+                default = read_type.template_argument(reader)
+            where: dict[str, Any] = {"line": token.line, "column": token.column}
+            out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, **where))
+            if not reader.take(","):
+                break
     _requirement(reader)
     return out
 

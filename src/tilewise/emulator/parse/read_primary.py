@@ -52,9 +52,8 @@ def primary(reader: Reader) -> Any:
         return tree.Number(code - 256 if code > 127 else code, types.CHAR, **where)
     if token.text == "(":
         reader.advance()
-        with reader.brackets():
+        with reader.brackets(")"):
             value = late.comma(reader)
-        reader.expect(")")
         value.extent = reader.since(token)
         return value
     if token.text == "[":
@@ -78,14 +77,11 @@ def _name(reader: Reader, token: Token, where: dict[str, Any]) -> Any:
     if text in CASTS:
         reader.advance()
         reader.expect("<")
-        kept, reader.angle = reader.angle, 1
-        type_ = read_type.type_id(reader)
-        reader.close_angle()
-        reader.angle = kept
+        with reader.angles():
+            type_ = read_type.type_id(reader)
         reader.expect("(")
-        with reader.brackets():
+        with reader.brackets(")"):
             value = late.comma(reader)
-        reader.expect(")")
         return tree.Cast(type_, value, text, **where)
     if text in ("typeid", "co_await", "asm", "__asm__"):
         raise reader.error(f"{text} is not supported")

@@ -284,9 +284,8 @@ def _while(reader: Reader) -> Any:
     token = reader.advance()
     reader.expect("(")
     with reader.local_scope():
-        with reader.brackets():
+        with reader.brackets(")"):
             condition = declaration(reader, closed=False) if is_declaration(reader) else comma(reader)
-        reader.expect(")")
         extent = reader.since(token)
         return tree.While(condition, statement(reader), extent=extent, line=token.line, column=token.column)
 
@@ -296,9 +295,8 @@ def _do(reader: Reader) -> Any:
     body = statement(reader)
     reader.expect("while")
     reader.expect("(")
-    with reader.brackets():
+    with reader.brackets(")"):
         condition = comma(reader)
-    reader.expect(")")
     reader.take(";")
     return tree.While(condition, body, True, line=token.line, column=token.column)
 
@@ -306,9 +304,8 @@ def _do(reader: Reader) -> Any:
 def _switch(reader: Reader) -> Any:
     token = reader.advance()
     reader.expect("(")
-    with reader.brackets():
+    with reader.brackets(")"):
         value = comma(reader)
-    reader.expect(")")
     extent = reader.since(token)
     return tree.Switch(value, statement(reader), extent=extent, line=token.line, column=token.column)
 

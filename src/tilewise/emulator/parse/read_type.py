@@ -86,9 +86,8 @@ def _other(reader: Reader, token: Token) -> Any:
     if text == "decltype":
         reader.advance()
         reader.expect("(")
-        with reader.brackets():
+        with reader.brackets(")"):
             value = late.assignment(reader)
-        reader.expect(")")
         return tree.TypeOf(value, line=token.line)
     if text in ("struct", "class", "union", "enum"):
         reader.advance()
@@ -132,16 +131,13 @@ def template_arguments(reader: Reader) -> list[Any]:
     """`<int, 16, T*>`: types or expressions."""
     reader.expect("<")
     out: list[Any] = []
-    kept, reader.angle = reader.angle, 1
-    with reader.deeper():
+    with reader.angles(), reader.deeper():
         while reader.token.text not in (">", ">>"):
             out.append(template_argument(reader))
             if reader.at("..."):
                 reader.advance()
             if not reader.take(","):
                 break
-    reader.close_angle()
-    reader.angle = kept
     return out
 
 
@@ -240,9 +236,8 @@ def suffixes(reader: Reader, base: Any, arrays_only: bool = False) -> Any:
     lengths: list[Any] = []
     while reader.at("[") and reader.peek().text != "[":
         reader.advance()
-        with reader.brackets():
+        with reader.brackets("]"):
             lengths.append(None if reader.at("]") else late.assignment(reader))
-        reader.expect("]")
     for length in reversed(lengths):
         base = tree.TypeArray(base, length, line=reader.token.line, column=reader.token.column)
     if not lengths and reader.at("(") and not arrays_only:
@@ -256,7 +251,7 @@ def parameters(reader: Reader) -> tuple[list[tree.Parameter], bool]:
     reader.expect("(")
     out: list[tree.Parameter] = []
     variadic = False
-    with reader.brackets():
+    with reader.brackets(")"):
         while not reader.at(")"):
             if reader.at("..."):
                 reader.advance()
@@ -276,7 +271,6 @@ def parameters(reader: Reader) -> tuple[list[tree.Parameter], bool]:
             out.append(tree.Parameter(name, type_, default, line=line, column=token.column))
             if not reader.take(","):
                 break
-    reader.expect(")")
     if len(out) == 1 and not out[0].name and isinstance(out[0].type, tree.TypeFixed) and out[0].type.type is types.VOID:
         out = []
     return out, variadic

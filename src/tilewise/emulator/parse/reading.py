@@ -133,12 +133,27 @@ class Reader:
         self.expect(">")
 
     @contextmanager
-    def brackets(self) -> Iterator[None]:
-        """Inside ( ), [ ] or { } a > is an operator again."""
+    def angles(self) -> Iterator[None]:
+        """Inside < >, and past the > that ends them."""
+        kept, self.angle = self.angle, 1
+        yield
+        self.close_angle()
+        self.angle = kept
+
+    @contextmanager
+    def brackets(self, close: str = "") -> Iterator[None]:
+        """Inside ( ), [ ] or { } a > is an operator again; past `close` behind that."""
         kept, self.angle = self.angle, 0
         with self.deeper():
             yield
         self.angle = kept
+        if close:
+            self.expect(close)
+
+    def skip_past(self, text: str) -> None:
+        while not self.at(text):
+            self.advance()
+        self.advance()
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
