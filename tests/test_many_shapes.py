@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from drawn_problems import KINDS, drawn_problem
 from seeds import next_seed
+from tilewise.bench.drawn_problems import KINDS, drawn_problem
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.core.tuning import table_for

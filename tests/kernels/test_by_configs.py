@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from drawn_problems import drawn_problem
 from seeds import next_seed
+from tilewise.bench.drawn_problems import drawn_problem
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import Tabled, timed

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from drawn_problems import KINDS, drawn_problem
 from seeds import next_seed
+from tilewise.bench.drawn_problems import KINDS, drawn_problem
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, problem_of_shape, row_major

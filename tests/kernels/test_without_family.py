@@ -1,31 +1,30 @@
 """The plans that `tests/support/without_family.py` compares."""
 
+from itertools import islice
+
 import pytest
 
-from tilewise.kernels.choosing import _weight
+from tilewise.bench.calibrate import problem_of
 from tilewise.planning.choose import make_plan
-from without_family import all_drawn, machine_of, numbered, plans, selected
+from without_family import Product, expected, machine_of
 
 
 @pytest.mark.parametrize("card", ["h200", "t4"])
 def test_without_the_chosen_family_nothing_is_expected_sooner(card):
     machine, compared = machine_of(card), 0
-    for one in all_drawn(machine, "3", range(40)):
-        problem = numbered("3", one.number)
-        chosen, next_one, any_one = plans(problem, machine, (one.family,))
-        assert chosen.kernel == make_plan(problem, machine).kernel
-        for other in (next_one, any_one):
-            assert other is None or other.family != one.family
-        if next_one:
-            assert _weight(next_one) >= _weight(chosen)
-            assert _weight(any_one) <= _weight(next_one)
+    for one in islice(expected(machine, "3"), 40):
+        chosen = one.chosen()
+        assert make_plan(problem_of("3", one.number), machine).family == chosen
+        other = one.chosen((chosen,))
+        assert other != chosen
+        assert other == one.fastest((chosen,))
+        if other:
+            assert one.loss(other) >= 1
             compared += 1
-    assert compared > 20
+    assert compared > 15
 
 
-def test_a_third_are_those_expected_to_lose_most():
-    every = all_drawn(machine_of("h200"), "3", range(60))
-    drawn, far = selected(every, ("direct",), 6)
-    assert len(drawn) == 4
-    rest = [x.loss for x in every if x.family == "direct" and x not in drawn]
-    assert [x.loss for x in far] == sorted(rest, reverse=True)[:2]
+def test_the_fastest_other_family_is_by_measured_times():
+    one = Product(1, "", {"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 4.0, "b": 9.0, "c": 6.0})
+    assert (one.chosen(), one.chosen(("a",)), one.fastest(("a",))) == ("a", "b", "c")
+    assert (one.loss("b"), one.loss("c"), one.loss(None)) == (2.25, 1.5, 1000.0)

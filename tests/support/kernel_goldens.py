@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "src/tilewise/bench"))  # what is drawn is this version's, whatever it is planned by
 PTX_ARCH = {"sm_90a": "compute_90a", **{f"sm_{x}": f"compute_{x}" for x in (75, 80, 86, 89, 90, 100, 120)}}
 NUMBERS = ("kernel", "tile", "grid", "geometry", "index", "aligned", "packs", "predicted", "floor", "bound", "passes")
 SENTENCES = ("why", "notes", "idea", "cut")  # compared, and listed apart
@@ -43,6 +44,7 @@ Record = dict[str, Any]
 def drawn(rng: random.Random) -> Any:
     """A problem: half of them of the usual dtypes, the others of any dtype, over another semiring, or in groups."""
     from drawn_problems import KINDS, drawn_problem
+
     from tilewise.algebra.builtin import SEMIRINGS
     from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_named
     from tilewise.core.problem import problem_of_shape
@@ -71,6 +73,7 @@ def drawn(rng: random.Random) -> Any:
 def _grouped(rng: random.Random, p: Any) -> Any:
     """As `tw.grouped_matmul` binds them: groups of rows, or of k."""
     from drawn_problems import stacked
+
     from tilewise.core.epilogue import PLAIN
     from tilewise.core.problem import Groups, row_major
 

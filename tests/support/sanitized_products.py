@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from drawn_problems import KINDS
+from tilewise.bench.drawn_problems import KINDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.registry import FAMILIES
 

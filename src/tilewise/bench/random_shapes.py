@@ -12,7 +12,6 @@ from tilewise.errors import UsageError
 
 LARGEST = dict.fromkeys(("float32", "float64", "complex64", "complex128"), 8192)  # extents; 16384 for the others
 STEPS = (1e6, 4e11)  # of a product: no fewer, no more
-STACK_CELLS = 7e8  # of a stack and its product
 KINDS = {**SHORT, "tf32": "tf32", "c64": "complex64", "c128": "complex128"}
 
 
@@ -54,17 +53,6 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> RandomProduct:
         m, k, n = _extents(rng, (1, 16, 16), LARGEST.get(kind, 16384))
         if STEPS[0] < m * k * n < STEPS[1]:
             return _product(kind, (m, k, n), rng.choice(("NN", "NN", "NT", "TN", "TT")))
-
-
-def draw_stack(rng: random.Random, kinds: tuple[str, ...]) -> RandomProduct:
-    """2 to 4,096 members of sides 2 to 2,048, log-uniform; three of ten in multiples of 8."""
-    while True:
-        kind = rng.choice(kinds)
-        members = log_uniform(rng, 2, 4096)
-        m, k, n = _extents(rng, (2, 2, 2), 2048)
-        fits = members * (m * k + k * n + m * n) < STACK_CELLS
-        if fits and STEPS[0] / 10 < members * m * k * n < STEPS[1]:
-            return _product(kind, (m, k, n), rng.choice(("NN", "NN", "NT", "TN")), members)
 
 
 def _extents(rng: random.Random, least: tuple[int, ...], most: int) -> Shape:

@@ -26,8 +26,8 @@ from tilewise.system.output import check_output, write_whole
 @click.option("--rounds", default=7, show_default=True, help="Of interleaved timings of each config.")
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Another file than the one plans are made from.")
-@click.option("--calibrate", is_flag=True, help="Time every kernel on random shapes, and correct the cost models.")
-@click.option("--seed", type=click.IntRange(0), help="Of the random shapes; the clock's where it is left out.")
+@click.option("--calibrate", is_flag=True, help="Time every kernel on drawn products, and correct the cost models.")
+@click.option("--seed", type=click.IntRange(0), help="Of the drawn products; the clock's where it is left out.")
 @json_option
 def command(
     dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, calibrate: bool,
@@ -38,8 +38,8 @@ def command(
     Plans consult that table first: `tilewise plan` says "tuned" where it did. It is written after every product, so an
     interrupted run loses nothing, and the next one continues.
 
-    With --calibrate random shapes are drawn for --seconds (dtypes may hold tf32), every kernel that takes one is timed,
-    and the error of each cost model, by classes of products, goes into the table and corrects expected times.
+    With --calibrate products of every dtype, semiring and size are drawn for --seconds, every kernel that takes one is
+    timed, and the fitted error of each cost model goes into the table and corrects expected times.
     """
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.backends.cuda.device import describe
@@ -47,7 +47,7 @@ def command(
     from tilewise.core.problem import parse_shape
 
     if calibrate:
-        _calibrate(dtypes, seconds, int(time.time()) if seed is None else seed, output, as_json)
+        _calibrate(seconds, int(time.time()) if seed is None else seed, output, as_json)
         return
     wanted = tuple(dtype_named(name.strip()).name for name in dtypes.split(","))
     products = suite(wanted, tuple(parse_shape(text) for text in shapes.split(",")) if shapes else ())
@@ -114,47 +114,44 @@ def _write(path: Path, document: Any) -> None:
     """Written to a temporary name, then renamed: a reader finds a whole table, old or new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    text = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count on one line of text,
-    weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+){3,})\s+\]"  # and weights too
+    weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+)+)\s+\]"  # on one line
     text = re.sub(weights, lambda found: f"[{' '.join(found[1].split())}]", text)
     write_whole(path, text + "\n")
 
 
-def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
+def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
     from tilewise.backends.cuda.device import describe
-    from tilewise.bench.tune import measured_families
-    from tilewise.kernels.calibration import calibrated, with_errors
+    from tilewise.bench.calibrate import measured
+    from tilewise.kernels.calibration import mended, with_fits
 
     machine = describe("cuda:0")
     path = _table_path(output, machine)
     table = _read(path) or machine.tuned or TunedTable(machine.name, {})
-    names = tuple(name.strip() for name in dtypes.split(","))
     remark(f"seed {seed}")
     found = []
     bar, task = progress(None, "calibrate")
     with bar:
-        for _, timed in measured_families(
-            seconds, seed, names, replace(machine, tuned=replace(table, errors={}, stacks={}))
-        ):
+        for _, timed in measured(seconds, seed, replace(machine, tuned=replace(table, fits={}))):
             found.append(timed)
             bar.advance(task)
-    table = with_errors(table, [pair for timed in found for pair in timed])
+    table = with_fits(table, [pair for timed in found for pair in timed])
     _write(path, table.to_json())
     describe.cache_clear()
     rows = []
-    for corrected in (False, True):
-        tuned = replace(machine, tuned=table if corrected else None)
+    for tuned in (None, replace(machine, tuned=table)):
         losses = []
         for timed in found:
-            chosen = min(timed, key=lambda pair: calibrated(replace(pair[0], machine=tuned)).predicted)
-            losses.append(chosen[1] / min(t for _, t in timed))
+            _, chosen = min(timed, key=lambda pair: mended(replace(pair[0], machine=tuned or pair[0].machine)))
+            losses.append(chosen / min(t for _, t in timed))
         near = sum(loss < 1.1 for loss in losses) / max(1, len(losses))
-        rows.append({"mended": corrected, "within_a_tenth_of_the_best": near, "worst": max(losses, default=1.0)})
+        rows.append(
+            {"corrected": tuned is not None, "within_a_tenth_of_the_best": near, "worst": max(losses, default=1)}
+        )
     if as_json:
-        print_json({"table": str(path), "seed": seed, "shapes": len(found), "choices": rows})
+        print_json({"table": str(path), "seed": seed, "products": len(found), "choices": rows})
         return
     for row in rows:
-        models = "corrected models" if row["mended"] else "models as they are"
+        models = "corrected models" if row["corrected"] else "models as they are"
         share = f"{row['within_a_tenth_of_the_best']:.0%} of choices within a tenth of the best kernel"
         remark(f"{models}: {share}, the worst {row['worst']:.2f} times its time")
-    remark(f"{len(found)} shapes, {len(table.errors)} classes in {path}")
+    remark(f"{len(found)} products, {len(table.fits)} fits in {path}")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tilewise.system.resources import shipped
 
-JSON_VERSION = 1
+JSON_VERSION = 2  # tables of before have errors of another form: they are left aside
 CLOSE = 1.15  # configs whose expected times differ by no more than this factor are decided by measurement
 WORTH = 1.01  # a measured gain below this is ignored
 
@@ -49,12 +49,14 @@ class TunedClass:
         return self.model_seconds / self.seconds if self.seconds else 1.0
 
 
-class StackFit(NamedTuple):
-    """The fitted error of a kernel's expected times of stacks (`stack_calibration.py`): weights and bounds."""
+class Fit(NamedTuple):
+    """The fitted error of a kernel's expected times (`kernels/calibration.py`): weights of its terms, the least and the
+    most that they make, and for each kind of element what is added: an offset, and a slope over the expected time."""
 
     weights: tuple[float, ...]
     least: float
     most: float
+    kinds: Mapping[str, tuple[float, float]] = {}
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,7 @@ class TunedTable:
 
     card: str
     entries: Mapping[str, TunedClass]
-    errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, sample count
-    saved: float = 0.0  # seconds that programmatic dependent launch saves since the errors were measured
-    stacks: Mapping[str, StackFit] = field(default_factory=dict)  # errors on stacks, by kernel and dtype
+    fits: Mapping[str, Fit] = field(default_factory=dict)  # of the cost models, by kernel
 
     def measured(self, kind: str, shape: tuple[int, int, int]) -> bool:
         """Whether a class of this kernel and dtype has such sizes: a quick test before the whole key is built."""
@@ -92,11 +92,8 @@ class TunedTable:
             }
             for key, e in sorted(self.entries.items())
         }
-        errors = {key: [round(mean, 4), count] for key, (mean, count) in sorted(self.errors.items())}
-        more: dict[str, Any] = {"saved": self.saved} if self.saved else {}
-        if self.stacks:
-            more["stacks"] = {key: [x.least, x.most, *x.weights] for key, x in sorted(self.stacks.items())}
-        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors, **more}
+        fits = {key: {**x._asdict(), "kinds": dict(sorted(x.kinds.items()))} for key, x in sorted(self.fits.items())}
+        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "fits": fits}
 
 
 def table_of(document: Any) -> TunedTable | None:
@@ -109,11 +106,12 @@ def table_of(document: Any) -> TunedTable | None:
             m, k, n = (int(extent) for extent in row["shape"])
             times = float(row["seconds"]), float(row["model_seconds"])
             entries[str(key)] = TunedClass((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
-        errors = {str(key): (float(mean), int(count)) for key, (mean, count) in document.get("errors", {}).items()}
-        stacks = {}
-        for key, (least, most, *weights) in document.get("stacks", {}).items():
-            stacks[str(key)] = StackFit(tuple(float(w) for w in weights), float(least), float(most))
-        return TunedTable(str(document["card"]), entries, errors, float(document.get("saved", 0.0)), stacks)
+        fits = {}
+        for key, x in document.get("fits", {}).items():
+            kinds = {str(name): (float(offset), float(slope)) for name, (offset, slope) in x["kinds"].items()}
+            weights = tuple(float(weight) for weight in x["weights"])
+            fits[str(key)] = Fit(weights, float(x["least"]), float(x["most"]), kinds)
+        return TunedTable(str(document["card"]), entries, fits)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -12,7 +12,6 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.placed import Operands
@@ -138,9 +137,6 @@ class CostModel(Protocol):
     def tables(self, problem: Problem, machine: Machine, /) -> Iterable[Table]:
         """Every configuration that could take the problem: a table for each orientation."""
 
-    def bounds(self, some: Problem, machine: Machine, /) -> tuple[Bound, ...]:
-        """Lower bounds of the seconds."""
-
 
 class Tabled(ByConfigs):
     """A family whose cost model is tables."""
@@ -160,9 +156,6 @@ class Tabled(ByConfigs):
         """Infinite where the model would not choose from it."""
         every = timed(self.tables(problem, machine))
         return next((seconds for one, seconds in every if one == config), INFINITE)
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return self.model.bounds(some, machine)
 
 
 class Single(ByConfigs):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import FLOAT8, DType
@@ -37,9 +37,7 @@ class Capabilities:
     # a kind of problem
     from_arch: int = 0  # compute capability
     own_arch: bool = False  # that one alone: its instructions are no other's
-    but_arch: int = 0  # any but this one
     tensor_cores: bool = False  # the card has them for the dtype: float64 has them on few
-    timed_stacks: bool = False  # stacks were timed on such a card
     dtypes: tuple[str, ...] = ()  # of the product; any where there are none
     since: tuple[tuple[str, int], ...] = ()  # elements (`elements_of`), and from which compute capability on
     one_dtype: bool = False  # M and N are of the product's dtype; others are packed first
@@ -53,7 +51,6 @@ class Capabilities:
     accumulates: bool = True
     unrounded: bool = True
     stacks: bool = True
-    alone: bool = True  # one product, not only stacks
     groups: tuple[str, ...] = ()  # of rows whose sizes only the card knows: along "rows", along "k"
     only_groups: bool = False
     steps: float = math.inf  # of one member, at most
@@ -68,10 +65,6 @@ class Capabilities:
     scales: bool = False  # scales rows and columns of P
     stores_anywhere: bool = False  # P may have any strides; else its rows or its columns are contiguous
     precisions: tuple[str, ...] = PRECISIONS  # of float32, that it honours as requested
-
-    def where(self, *conditions: Condition, **fields: Any) -> Capabilities:
-        """The same for fewer problems: those that these conditions hold for, too."""
-        return replace(self, problem=(*self.problem, *conditions), **fields)
 
 
 def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str | None:
@@ -94,18 +87,14 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
         return "is made for {generation} (sm_{can.from_arch}), and this is {arch}"
     if number < can.from_arch:
         return "needs a card from {generation} on (sm_{can.from_arch}), and this is {arch}"
-    if number == can.but_arch:
-        return "leaves them to others on {arch}"
-    if can.tensor_cores and not machine.tensor_rate(tensor_name(p, machine if can.since else None)):
-        return "needs tensor cores for {p.dtype}, and {arch} has none"
-    if can.timed_stacks and not (machine.tuned and machine.tuned.stacks):
-        return "takes stacks that were timed on such a card"
     since = dict(can.since)
     element = elements_of(p, machine)[0].name if since else p.dtype.name
     if (can.dtypes or since) and element not in (*can.dtypes, *since):
         return "multiplies {dtypes}, not {p.dtype}"
     if number < (first := since.get(element, 0)):
         return f"multiplies {element} from {ARCH_NAMES[first]} on (sm_{first}), and this is {{arch}}"
+    if can.tensor_cores and not machine.tensor_rate(tensor_name(p, machine if can.since else None)):
+        return "needs tensor cores for {p.dtype}, and {arch} has none"
     if can.one_dtype and not p.dtype_m == p.dtype_n == p.dtype:
         return "multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
     if element == "float32" and p.precision not in can.float32_as:
@@ -139,8 +128,6 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
         return "multiplies {p.dtype} to {p.dtype}, not to {p.result}"
     if not can.stacks and p.members > 1:
         return "makes one product, and this is a stack of {p.members:,}"
-    if not can.alone and p.members <= 1:
-        return "makes stacks, and this is one product"
     if not can.least_k <= p.k <= can.most_k:
         return "is for a k of {can.least_k} to {can.most_k}, and this is {p.shape}"
     if p.m * p.k * p.n > can.steps:

@@ -14,7 +14,6 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.capabilities import Capabilities, why_not
 from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.placed import Operands
@@ -37,7 +36,6 @@ class Family(ABC):
     name: ClassVar[str]  # of its folder
     kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence
     can: ClassVar[Capabilities] = Capabilities()  # what it takes
-    competes: ClassVar[tuple[Capabilities, ...]] = ()  # where no kernel is named: any of these; all it takes if none
     falls_back: ClassVar[bool] = False  # a `Fallback` is queued behind its stacks
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
     teaches: ClassVar[bool] = (
@@ -49,17 +47,12 @@ class Family(ABC):
         return why_not(self.can, problem, machine, kernel or next(iter(self.kernels)))
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        """Whether it has a configuration for a problem of `competes`."""
+        """Whether it competes for a problem that it can take, where no kernel is named."""
         return True
 
     @abstractmethod
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         """Its best plan by its own model."""
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        """Lower bounds of its expected seconds, of which the least holds, for all shapes of the kind of `some`: one
-        product, or a stack."""
-        return (Bound(),)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         """What `plan` would say of the time, with nothing else made; a family with much to say overrides it."""

@@ -16,7 +16,6 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
-from tilewise.kernels.capabilities import why_not
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import SlicedK
 from tilewise.kernels.mma_gemm.sliced_k.model import (
@@ -126,13 +125,3 @@ def test_small_odd_products_of_float64_run_on_tensor_cores_in_one_launch():
     (launch,) = recipe_of(plan).steps
     assert launch.overlap
     assert launch.cluster == plan.config.cluster
-
-
-def test_stacks_are_left_to_kernels_that_were_timed_with_them():
-    def competes(problem):
-        return any(why_not(can, problem, H200, "sliced_k") is None for can in SlicedK.competes)
-
-    problem = problem_of_shape(119, 91, 245, "float64")
-    assert competes(problem)
-    assert not competes(replace(problem, stack=(3,)))
-    assert competes(replace(problem_of_shape(119, 91, 245, "float32"), stack=(3,)))

@@ -79,9 +79,9 @@ def test_what_it_does_not_take_is_refused():
         make_plan(problem_of_shape(64, 64, 64, "float64"), H200, "buffered")
 
 
-@pytest.mark.parametrize(("members", "side", "kernel"), [(8, 1000, "plain"), (27, 257, "buffered")])
-def test_larger_members_of_another_semiring_go_by_plain(members, side, kernel):
+@pytest.mark.parametrize(("members", "side", "by_plain"), [(8, 1000, True), (27, 257, False)])
+def test_larger_members_of_another_semiring_go_by_plain(members, side, by_plain):
     """On an H200 8 x 1000³ of min_plus has 12.3 T steps/s by plain and 10.4 by buffered; 27 x 257³ 4.3 and 6.0."""
     one, lies = problem_of_shape(side, side, side, "float32", "min_plus"), row_major(side, side, (members,))
     stack = replace(one, stack=(members,), layout_m=lies, layout_n=lies, layout_p=lies)
-    assert make_plan(stack, H200).kernel == kernel
+    assert (make_plan(stack, H200).kernel == "plain") == by_plain

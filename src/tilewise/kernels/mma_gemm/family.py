@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes
@@ -28,13 +27,7 @@ from tilewise.kernels.mma_gemm.text import (
     render_sliced,
 )
 from tilewise.kernels.shared.groups import render_walk
-from tilewise.kernels.shared.layouts import on_boundaries
 from tilewise.kernels.transforms.transpose import render_transpose
-
-MISALIGNED = Condition(lambda p: not on_boundaries(p), "reads rows of which some start on no 16 bytes")
-ODD_STRIDES = Condition(
-    lambda p: any(x.row % 8 and x.col % 8 for x in (p.layout_m, p.layout_n)), "reads rows that start on no 16 bytes"
-)
 
 
 class SlicedK(Tabled):
@@ -47,12 +40,10 @@ class SlicedK(Tabled):
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
     )  # fmt: skip
-    competes = (  # stacks of float64 and of "ieee" were not timed with it
-        can.where(dtypes=("float32",), stacks=False),
-        can.where(dtypes=("float32",), float32_as=("high",)),
-        can.where(dtypes=("float64",), stacks=False, tensor_cores=True),
-    )
     model: ClassVar = sliced
+
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return problem.dtype.name != "float64" or machine.tensor_rate("float64") > 0
 
     def geometry(self, problem: Problem, machine: Machine, config: sliced.SlicedConfig) -> Geometry:
         return sliced.geometry(problem, config)
@@ -79,9 +70,8 @@ class ShortK(Tabled):
     make: ClassVar = recipe.of_short_k
     can = Capabilities(
         AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
-        accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",),
+        accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",), stacks=False,
     )  # fmt: skip
-    competes = (can.where(stacks=False, tensor_cores=True),)
     model: ClassVar = short
 
     def geometry(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> Geometry:
@@ -123,7 +113,6 @@ class HalfDots(HalvesAnywhere):
         problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
         fuses=True, stores_anywhere=True,
     )  # fmt: skip
-    competes = (can.where(MISALIGNED),)
     model: ClassVar = dots
 
     def tiles(self, problem: Problem, machine: Machine, config: DotsConfig) -> str:
@@ -144,13 +133,6 @@ class DirectHalf(HalvesAnywhere):
         problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
         fuses=True,
     )  # fmt: skip
-    # Single products and groups that the copy engine takes as they are go to wgmma_half; single ones of other cards
-    # were not timed.
-    competes = (
-        can.where(alone=False, groups=()),
-        can.where(ODD_STRIDES, from_arch=HOPPER),
-        can.where(ODD_STRIDES, only_groups=True),
-    )
 
     model: ClassVar = single
 
@@ -159,9 +141,6 @@ class DirectHalf(HalvesAnywhere):
             return ByConfigs.search(self, problem, machine)
         seconds, config = super().search(problem, machine)
         return single.FIGURES.one_launch * seconds, config
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return (single.bounds if some.members == 1 else stacked.bounds)(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
         return super().configurations(problem, machine) if _is_single(problem) else stacked.TILES

@@ -46,12 +46,6 @@ def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     return math.gcd(layout.misalignment, step * itemsize, 16)
 
 
-def on_boundaries(p: Problem) -> bool:
-    """Whether all rows or columns of both operands start on 16 bytes: TMA brings those by itself."""
-    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
-    return all(line_alignment(*side, p.dtype.itemsize) >= 16 for side in sides)
-
-
 def lines_of_long(p: Problem, swapped: bool) -> tuple[bool, int] | None:
     """How the long operand's lines run, as `long_lines` says it; None where operands cannot be read as they lie."""
     if p.dtype_m != p.dtype or p.dtype_n != p.dtype:

@@ -13,7 +13,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
+from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.steps import step_slots
@@ -75,12 +75,6 @@ class Buffered(Strips):
         one_dtype=True, element_bytes=4, partial_bytes=(4, 4), float32_as=("ieee", "high"), steps=2**31,
         problem=(CONTIGUOUS,), stores_anywhere=True, precisions=("ieee",),
     )  # fmt: skip
-    # In stacks, and for float32 alone: of 155 random products, each timed in every family on an H200, it was the
-    # fastest for 52, by 15 % in the mean. Others were not timed, and what adds onto P is in no set.
-    competes = (
-        can.where(alone=False),
-        can.where(from_arch=HOPPER, dtypes=("float32",), plus_times=True, accumulates=False),
-    )
 
     def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
         return tuple(StripConfig(tile, cluster) for tile in TILES for cluster in clusters_of(machine))

@@ -13,7 +13,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
@@ -27,10 +27,6 @@ BYTES_AT_ONCE = 144  # that a thread has on their way
 GROUPS = (4, 2)  # of threads that share a strip's k,
 LARGE = 2048  # unless their tile has so many cells: of 82,000 drawn products 19 would take that
 RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
-STACKED_SIDE = 200  # of a member
-SMALL_MEMBERS = Condition(
-    lambda p: min(p.m, p.k, p.n) < STACKED_SIDE or p.dtype.itemsize != 4, f"makes sides below {STACKED_SIDE}"
-)
 
 
 def tile_of(sides: tuple[int, int, int, int], groups: int, size: int) -> StripTile | None:
@@ -73,8 +69,6 @@ class Direct(Strips):
     can = Capabilities(  # strips of wider sums do not fit, and beyond these steps pipelines always win
         one_dtype=True, partial_bytes=(1, 8), steps=2**29, stores_anywhere=True, precisions=("ieee",)
     )
-    # in stacks of larger products by other semirings than plus_times, `buffered` or `plain` was always faster
-    competes = can.where(plus_times=True), can.where(stacks=False), can.where(SMALL_MEMBERS)
 
     def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
         return every_config(size, clusters_of(machine))

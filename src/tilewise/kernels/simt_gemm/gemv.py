@@ -11,38 +11,22 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
 from tilewise.errors import DtypeError
-from tilewise.kernels.bounds import Bound
-from tilewise.kernels.calibration import applies
-from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.shared.halves import halves_of, onto
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm import skinny as model
 from tilewise.kernels.simt_gemm.skinny_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_skinny
 from tilewise.kernels.transforms.sums import render_combine
 
-DEEP = 512  # k of a stack's members from which it competes
-FEW_HALVES = 4  # rows or columns, on Hopper
-NO_HALVES = Condition(lambda p: p.unrounded or not halves_of(p), "leaves halves to tensor cores")
+DEEP = 512  # k of a stack's members from which the model is right
 
 
 class Gemv(Family):
     name = "gemv"
     kernels: ClassVar = model.IDEAS
     can = Capabilities(one_dtype=True, few=model.FEW, tracks_arg=True, precisions=("ieee",))
-    # Halves alone, more than a few rows of them, go to Hopper's tensor cores: of 69 random products timed in every
-    # family few rows were the fastest for one. In stacks, members with little k leave most of a block's threads idle:
-    # up to 40 times what is expected, but where that was measured on such a card.
-    competes = (
-        can.where(stacks=False, but_arch=HOPPER),
-        can.where(stacks=False, kind=NO_HALVES),
-        can.where(stacks=False, few=FEW_HALVES),
-        can.where(stacks=False, most_k=0),
-        can.where(alone=False, least_k=DEEP),
-        can.where(Condition(lambda p: p.return_arg, "reports which k won"), alone=False),
-        can.where(Condition(applies, "takes what was timed"), alone=False, timed_stacks=True),
-    )
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         why = super().refusal(problem, machine, kernel)
@@ -51,7 +35,10 @@ class Gemv(Family):
         return f"kernel={kernel!r} reads contiguous rows or columns of the longer operand: leave kernel= out"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return bool(model.competing(problem, machine))
+        p, fits = problem, machine.tuned is not None and machine.tuned.fits
+        # In stacks, members with little k leave most of a block's threads idle: up to 40 times what the model expects.
+        idle = p.members > 1 and p.k < DEEP and not p.return_arg and not fits
+        return not idle and bool(model.competing(problem, machine))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:
@@ -67,9 +54,6 @@ class Gemv(Family):
         )  # fmt: skip
         requested = "the kernel was requested" if kernel else f"{chosen.kernel} has the least expected time"
         return plan.but(why=f"{requested}; steps: {chosen.config.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return (Bound(model.START_SECONDS, byte=1 / (machine.bandwidth * max(model.READING.values()))),)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, chosen = min(model.competing(problem, machine), key=model.SECONDS)

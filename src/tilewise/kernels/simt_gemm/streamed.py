@@ -16,7 +16,6 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
@@ -85,7 +84,6 @@ class Cells(Single):
         one_dtype=True, most_k=LONGEST, problem=(SMALL,), stores_anywhere=True,
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
     )  # fmt: skip
-    competes = (can.where(steps=LARGEST),)
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
         p, f = problem, coefficients("cells")
@@ -95,12 +93,6 @@ class Cells(Single):
         reading = p.least_bytes / (f.reading * machine.bandwidth)
         latency = p.k * f.step * max(1.0, p.dtype.itemsize / 4) * waves
         return float(self._start(p) + max(latency, p.steps / rate, reading, self._scattered_rows(p, machine))), None
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        """One thread's k, or the bytes."""
-        f = coefficients("cells")
-        lines = ((f.step * max(1.0, some.dtype.itemsize / 4), 0.0),)
-        return (Bound(self._start(some), byte=1 / (f.reading * machine.bandwidth), lines=lines),)
 
     def _start(self, p: Problem) -> float:
         f = coefficients("cells")
@@ -180,6 +172,12 @@ class RankKConfig:
         return math.ceil(THREADS // across * across / 32) * 32
 
 
+ROWS_OF_P = Condition(
+    lambda p: min(p.m, p.n) > 0 and (p.m == 1 or abs(p.layout_p.row) >= abs(p.layout_p.col)),
+    "stores rows of a P that is not empty",
+)
+
+
 class RankK(ByConfigs):
     """Fitted to 534 configurations of 161 random stacks (rms 16 % near the best; the choice 3 % above it)."""
 
@@ -187,15 +185,8 @@ class RankK(ByConfigs):
     kernels: ClassVar = {name: "a short k: a thread keeps columns of N in registers and makes row after row of P"}
     can = Capabilities(
         one_dtype=True, partial_bytes=(SIZE, SIZE), least_k=1, most_k=DEPTHS[-1], stores_anywhere=True,
-        problem=(Condition(lambda p: p.m <= 1 or abs(p.layout_p.row) >= abs(p.layout_p.col), "stores rows of P"),),
-        precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
+        problem=(ROWS_OF_P,), precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
     )  # fmt: skip
-    competes = (can.where(alone=False),)  # one product has kernels of its own for every size
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        """One block, or the bytes."""
-        f = coefficients(self.name)
-        return (Bound(f.start, byte=f.reading / machine.bandwidth, block=f.block),)
 
     def configurations(self, problem: Problem, machine: Machine) -> list[RankKConfig]:
         deep, made = next(d for d in DEPTHS if problem.k <= d), list[RankKConfig]()

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from tilewise.algebra.semiring import Algebra
@@ -21,7 +20,6 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
-from tilewise.kernels.bounds import Bound, by_parts
 from tilewise.kernels.by_configs import Table, Tabled
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, crowded, in_waves, padded, rooms
@@ -176,14 +174,6 @@ class Strips(Tabled):
     def tables(self, problem: Problem, machine: Machine) -> list[Table]:
         every, rows = self.table(problem.algebra, machine, self.slower(problem))
         return [Table(expected, rows, self.given(problem, machine), every.__getitem__)]
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        """Every step at the best tile's rate, one block's strips of k, the bytes."""
-        f, algebra = self.figures(some.algebra), some.algebra
-        step = 1 / (rate_of(algebra, machine) * max(f.shares.values()))
-        rows = self.table(algebra, machine)[1].rows
-        lines = by_parts(rows, itemgetter(11), lambda r: r[4] / r[3] + r[5], lambda r: r[10] - f.start + f.block)
-        return (Bound(f.start, step=step, block=f.block, byte=f.reading / machine.bandwidth, lines=lines),)
 
     def geometry(self, problem: Problem, machine: Machine, config: StripConfig) -> Geometry:
         tile, size = config.tile, problem.algebra.partial.itemsize

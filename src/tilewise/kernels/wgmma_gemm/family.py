@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
-from tilewise.kernels.shared.layouts import long_lines, on_boundaries
+from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
@@ -63,9 +62,6 @@ class WgmmaHalf(OnHopper):
     def best(self, problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
         config, seconds = half.best_config(problem, machine)
         return seconds, config
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return half.bounds(some, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[TensorConfig]:
         return half.configs(problem, machine)
@@ -138,8 +134,6 @@ class BF16x6(OnHopper, Tabled):
     kernels: ClassVar = {name: six.IDEA}
     make: ClassVar = six_recipe.launches
     can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
-    # where tf32 is requested, kernels that round once are faster: of 447 random shapes it was best for none
-    competes = (can.where(float32_as=("high",)),)
     falls_back = True
 
     model: ClassVar = six
@@ -229,10 +223,6 @@ class BulkLines(Tabled):
         plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,
         problem=(Condition(lambda p: min(p.m, p.n) >= 1, "stores a P that is not empty"),), precisions=("tf32",),
     )  # fmt: skip
-    competes = (
-        can.where(alone=False),
-        can.where(Condition(lambda p: not on_boundaries(p), "reads rows that start on no 16 bytes"), few=FEW),
-    )
 
     model: ClassVar = bulk_search
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 
@@ -90,9 +89,3 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     work = waves * (phases * max(FIGURES.phase, loads, products) + storing)
     finding = FIGURES.walk if p.groups else 0.0
     return FIGURES.start + finding + max(work, p.least_bytes / (machine.bandwidth * FIGURES.memory))
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Of a stack: one tile, the products, the bytes."""
-    step, byte = 1 / (machine.tensor_rate(some.dtype.name) * FIGURES.share), 1 / (machine.bandwidth * FIGURES.memory)
-    return (Bound(FIGURES.start, step=step, byte=byte, lines=((FIGURES.phase / DEPTH, FIGURES.block),)),)

@@ -9,7 +9,6 @@ from math import sqrt
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.mma_gemm.direct_half.model import DEPTH, TILES, HalfTile
@@ -73,8 +72,3 @@ def given_of(p: Problem, machine: Machine) -> Row:
 def tables(p: Problem, machine: Machine) -> list[Table]:
     configs, rows = table(machine.units)
     return [Table(expected, rows, given_of(p, machine), configs.__getitem__)]
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    byte = 1 / (machine.bandwidth * FIGURES.memory)
-    return (Bound(FIGURES.start, block=FIGURES.block, byte=byte, share=0.999 * FIGURES.one_launch),)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
@@ -162,8 +161,3 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
         every, rows = _table(tile, side.classes, side.swapped, machine.units)
         made.append(Table(expected, rows, _given(p, side, machine), every.__getitem__))
     return made
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    byte = 1 / (machine.bandwidth * FIGURES.memory)
-    return (Bound(FIGURES.start, block=FIGURES.block, byte=byte, share=0.999 * FIGURES.one_launch),)

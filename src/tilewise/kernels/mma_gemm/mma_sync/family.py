@@ -11,7 +11,7 @@ from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
 from tilewise.kernels.by_configs import Tabled
-from tilewise.kernels.capabilities import HOPPER, TURING, Capabilities, Condition, elements_of, tensor_name
+from tilewise.kernels.capabilities import HOPPER, TURING, Capabilities, elements_of, tensor_name
 from tilewise.kernels.family import fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
@@ -21,23 +21,14 @@ from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 
-NO_BYTES = Condition(
-    lambda p: not {p.dtype_m.name, p.dtype_n.name, p.dtype.name} <= {"int8", "uint8"}, "leaves bytes to wgmma"
-)
-
 
 class MmaSync(Tabled):
     name = "mma_sync"
     kernels: ClassVar = {mma.KERNEL: mma.IDEA}
     can = Capabilities(
-        TURING, since=tuple((name, atom.since) for name, atom in ATOMS.items()), float32_as=("tf32",), plus_times=True,
-        fuses=True,
+        TURING, tensor_cores=True, since=tuple((name, atom.since) for name, atom in ATOMS.items()),
+        float32_as=("tf32",), plus_times=True, fuses=True,
     )  # fmt: skip
-    competes = (
-        can.where(tensor_cores=True, but_arch=HOPPER),
-        can.where(tensor_cores=True, kind=NO_BYTES),  # on Hopper wgmma has twice the rate for them
-        can.where(tensor_cores=True, alone=False),
-    )
     beside_tile = tensor = True
     model: ClassVar = mma
 

@@ -17,14 +17,12 @@ from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import AMPERE, HOPPER, TURING, elements_of, tensor_name
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
     CORES_FROM,
     EDGED,
-    FEWEST_PHASES,
     FORMS,
     PAIRS,
     THIN_FROM,
@@ -360,30 +358,6 @@ def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[T
     pairs, given = _given(problem, machine, requested)
     rows = _table(problem, machine, requested)[1]
     return [Table(expected, rows, given, lambda number: _config(number, pairs, problem, machine, requested))]
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Every step at the best rate that a tile reaches, the phases of one tile, the bytes. Where k is cut, a part has
-    FEWEST_PHASES at least, and parts are added up."""
-    size = size_of(some, machine)
-    f, (step, phase) = coefficients(f"mma_sync {size}"), _fastest(tensor_name(some, machine), size, machine)
-    lines = (phase * size / PHASE_BYTES, f.block), (0.0, f.block + FEWEST_PHASES * phase + f.gather)
-    return (Bound(f.start, step=step, block=f.block, byte=1 / (machine.bandwidth * f.memory), lines=lines),)
-
-
-def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
-    """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
-    figures, vectors = coefficients(f"mma_sync {size}"), in_the_set(rate, size, machine)[1]
-    lies = min(1.0, figures.m_across) * min(1.0, figures.n_along)
-    timed = [
-        (row[0] * row[1], lies * row[CORES_FROM + 3 * along + number], figures.phase[vector])
-        for row in _table_of(rate, size, machine, False)[1].rows
-        for along, (number, vector) in product((False, True), enumerate(figures.small))
-        if vector in vectors
-    ]
-    timed = [of for of in timed if of[1] > 0.0]
-    steps = PHASE_BYTES // size * machine.units
-    return min(x / cells / steps for cells, x, _ in timed), min(x * figures.alone + more for _, x, more in timed)
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:

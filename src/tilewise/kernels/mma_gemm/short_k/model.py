@@ -11,7 +11,6 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
@@ -204,9 +203,3 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
         return ShortConfig(held, waves, slow_sides(problem) if transposed else "")
 
     return [Table(expected, rows, _given(problem, machine), config)]
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """A warp's first loads, or writing P."""
-    f = coefficients(f"short_k {some.dtype.itemsize}")
-    return (Bound(f.start, block=f.rows + f.row_load, byte=min(f.in_l2, f.beyond) / machine.bandwidth),)

@@ -11,7 +11,6 @@ from math import sqrt
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound, by_parts
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
@@ -204,19 +203,6 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
 
 def step_rate(problem: Problem, machine: Machine) -> float:
     return mma_rate(problem, machine) if problem.dtype.itemsize == 8 else machine.step_rate("float32")
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Every step at the best tile's rate, one warp's slice of k, the bytes."""
-    size, rate = some.dtype.itemsize, step_rate(some, machine)
-    f = coefficients(f"sliced_k {size}")
-    rows = _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows
-    lines = by_parts(
-        rows, lambda r: r[4] * r[5], lambda r: (f.step + f.alone * 4 * r[10] * min(r[1], GRAIN[size])) / STEP,
-        lambda r: r[11] + r[12],
-    )  # fmt: skip
-    step = 1 / (rate * max(f.shares))
-    return (Bound(f.start, step=step, byte=f.reading / machine.bandwidth, lines=lines),)
 
 
 def clusters_of(machine: Machine) -> tuple[int, ...]:

@@ -9,24 +9,19 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch, Step
-from tilewise.kernels.bounds import Bound
-from tilewise.kernels.capabilities import HOPPER, Capabilities, Condition
+from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.shared.halves import halves_of, onto
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
 from tilewise.kernels.simt_gemm.tiled.texts import texts as every_plain
-
-NO_HALVES = Condition(lambda p: not halves_of(p), "leaves halves to tensor cores")
 
 
 class Plain(Family):
     name = "plain"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     can = Capabilities(tracks_arg=True, precisions=("ieee",))
-    # not for halves in plus_times, alone, where tensor cores take any of them in one launch or two
-    competes = can.where(but_arch=HOPPER), can.where(kind=NO_HALVES), can.where(alone=False), can.where(most_k=0)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         chosen = model.choose(problem, machine)
@@ -42,9 +37,6 @@ class Plain(Family):
         found = ", where no element is found below 0" if chosen.otherwise else ""
         why = f"{requested}; steps: {chosen.config.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
-
-    def bounds(self, some: Problem, machine: Machine) -> tuple[Bound, ...]:
-        return model.bounds(some, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         chosen = model.choose(problem, machine)

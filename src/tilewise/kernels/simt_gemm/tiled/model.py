@@ -17,13 +17,10 @@ from tilewise.core.machine import Machine, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
 from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
 from tilewise.kernels.simt_gemm.tiled.seconds import (
-    ALONE,
-    COMBINE_SECONDS,
     MAX_PIECES,
     ONE_WAVE,
     START_SECONDS,
@@ -106,25 +103,6 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     if (found := config_if_found(problem.algebra, machine)) is not None:
         tiled += _choice_if_found(problem, machine, config, found)
     return min(tiled, key=attrgetter("predicted"))
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Every step at the best share that a tile reaches, the bytes, one tile's k or a second launch where that is cut;
-    whatever is known of the operands' signs."""
-    algebra, rate = some.algebra, machine.step_rate("float32")
-    configs = [config_of(algebra, machine, nonnegative=known) for known in (False, True)]
-    if algebra.semiring.selective:  # the k that won has tiles of its own
-        configs.append(config_of(algebra, machine, return_arg=True))
-    if (found := config_if_found(algebra, machine)) is not None:
-        configs.append(found[0])
-    step = min(config.slots / (rate * max(tile.share for tile in tiles_of(config))) for config in configs)
-    word = min(
-        ALONE * t.resident * t.rows * t.cols * config.slots * machine.units / (rate * t.share)
-        for config in configs
-        for t in tiles_of(config)
-    )
-    lines = (word, 0.0), (0.0, COMBINE_SECONDS)
-    return (Bound(START_SECONDS, step=step, byte=1 / (READING * machine.bandwidth), lines=lines, share=0.99),)
 
 
 @lru_cache(maxsize=64)
@@ -259,11 +237,6 @@ def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[
             for name, more, times in configs
         ]
     return made
-
-
-def tiled_part(p: Problem, machine: Machine, tile: PlainTile, config: Config) -> tuple[int, int]:
-    """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty."""
-    return _but_thin(p, tile, _may_be_thin(p, machine, config))
 
 
 def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
@@ -197,13 +196,6 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
     stage = max(FIGURES.stage_sums + ideal / FIGURES.share, FIGURES.narrow + ideal / FIGURES.narrow_share)
     return stage * (FIGURES.cluster_gain if tile.cluster > 1 else 1.0)
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """The split, and products at the best rate that a tile has."""
-    step = FIGURES.cluster_gain * PRODUCTS / (machine.tensor_rate("bfloat16") * FIGURES.share)
-    operand = 10 / FIGURES.splitting if some.members == 1 else 0.0
-    return (Bound(FIGURES.start, operand, step, FIGURES.block),)
 
 
 def _other_seconds(problem: Problem) -> float:

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.shared.residency import UNIT_SHARED, UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
@@ -60,7 +59,6 @@ MOST_WHOLE = 2048  # of k in one stage
 CUTS = (2, 3, 4, 6, 8)  # blocks of a cluster that k may be cut over
 ALL_CUTS, MOST_CUTS = len(CUTS), 2  # of them that are looked at: those that leave the fewest multiprocessors idle
 LEAST_CUT = 64  # of k that a block has, at least
-WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
 FIXED = 128 + 16 * MOST_STAGES  # bytes of shared memory beside stages and sums
 
 
@@ -166,12 +164,3 @@ def _config(row: Row, g: Given, numbers: Row) -> BulkConfig:
 @lru_cache(maxsize=1)
 def _halves() -> tuple[int, ...]:
     return tuple(DEEPEST >> number for number in range(1, DEPTHS))
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """The products, the bytes, or one tile of a block, whose k is whole or in as many parts as a cluster has blocks."""
-    f, size = figures_of(some), 16 if some.dtype.itemsize == 2 else 8  # k of a product of fragments
-    product = max(f.product, 2 * f.read) / (128 * size) / machine.units
-    step, tile = (f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)) / size, f.block + f.chunk + f.cell * WARP_CELLS
-    lines = (step, tile), (step / CUTS[-1], tile + f.meet + f.met * 2)
-    return (Bound(f.start, step=product, byte=f.memory_byte, lines=lines),)

@@ -15,11 +15,10 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.shared.residency import FEWEST, UNIT_SHARED, parts_of
+from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
     AS_IT_IS,
@@ -313,25 +312,6 @@ def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
         tiles = KMajorConfig(tile, how).tiles(m, n)
         return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages // FEWEST_STAGES))
     return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Of each member: the tensor cores at their best share, the stages of one tile, the bytes. Where k is cut, a part
-    has FEWEST_STAGES at least, and parts are added up."""
-    kind = _kind(some)
-    f, (stage, end) = coefficients(f"k_major {kind.size}"), _alone(kind, machine)
-    step = min(1.0, *f.across.values()) / (machine.tensor_rate("bfloat16") * kind.rate * f.share)
-    lines = (stage * kind.size / LINE_BYTES, end), (0.0, end + FEWEST_STAGES * stage + f.gather)
-    return (Bound(f.start, step=step, byte=1 / (machine.bandwidth * f.memory), lines=lines, each=True),)
-
-
-def _alone(kind: Kind, machine: Machine) -> Both:
-    """The least seconds of a stage of a tile that has the card to itself, and of its stores."""
-    fitting, crowd = (
-        [row for row in _table(kind, machine).rows if row[11]],
-        FEWEST ** (4 * coefficients(f"k_major {kind.size}").crowd),
-    )
-    return min(math.sqrt(math.sqrt(row[2] + row[3] * crowd)) for row in fitting), min(min(row[4:6]) for row in fitting)
 
 
 def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:

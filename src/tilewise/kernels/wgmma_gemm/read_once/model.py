@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
@@ -295,15 +294,6 @@ def _table_of(p: Problem, side: Side, machine: Machine) -> Table:
     places, rows = _table(worthwhile(side.few, _precision(p), side.in_place), _precision(p), machine)
     given = _given(p, side, machine)
     return Table(expected, rows, given, lambda number: _config(places[number], side, given, machine))
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """The bytes, the tensor cores at their best share, a part of k of a tile alone."""
-    f, (kind, products) = coefficients(f"read_once {_precision(some)}"), products_of(some)
-    stage = f.stage + f.column * TILES["tf32"][0].width
-    step, byte = products / (machine.tensor_rate(kind) * f.share), 1 / (machine.bandwidth * f.memory)
-    lines = (stage / DEPTH, f.block), (0.0, f.block + FEWEST_STAGES * stage)
-    return (Bound(f.start, step=step, byte=byte, lines=lines),)
 
 
 def passes(problem: Problem, config: OnceConfig) -> int:

@@ -9,13 +9,12 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.bounds import Bound
 from tilewise.kernels.by_configs import Table, soonest, timed
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, FEW_INSIDE, LEAST_PHASES, TILES, TensorConfig
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -100,27 +99,3 @@ def best_config(problem: Problem, machine: Machine) -> tuple[TensorConfig, float
     numbered = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
     seconds, best, by_table = preferred(numbered, key, tuned)
     return replace(best, tuned=True) if by_table else best, seconds
-
-
-def bounds(some: Problem, machine: Machine) -> tuple[Bound, ...]:
-    """Tensor cores or the memory, thin edges being made beside; or one tile's phases: all of k, or the fewest of a
-    part. Where k is cut inside the launch, as its formula has it."""
-    rate = machine.tensor_rate(some.dtype.name)
-    if some.members > 1:
-        byte, inner = 1 / (machine.bandwidth * batched.FIGURES.memory), 1 / (rate * batched.FIGURES.share)
-        return (Bound(batched.FIGURES.start + batched.FIGURES.group_start, inner=inner, byte=byte),)
-    byte, least = 1 / (machine.bandwidth * single.FIGURES.memory), min(tile.rows * tile.cols for tile in TILES)
-    phase = single.FIGURES.phase + least * DEPTH * machine.units / (rate * single.FIGURES.share)
-    tile, part = (
-        min(single.tile_seconds(store, min(tile.cols for tile in TILES)) for store in stores)
-        for stores in (range(single.PARTIAL), (single.PARTIAL,))
-    )
-    lines = (phase / DEPTH, tile), (0.0, LEAST_PHASES * phase + part)
-    start = single.FIGURES.start + single.FIGURES.group_start
-    whole = Bound(start, inner=1 / (rate * single.FIGURES.share), byte=byte, lines=lines)
-    cluster = cluster_split_k.FIGURES.block + cluster_split_k.FIGURES.meet + 2 * cluster_split_k.FIGURES.met
-    of_k = cluster_split_k.FIGURES.phase / DEPTH
-    lines = (of_k, cluster_split_k.FIGURES.block), (of_k / cluster_split_k.PARTS[-1], cluster)
-    cut = Bound(cluster_split_k.FIGURES.start, byte=byte, lines=lines)
-    squares = cluster_split_k.MOST_SQUARES * cluster_split_k.SQUARE**2
-    return whole, cut._replace(few=FEW_INSIDE[-1].cols), cut._replace(cells=squares)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_named
+from tilewise.bench.random_shapes import log_uniform
 from tilewise.core.epilogue import ACTIVATIONS, epilogue_of
 from tilewise.core.problem import Groups, Layout, Problem, problem_of_shape, row_major
 
@@ -68,6 +69,13 @@ def stacked(layout: Layout, step: int) -> Layout:
 
 # --- every kind of product ---
 
+RANGES = {  # of m, k and n
+    "tiny": ((1, 64), (1, 64), (1, 64)),
+    "skinny": ((1, 32), (16, 65536), (16, 32768)),
+    "thin": ((16, 32768), (1, 128), (16, 32768)),
+    "deep": ((1, 512), (2048, 2**20), (1, 512)),
+    "any": ((1, 16384), (16, 16384), (16, 16384)),
+}
 SIZES = ("tiny", "skinny", "thin", "deep", "power", "any", "any", "any")
 MOST_STEPS, MOST_CELLS, STACK_CELLS = 2e11, 5e8, 4e8
 OTHER_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "bool", "float8_e4m3fn")
@@ -84,7 +92,7 @@ def drawn_anywhere(rng: random.Random) -> Problem:
     count = 1
     if form == "stack":
         count, sides = log_uniform(rng, 2, 4096), [min(x, 2048) for x in (p.m, p.k, p.n)]
-        p = replace(p, **dict(zip("mkn", sides, strict=True)))
+        p = replace(p, m=sides[0], k=sides[1], n=sides[2])
         count = max(2, min(count, int(STACK_CELLS / (p.m * p.k + p.k * p.n + p.m * p.n))))
     letters = rng.choice(("NN", "NN", "NT", "TN", "TT"))
     m, n = _plain(p.m, p.k, letters[0]), _plain(p.k, p.n, letters[1])
@@ -100,13 +108,9 @@ def drawn_anywhere(rng: random.Random) -> Problem:
     if form == "k":
         count = max(1, min(rng.choice((1, 4, 16, 64)), int(MOST_CELLS / (p.m * p.n))))
         of_p = row_major(p.m, p.n, (count,))
-        each = {"stack": (count,), "layout_m": stacked(m, 0), "layout_n": stacked(n, 0), "layout_p": of_p}
-        return replace(p, **each, groups=Groups(count, "k"))
+        m, n = stacked(m, 0), stacked(n, 0)
+        return replace(p, stack=(count,), layout_m=m, layout_n=n, layout_p=of_p, groups=Groups(count, "k"))
     return _with_more(rng, p)
-
-
-def log_uniform(rng: random.Random, low: float, high: float) -> int:
-    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
 
 
 def _of_any_dtype(rng: random.Random) -> Problem:
@@ -129,14 +133,10 @@ def _of_any_dtype(rng: random.Random) -> Problem:
 
 
 def _extents(rng: random.Random, sort: str) -> tuple[int, int, int]:
-    made = {
-        "tiny": lambda: [log_uniform(rng, 1, 64) for _ in range(3)],
-        "skinny": lambda: [log_uniform(rng, 1, 32), log_uniform(rng, 16, 65536), log_uniform(rng, 16, 32768)],
-        "thin": lambda: [log_uniform(rng, 16, 32768), log_uniform(rng, 1, 128), log_uniform(rng, 16, 32768)],
-        "deep": lambda: [log_uniform(rng, 1, 512), log_uniform(rng, 2048, 2**20), log_uniform(rng, 1, 512)],
-        "power": lambda: [2 ** rng.randrange(3, 14) + rng.choice((-1, 0, 1, 1)) for _ in range(3)],
-        "any": lambda: [log_uniform(rng, 1, 16384), log_uniform(rng, 16, 16384), log_uniform(rng, 16, 16384)],
-    }[sort]()
+    if sort == "power":
+        made = [2 ** rng.randrange(3, 14) + rng.choice((-1, 0, 1, 1)) for _ in range(3)]
+    else:
+        made = [log_uniform(rng, low, high) for low, high in RANGES[sort]]
     if sort == "skinny" and rng.random() < 0.5:
         made.reverse()
     if rng.random() < 0.3:
