@@ -54,7 +54,7 @@ def test_random_products_by_random_configs(kind):
         addresses = {"M": M.data_ptr(), "N": N.data_ptr(), "P": P.data_ptr(), "scratch": scratch.data_ptr()}
         launcher(torch.cuda.current_stream().cuda_stream, **addresses)
         exact = M.double() @ N.double()
-        said = f"seed {seed}: {stack} {m}x{k}x{n} {config.words()} {M.stride()} {N.stride()} {P.stride()}"
+        said = f"seed {seed}: {stack} {m}x{k}x{n} {config.spec()} {M.stride()} {N.stride()} {P.stride()}"
         assert (P.double() - exact).abs().max() <= BOUNDS[kind] * (M.double().abs() @ N.double().abs()).max(), said
         P.fill_(7.0)
         assert bool((around == 7.0).all()), f"written beside P, {said}"

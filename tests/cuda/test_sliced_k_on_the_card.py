@@ -57,7 +57,7 @@ def test_random_products_by_random_configs(kind):
         launcher = launcher_of(family.pinned(problem, machine, config), "cuda:0")
         stream = torch.cuda.current_stream().cuda_stream
         launcher(stream, M=M.data_ptr(), N=N.data_ptr(), P=P.data_ptr())
-        first, said = P.clone(), f"seed {seed}: {m}x{k}x{n} {config.words()} {M.stride()} {N.stride()} {P.stride()}"
+        first, said = P.clone(), f"seed {seed}: {m}x{k}x{n} {config.spec()} {M.stride()} {N.stride()} {P.stride()}"
         exact, sizes = M.double() @ N.double(), M.double().abs() @ N.double().abs()
         assert (P.double() - exact).abs().max() <= BOUNDS[kind] * sizes.max(), said
         P.fill_(7.0)

@@ -68,7 +68,7 @@ def test_random_products_by_random_configs(tmp_path_factory, dtype, precision):
         config = found[int(rng.integers(len(found)))]
         recipe = recipe_of(ShortK().pinned(problem, card, config))
         run_recipe(recipe, folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        case = f"seed {seed}: {stack} {m}x{k}x{n} {config.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {stack} {m}x{k}x{n} {config.spec()} {M.strides} {N.strides} {P.strides}"
         exact = (M.astype(np.float64) @ N.astype(np.float64)).astype(number)
         np.testing.assert_array_equal(P.astype(np.float64), exact.astype(np.float64), err_msg=case)
         P[...] = np.nan

@@ -69,7 +69,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         config = fitting[rng.integers(len(fitting))]
         plan = SlicedK().pinned(problem, A100, config)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        case = f"seed {seed}: {m}x{k}x{n} {config.words()} {M.strides} {N.strides} {P.strides}"
+        case = f"seed {seed}: {m}x{k}x{n} {config.spec()} {M.strides} {N.strides} {P.strides}"
         np.testing.assert_array_equal(P, M @ N + (before if onto else 0), err_msg=case)
         P[...] = before
         np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {case}")

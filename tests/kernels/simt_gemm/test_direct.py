@@ -54,7 +54,7 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
             run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
             expected = before.copy() if onto else None
             expected = tw.matmul(M, N, semiring=name, out=expected, accumulate=onto)
-            np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {every[number].words()}")
+            np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {every[number].spec()}")
             P[...] = before
             np.testing.assert_array_equal(whole, around, err_msg=f"seed {seed}: written beside P")
 

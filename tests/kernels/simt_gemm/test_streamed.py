@@ -55,7 +55,7 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
         plan = family.pinned(problem, A100, options[int(rng.integers(len(options)))])
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
         expected = tw.matmul(M, N, semiring=name, out=before.copy() if onto else None, accumulate=onto)
-        case = f"seed {seed}: {m}x{k}x{n} {plan.config.words()}"
+        case = f"seed {seed}: {m}x{k}x{n} {plan.config.spec()}"
         np.testing.assert_array_equal(P, expected, err_msg=case)
         P[...] = before
         np.testing.assert_array_equal(P.base, around, err_msg=f"{case}: written beside P")

@@ -79,7 +79,7 @@ class ShortK(Tabled):
 
     def tiles(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> str:
         panels, across = short.panels_of(problem, config.held), short.across_of(problem.n, config.held.cols)
-        return f"{panels} panels of {across * config.held.cols} columns, {config.words()}"
+        return f"{panels} panels of {across * config.held.cols} columns, {config.spec()}"
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         requested = "the kernel was requested" if kernel else f"k is short, and {self.name} has the least expected time"

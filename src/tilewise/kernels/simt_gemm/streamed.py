@@ -150,11 +150,8 @@ class RankKConfig:
     columns: int
     rows: int
 
-    def words(self) -> str:
-        return f"k{self.deep} {self.columns} columns {self.rows} rows"
-
     def spec(self) -> str:
-        return self.words()
+        return f"k{self.deep} {self.columns} columns {self.rows} rows"
 
     @property
     def shared_bytes(self) -> int:

@@ -63,11 +63,8 @@ class StripConfig:
     tile: StripTile
     cluster: int
 
-    def words(self) -> str:
-        return f"{self.tile.rows}x{self.tile.cols} g{self.tile.groups} c{self.cluster}"
-
     def spec(self) -> str:
-        return self.words()
+        return f"{self.tile.rows}x{self.tile.cols} g{self.tile.groups} c{self.cluster}"
 
     def piece(self, k: int) -> int:
         """How much of k one block of a cluster takes."""

@@ -18,7 +18,6 @@ from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
 from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.fragments import ATOMS
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 
 
@@ -69,7 +68,7 @@ class MmaSync(Tabled):
         return f"{config.tile.rows}x{config.tile.cols}, {config.tile.resident} a multiprocessor ({chosen_by})"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_mma_sync(problem, machine, problem.epilogue, onto(problem, machine))
+        return every_mma_sync(problem, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return launches(plan, given, scratch)

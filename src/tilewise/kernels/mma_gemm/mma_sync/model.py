@@ -325,12 +325,12 @@ def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[P
     return pairs, (
         p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
         (p.least_bytes / (bandwidth * f.memory)) ** 4,
-        2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p, machine),
+        2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p),
         len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather, *numbers,
     )  # fmt: skip
 
 
-def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
+def _may_have_edges(p: Problem) -> tuple[bool, bool]:
     """Whether the kernels for few can make the last rows and columns of P as operands lie."""
     if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
         return False, False  # those apply none, and are launched member by member
@@ -342,7 +342,7 @@ def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, reques
     tile = _table(p, machine, requested)[0][number // (FORMS * PAIRS)]
     (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
     if form == EDGED:
-        may = zip(_may_have_edges(p, machine), (p.m, p.n), (tile.rows, tile.cols), strict=True)
+        may = zip(_may_have_edges(p), (p.m, p.n), (tile.rows, tile.cols), strict=True)
         edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
         return MmaConfig(tile, routes, (vector, vector), 1, edges[0], edges[1])
     return MmaConfig(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))

@@ -16,6 +16,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile, in_the_set
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.realign import render_realign
@@ -109,14 +110,12 @@ def form_of(
     return Form(m_along_k, n_along_k, vector, vector, store, accumulate, split)
 
 
-def texts(
-    problem: Problem, machine: Machine, epilogue: Epilogue = PLAIN, onto: tuple[bool, ...] = (False, True)
-) -> Iterator[str]:
-    """Of one epilogue, and whether parts are added `onto` P; sums of parts of k have theirs in `add_parts`."""
-    (dtype, right), result = elements_of(problem, machine), problem.result
+def texts(problem: Problem, machine: Machine) -> Iterator[str]:
+    """Of one epilogue; sums of parts of k have theirs in `add_parts`."""
+    (dtype, right), result, epilogue = elements_of(problem, machine), problem.result, problem.epilogue
     other = right if right != dtype else None
     yield render_realign.named()
-    for accumulate, shares in product(onto, (1, 8)):
+    for accumulate, shares in product(onto(problem, machine), (1, 8)):
         yield render_add_parts.named(problem.dtype, result, accumulate, shares, epilogue)
     tiles, vectors = in_the_set(tensor_name(problem, machine), dtype.itemsize, machine)
     for tile in tiles:

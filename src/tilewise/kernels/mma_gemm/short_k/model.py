@@ -51,12 +51,9 @@ class ShortConfig:
     waves: float
     transposed: str = ""
 
-    def words(self) -> str:
+    def spec(self) -> str:
         transposed = f" {' and '.join(self.transposed)} transposed" if self.transposed else ""
         return f"16x{self.held.cols} k{self.held.steps} v{self.waves:g}{transposed}"
-
-    def spec(self) -> str:
-        return self.words()
 
 
 def step_of(dtype: DType) -> int:

@@ -72,7 +72,7 @@ class SlicedConfig:
     cluster: int
     transposed: bool
 
-    def words(self) -> str:
+    def spec(self) -> str:
         sides = f"{self.tile.cols}x{self.tile.rows}" if self.transposed else f"{self.tile.rows}x{self.tile.cols}"
         return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
 

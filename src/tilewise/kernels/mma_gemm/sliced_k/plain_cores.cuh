@@ -190,9 +190,6 @@ static __device__ __forceinline__ void make_tile(
     const Operand& M, const Operand& N, int from, int till, Element* own, int width)
 {
     if (width > TN - 16) make<TN>(M, N, from, till, own);
-#if TN > 48
-    else if (width > 32) make<48>(M, N, from, till, own);
-#endif
 #if TN > 32
     else if (width > 16) make<32>(M, N, from, till, own);
 #endif

@@ -100,6 +100,19 @@ static __device__ __forceinline__ void take(double (&sums)[MATS][USED][4], const
     }
 }
 
+template <int USED>
+static __device__ __forceinline__ void put_sums(Element* part, const double (&sums)[MATS][USED][4]) {
+    int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int i = 0; i < MATS; ++i)
+        #pragma unroll
+        for (int j = 0; j < USED; ++j)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+                *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
+                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+}
+
 #if ROLLING
 // A step, and what is read meanwhile of the next: nothing, all of it, or its last `left` of k. Rows of M are read over those
 // that have been multiplied.
@@ -135,7 +148,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     double sums[MATS][USED][4], m[2 * MATS][2], n[USED][2];
     #pragma unroll
     for (int i = 0; i < MATS * USED * 4; ++i) sums[i / (USED * 4)][i / 4 % USED][i % 4] = 0.0;
-    int lane = threadIdx.x % 32, pairs = M.how & PAIRS, own = lane % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
+    int pairs = M.how & PAIRS, own = threadIdx.x % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
     Lines<2 * MATS> of_m(M, from);
     Lines<USED> of_n(N, from);
     int left = till - from;
@@ -148,14 +161,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     for (left -= STEP; left >= STEP; left -= STEP) roll<WHOLE>(sums, m, n, of_m, of_n, left, own, apart);
     if (left > 0) roll<LAST>(sums, m, n, of_m, of_n, left, own, apart);
     roll<NOTHING>(sums, m, n, of_m, of_n, left, own, apart);
-    #pragma unroll
-    for (int i = 0; i < MATS; ++i)
-        #pragma unroll
-        for (int j = 0; j < USED; ++j)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-                *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
-                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+    put_sums(part, sums);
 }
 #else
 template <int USED>
@@ -163,7 +169,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     double sums[MATS][USED][4];
     #pragma unroll
     for (int i = 0; i < MATS * USED * 4; ++i) sums[i / (USED * 4)][i / 4 % USED][i % 4] = 0.0;
-    int lane = threadIdx.x % 32, pairs = M.how & PAIRS, own = lane % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
+    int pairs = M.how & PAIRS, own = threadIdx.x % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
     Lines<2 * MATS> of_m(M, from);
     Lines<USED> of_n(N, from);
     Held<USED> one, two;
@@ -187,14 +193,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
         read(one);
         take(sums, two);
     }
-    #pragma unroll
-    for (int i = 0; i < MATS; ++i)
-        #pragma unroll
-        for (int j = 0; j < USED; ++j)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-                *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
-                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+    put_sums(part, sums);
 }
 #endif
 
@@ -210,7 +209,5 @@ static __device__ __forceinline__ void make_tile(
 #if COLS > 2
     else if (used == 2) make<2>(M, N, from, till, part);
 #endif
-#if COLS > 1
     else make<1>(M, N, from, till, part);
-#endif
 }

@@ -181,7 +181,7 @@ def _shared(
 
 def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> Choice:
     """The tile, the packing and the cut of k with the least expected seconds."""
-    packings, thin, (tiles, configs, rows) = _packings(p, machine, config), _may_be_thin(p, machine, config), among
+    packings, thin, (tiles, configs, rows) = _packings(p, machine, config), _may_be_thin(p, config), among
     number, least = expected.least(rows, _shared(p, machine, config, packings, thin), p.largest)
     at, packing, doublings, others = configs[number]
     tile = tiles[at]
@@ -240,11 +240,12 @@ def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[
 
 
 def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int, int]:
+    """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty."""
     rest_m, rest_n = p.m % tile.rows, p.n % tile.cols
     return p.m - rest_m if may[0] and rest_m <= FEW else p.m, p.n - rest_n if may[1] and rest_n <= FEW else p.n
 
 
-def _may_be_thin(p: Problem, machine: Machine, config: Config) -> tuple[bool, bool]:
+def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
     """Whether a kernel for few can make the last rows, and columns, of a P with many; not in stacks, where that would
     be a launch for each member."""
     if p.members > 1 or config.name == "bits":  # where a word holds 32 of k, and the kernels for few read byte by byte

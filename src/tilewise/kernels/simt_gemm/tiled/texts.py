@@ -54,7 +54,7 @@ def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
             yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(config, *lie, False, False)))
 
 
-def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...] = (False, True)) -> Iterator[str]:
+def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...]) -> Iterator[str]:
     """Where P is added onto, sums go to planes first, so no kernel but `combine` knows of it."""
     config = config_of(algebra, machine)
     for share in (1, 8):

@@ -202,10 +202,10 @@ def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
     return fixed, UNIT_SHARED // resident - 1024 * (resident > 1) - fixed, staged
 
 
-def memory_of(g: Given, config: BulkConfig, stage: Stage | None = None) -> Memory | None:
+def memory_of(g: Given, config: BulkConfig) -> Memory | None:
     """None where not even two stages fit."""
     tile = config.tile
-    stage = stage or stage_of(g, tile, config.depth)
+    stage = stage_of(g, tile, config.depth)
     fixed, room, staged = room_of(tile, config.resident, g.cores.size)
     needed = max(2, -(-g.k // config.depth) * 4)  # of few tiles a block has no more
     stages = min(MOST_STAGES, needed, room // stage.bytes)

@@ -62,7 +62,7 @@ LEAST_CUT = 64  # of k that a block has, at least
 FIXED = 128 + 16 * MOST_STAGES  # bytes of shared memory beside stages and sums
 
 
-def cuts_behind(row: Row, given: Row, items: int, k: int) -> int:
+def cuts_behind(row: Row, items: int, k: int) -> int:
     """How many cuts of k into more parts than the row's there are; as many as can be where its own is none."""
     own, behind, going_on = 0, 0, 1
     for cut in range(ALL_CUTS):
@@ -82,7 +82,7 @@ def resident_of(row: Row, given: Row, items: int, k: int) -> int:
     """Blocks that share a multiprocessor: the row's, or as many as hold one wave of a cut k; 0 where that is none."""
     if row[PARTS] == 1.0:
         return 0 if row[RESIDENT] > 1.0 and items <= UNITS else int(row[RESIDENT])
-    if cuts_behind(row, given, items, k) >= given[CUTS_TRIED]:
+    if cuts_behind(row, items, k) >= given[CUTS_TRIED]:
         return 0
     resident = 0
     for number in range(int(row[MOST_RESIDENT])):

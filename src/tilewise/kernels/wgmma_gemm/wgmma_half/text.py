@@ -92,7 +92,7 @@ def render_wgmma_half(
         render_epilogue(epilogue, DTYPES["float32"]),
         "shared/words.cuh wgmma_gemm/wgmma_half/thin_edges.cuh",
         *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
-        "shared/row_classes.cuh wgmma_gemm/add_up_fours.cuh",
+        "shared/row_classes.cuh",
         *(f"wgmma_gemm/wgmma_half/{name}" for name in FILES),
     )
 
