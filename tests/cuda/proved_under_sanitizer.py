@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, *range(63, 71))
-MUTANTS, SEED = 24, 50
+MUTANTS, SEED = 48, 50
 
 
 def proved_kernels() -> list[dict[str, Any]]:
     """Rungs, solutions of exercises and proved mutants: text, name and every launch."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+    sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("support", "emulator/prove")]
+    from test_never_proved_programs import RIGHT_ONES
+
     from mutant_kernels import EXERCISES, LAUNCH, mutant, right_kernels
     from tilewise.emulator.prove.claim import Given
     from tilewise.teaching.trace.rungs import rung_text
@@ -39,6 +41,7 @@ def proved_kernels() -> list[dict[str, Any]]:
         x, y = rung.geometry.block
         texts.append((rung.text, Given((x, y, 1), rung.geometry.rows, rung.geometry.cols)))
     texts += [(mutant(rng.choice(right_kernels()), rng), None) for _ in range(MUTANTS)]
+    texts += [(text, None) for text in RIGHT_ONES.values()]
     for number, (text, given) in enumerate(texts):
         made = launches_of(text, given)
         print(number, "proved" if made else "not proved", flush=True)
@@ -52,7 +55,8 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
     from tilewise.emulator.check.prepared import Prepared
     from tilewise.emulator.check.simulate import AtShape, _as_asked
     from tilewise.emulator.limits import DEFAULT
-    from tilewise.emulator.prove.prove import prove
+    from tilewise.emulator.prove.program import ProgramClaim
+    from tilewise.emulator.prove.prove import claims, prove
     from tilewise.errors import TilewiseError
 
     try:
@@ -60,8 +64,15 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
         prepared = Prepared(loaded, choose(loaded, None)[0])
         if prepared.template or not prove(prepared, DEFAULT, given).proved:
             return None
+        claim = next(claims(prepared, DEFAULT, given))
     except TilewiseError:
         return None
+    device = re.sub(r"#include.*", "", re.split(r"\n(?:void \w+|int main)\(", text)[0])
+    if isinstance(claim, ProgramClaim):
+        own = [claim.launch(dict.fromkeys(claim.names, n)) for n in SIZES]
+        out = [[None, o.grid, o.block, o.shared, [getattr(a, "bytes", a) for a in o.arguments],
+                [hasattr(a, "bytes") for a in o.arguments]] for o in own if o is not None and min(o.grid)]  # fmt: skip
+        return {"text": device, "name": prepared.function.short, "launches": out}
     rng = random.Random(1)
     shapes = [(n, n, n) for n in SIZES]
     if not prepared.square():
@@ -77,9 +88,15 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
             role = next((r for r, v in prepared.matrices.items() if v.name == parameter.name), None)
             given_arguments.append(role or int(done.bound.arguments[parameter.name]))
         geometry = done.geometry
-        out.append([(m, k, n), geometry.grid, geometry.block, done.dynamic or 0, given_arguments])
-    device = re.sub(r"#include.*", "", re.split(r"\n(?:void \w+|int main)\(", text)[0])
+        out.append([(m, k, n), geometry.grid, geometry.block, done.dynamic or 0, given_arguments, []])
     return {"text": device, "name": prepared.function.short, "launches": out}
+
+
+def operands(shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
+    m, k, n = shape
+    rng = np.random.default_rng(m)
+    M, N = (rng.integers(0, 9, s).astype(np.float32) for s in ((m, k), (k, n)))
+    return {"M": M, "N": N, "P": np.zeros((m, n), np.float32)}
 
 
 def run(kernels: list[dict[str, Any]]) -> int:
@@ -101,21 +118,22 @@ def run(kernels: list[dict[str, Any]]) -> int:
         text = f'#define INFINITY __int_as_float(0x7f800000)\nextern "C" {{\n{kernel["text"]}\n}}'
         program = Program(text, "c++", options)
         function = program.compile("cubin").get_kernel(kernel["name"])
-        for (m, k, n), grid, block, shared, arguments in kernel["launches"]:
-            rng = np.random.default_rng(m)
-            M, N = (rng.integers(0, 9, s).astype(np.float32) for s in ((m, k), (k, n)))
-            P = np.zeros((m, n), np.float32)
-            places = {name: called(driver.cuMemAlloc(a.nbytes)) for name, a in (("M", M), ("N", N), ("P", P))}
-            for name, a in (("M", M), ("N", N), ("P", P)):
+        for shape, grid, block, shared, arguments, arrays in kernel["launches"]:
+            data = operands(shape) if shape is not None else {}
+            for i in (i for i, is_array in enumerate(arrays) if is_array):
+                data[f"{i}"], arguments[i] = np.ones(arguments[i] // 4, np.float32), f"{i}"
+            places = {name: called(driver.cuMemAlloc(a.nbytes)) for name, a in data.items()}
+            for name, a in data.items():
                 called(driver.cuMemcpyHtoD(places[name], a.ctypes.data, a.nbytes))
             config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared)
             passed = [np.intp(int(places[a])) if a in places else np.int32(a) for a in arguments]
             launch(stream, config, function, *passed)
             stream.sync()
-            called(driver.cuMemcpyDtoH(P.ctypes.data, places["P"], P.nbytes))
-            for place in places.values():
-                called(driver.cuMemFree(place))
-            count, wrong = count + 1, wrong + (not np.array_equal(P, M @ N))
+            for name, a in data.items():
+                called(driver.cuMemcpyDtoH(a.ctypes.data, places[name], a.nbytes))
+                called(driver.cuMemFree(places[name]))
+            count += 1
+            wrong += shape is not None and not np.array_equal(data["P"], data["M"] @ data["N"])
     print(f"{len(kernels)} kernels, {count} launches, {time.monotonic() - begin:.1f} s; {wrong} products differ")
     return 0
 

@@ -150,6 +150,11 @@ WRONG = {
     "a constant of another constant": (
         program(f"int n = N; {ARRAYS} {LAUNCH}", kernel="if (i < M) y[i] = x[i];",
                 before="const int N = 500;\nconst int M = N + 1;"), INSIDE),
+    "a constant of the file in a function of the kernel": (
+        program("int m = n; float *a, *b; cudaMalloc(&a, 4 * m); cudaMalloc(&b, 4 * m); "
+                + LAUNCH.replace(", n)", ", m)"), kernel="if (i < last()) y[i] = x[i];",
+                before="const int n = 500;\n__device__ int last() { return n + 1; }"),
+        INSIDE),
     "a macro of another macro": (
         program(f"int n = N; {ARRAYS} {LAUNCH}", kernel="if (i < M) y[i] = x[i];",
                 before="#define N 500\n#define M (N + 1)"), INSIDE),

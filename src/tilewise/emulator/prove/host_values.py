@@ -222,6 +222,8 @@ class HostValues(Expressions):
     def value(self, node: Any) -> Value:
         if isinstance(node, tree.Number) and node.origin in self.sizes:
             return Int(self.sizes[node.origin], types.INT)
+        if isinstance(node, tree.Name):
+            return self.name(node)
         origin = node.origin if isinstance(node, tree.Number) else ""
         if self.fixed is not None and self.macros.get(origin, 0) > 1 and origin not in self.fixed:
             return Int(self._size(origin, self.macros[origin], node.type), node.type)

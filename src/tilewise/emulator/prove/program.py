@@ -90,7 +90,8 @@ class ProgramClaim(Claim):
         own = [f for functions in entities.functions.values() for f in functions if not f.library]
         for function in (*own, *entities.kernels):
             if {"__device__", "__global__"} & set(function.words):
-                found |= {w for t in tokens_of(function.tokens or []) for w in (t.text, t.origin)}
+                tokens, own_names = tokens_of(function.tokens or []), {p.name for p in function.parameters}
+                found |= {t.text for t in tokens} - own_names | {t.origin for t in tokens}
         return found & (entities.variables.keys() | self.prepared.loaded.macros.keys())
 
     def _behind(self, fixed: set[str]) -> set[str]:
@@ -202,19 +203,24 @@ class ProgramClaim(Claim):
     def shape(self, values: dict[str, int]) -> None:
         return None
 
-    def run(self, values: dict[str, int]) -> Simulation | None:
-        """None where the solver's launch has a value that only the host would know, or two names of one array."""
+    def launch(self, values: dict[str, int]) -> OwnLaunch | None:
+        """None where it has a value that only the host would know, or two names of one array."""
         try:
             sides = [self.symbols.at(p, values) for p in (*self.geometry.grid, *self.geometry.block)]
             shared = self.symbols.at(self.dynamic, values) if self.dynamic is not None else 0
             arguments = [self._value(p, values) for p in self.prepared.function.parameters]
         except (KeyError, NotModelled):
             return None
-        if int(np.prod([max(1, s) for s in sides])) > LARGEST or min(arguments.count(None), 1):
+        if int(np.prod([max(1, s) for s in sides])) > LARGEST or not self.symbols.holds(self.path, values):
             return None
         (gx, gy, gz), (bx, by, bz) = sides[:3], sides[3:]
         line = self.prepared.site.launch.line if self.prepared.site is not None else self._line
-        own = OwnLaunch((gx, gy, gz), (bx, by, bz), shared, line, arguments, self.prepared.site)
+        return OwnLaunch((gx, gy, gz), (bx, by, bz), shared, line, arguments, self.prepared.site)
+
+    def run(self, values: dict[str, int]) -> Simulation | None:
+        own = self.launch(values)
+        if own is None:
+            return None
         try:
             return simulate(self.prepared, own, seed=0, limits=self.limits)
         except NotKnown:
