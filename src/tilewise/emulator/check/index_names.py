@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewise.emulator.check.binding import Bound
+from tilewise.emulator.source.lexer import closing
 from tilewise.emulator.source.source import Place
 
 
@@ -40,18 +41,9 @@ def index_at(place: Place | None, sizes: set[str]) -> Index | None:
 
 def _bare(text: str) -> str:
     """Without the brackets that enclose all of it."""
-    while text.startswith("(") and text.endswith(")") and _closes_at_the_end(text):
+    while text.startswith("(") and text.endswith(")") and closing(text, 0, "()") == len(text) - 1:
         text = text[1:-1].strip()
     return " ".join(text.split())
-
-
-def _closes_at_the_end(text: str) -> bool:
-    depth = 0
-    for i, ch in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(ch, 0)
-        if depth == 0 and i < len(text) - 1:
-            return False
-    return True
 
 
 def _brackets(text: str) -> list[str]:
@@ -59,12 +51,8 @@ def _brackets(text: str) -> list[str]:
     start = text.find("[")
     out: list[str] = []
     while 0 <= start < len(text) and text[start] == "[":
-        depth = 0
-        for end in range(start, len(text)):
-            depth += {"[": 1, "]": -1}.get(text[end], 0)
-            if depth == 0:
-                break
-        else:
+        end = closing(text, start)
+        if end == len(text):
             return []
         out.append(text[start + 1 : end])
         start = end + 1

@@ -32,7 +32,7 @@ from tilewise.emulator.check.roles import (
 from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue
 from tilewise.emulator.machine.leaves import dtype_of
-from tilewise.emulator.machine.program import Program
+from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
@@ -206,13 +206,17 @@ class Prepared:
         names += [b.text for a, b in pairwise(tokens) if a.text in structs and b.kind == "name"]
         return names
 
+    def _passed(self, variable: Variable) -> str:
+        """The name that the launch gives for a parameter, or ""."""
+        position = [p.name for p in self.function.parameters].index(variable.name)
+        return self.site.arguments[position] if self.site and position < len(self.site.arguments) else ""
+
     def allocates_output(self, matrices: Any) -> bool:
         """Whether the function that launches also allocates P: else what P holds is not known. A kernel that
         nobody launches gets fresh memory."""
         if self.site is None or not matrices:
             return True
-        position = [p.name for p in self.function.parameters].index(matrices["P"].name)
-        name = self.site.arguments[position] if position < len(self.site.arguments) else ""
+        name = self._passed(matrices["P"])
         words = [t.text for t in tokens_of(self.site.function.tokens or [])]
         return any(w.startswith("cudaMalloc") and name in words[i : i + 12] for i, w in enumerate(words))
 
@@ -220,10 +224,7 @@ class Prepared:
         """Whether the host sets P before the launch: cudaMemset, or a copy to it from the host."""
         if self.site is None or not bound_matrices:
             return False
-        position = [p.name for p in self.function.parameters].index(bound_matrices["P"].name)
-        if position >= len(self.site.arguments):
-            return False
-        name = self.site.arguments[position]
+        name = self._passed(bound_matrices["P"])
         tokens = tokens_of(self.site.function.tokens or [])
         for i, token in enumerate(tokens):
             if token.text in ("cudaMemset", "cudaMemsetAsync", "cudaMemcpy") and i + 2 < len(tokens):

@@ -11,6 +11,7 @@ from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.machine.leaves import element_dtype
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse.types import BOOL, Pointer, Record, Scalar, Type
+from tilewise.emulator.source.lexer import closing
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
 ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
@@ -92,7 +93,7 @@ def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
     """Whether the sum of an element of M and one of N is a factor: no semiring's product has that."""
     names = {matrices[role].name for role in "MN"}
     at = [i for i, word in enumerate(words[:-1]) if i > 1 and word in names and words[i + 1] == "["]
-    ends = {i: _closing(words, i + 1) for i in at}
+    ends = {i: closing(words, i + 1) for i in at}
     for i in at:
         sign = ends[i] + 1
         end = ends.get(sign + 1, len(words))
@@ -102,15 +103,6 @@ def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
         if in_brackets and words[sign + 1] != words[i] and "*" in (words[i - 2], *words[end + 2 : end + 3]):
             return True
     return False
-
-
-def _closing(words: list[str], opened: int) -> int:
-    depth = 0
-    for i in range(opened, len(words)):
-        depth += {"[": 1, "]": -1}.get(words[i], 0)
-        if depth == 0:
-            return i
-    return len(words)
 
 
 def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:

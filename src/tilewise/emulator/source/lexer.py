@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilewise.emulator.source.source import Source
@@ -119,3 +120,13 @@ def _raw_string(source: Source, j: int, line: int, column: int) -> int:
     if close < 0:
         raise source.error("this raw string is never closed", line, column)
     return close + open_ - j + 1
+
+
+def closing(words: Sequence[str], opened: int, pair: str = "[]") -> int:
+    """Where the bracket is closed that opens there, in words or in a text; the end where it is not."""
+    depth = 0
+    for i in range(opened, len(words)):
+        depth += (words[i] == pair[0]) - (words[i] == pair[1])
+        if depth == 0:
+            return i
+    return len(words)

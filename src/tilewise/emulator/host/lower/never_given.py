@@ -12,6 +12,7 @@ from typing import Any
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.declared import Entities
 from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.source.lexer import closing
 
 CHANGES = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", ".", "->"})
 BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # its address, a step, or another thing of that name
@@ -45,7 +46,7 @@ def _reads(tokens: list[str], i: int, depth: int, result: Any) -> bool:
     for _ in range(depth):
         if tokens[end] != "[":
             return False  # the array itself: whoever is given it may store to it
-        end = _closing(tokens, end) + 1
+        end = closing(tokens, end) + 1
     if before in BEFORE or tokens[end] in CHANGES or tokens[end] == "[":
         return False
     if before in ("(", ",") and tokens[end] in (",", ")"):
@@ -53,12 +54,3 @@ def _reads(tokens: list[str], i: int, depth: int, result: Any) -> bool:
     if before == "return" and isinstance(result, tree.TypeReference):
         return False
     return not (before == "=" and tokens[i - 3] == "&")  # float& x = name
-
-
-def _closing(tokens: list[str], at: int) -> int:
-    deep = 0
-    for i in range(at, len(tokens)):
-        deep += {"[": 1, "]": -1}.get(tokens[i], 0)
-        if deep == 0:
-            return i
-    return len(tokens) - 2
