@@ -111,16 +111,3 @@ def test_only_what_is_wanted_is_computed(monkeypatch):
     M, N = operands((4, 5), (5, 3))
     tw.torch.matmul(M.detach(), N).sum().backward()
     assert len(calls) == 2, "the product, and dN alone"
-
-
-def test_winners_are_found_again_where_a_kernel_does_not_keep_them():
-    from tilewise.algebra.builtin import find_semiring
-    from tilewise.torch import winners as room
-
-    for semiring in ("min_plus", "max_times", "max_min"):
-        M, N = (x.detach().float().round(decimals=1) for x in operands((6, 9), (9, 4)))
-        M[0] = float("inf") if semiring == "min_plus" else M[0]
-        P, k = tw.matmul(M, N, semiring=semiring, return_arg=True)
-        for cells in (1, 50, 1 << 20):
-            room.BAND_CELLS = cells
-            assert torch.equal(room.winners(find_semiring(semiring), M, N, P), k), (semiring, cells)

@@ -26,13 +26,12 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import torch_library
 from tilewise.arrays.torch_library import DIRECT, dtype_name
 from tilewise.dispatch import product as dispatch
-from tilewise.errors import DeviceError, DtypeError, ShapeError
+from tilewise.errors import DtypeError, ShapeError
 from tilewise.torch import function
 from tilewise.torch.compiled import install_while_tracing
 from tilewise.torch.function import backward, batched, cast, is_plain, save_operands, unbatched
 from tilewise.torch.row_alignment import aligned_leading_dimension
 from tilewise.torch.semiring_names import name_of, semiring_of
-from tilewise.torch.winners import winners
 
 
 @overload
@@ -108,16 +107,9 @@ def _(
 
 @torch.library.custom_op("tilewise::matmul_arg", mutates_args=())
 def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> tuple[Tensor, Tensor]:
-    ring = semiring_of(semiring)
-    M, N = M.detach(), N.detach()
+    how = {"semiring": semiring_of(semiring), "precision": precision}
     with kernel_only(M):
-        try:
-            return dispatch.matmul(M, N, semiring=ring, precision=precision, return_arg=True)
-        except DeviceError:
-            if not M.is_cuda:
-                raise
-            P = dispatch.matmul(M, N, semiring=ring, precision=precision)
-            return P, winners(ring, M, N, P)
+        return dispatch.matmul(M.detach(), N.detach(), return_arg=True, **how)
 
 
 @product_and_arg.register_fake
