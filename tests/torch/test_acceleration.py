@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -49,7 +48,6 @@ def test_forward_and_backward_are_routed_and_right():
     torch.testing.assert_close(summed, 2 * (x @ x.mT))
     assert done.routed == 7, "two forward, three backward, two of stacks"
     assert {c.operator for c in done.choices} == {"linear", "mm", "bmm", "baddbmm"}
-    json.dumps(done.to_json())
     assert "44x33x65" in str(done)
     assert "<table>" in done._repr_html_()
 

@@ -13,13 +13,9 @@ import torch
 
 from tilewise.arrays.torch_signature import SEEN
 
-
-def _on_the_host(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
-
-
-# memory on the host, whatever torch's default device and modes; compiled graphs call the first
-_fresh = getattr(getattr(torch._C._dynamo, "guards", None), "_empty_strided_cpu", _on_the_host)
+_fresh = (
+    torch._C._dynamo.guards._empty_strided_cpu
+)  # whatever torch's default device and modes; compiled graphs call it
 
 
 class OnHostMemory:

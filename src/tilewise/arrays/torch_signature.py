@@ -103,7 +103,6 @@ class TorchCard:
     """Streams and memory of one card, by torch."""
 
     def __init__(self, card: int) -> None:
-        self._card = card
         raw_stream, alloc = _C._cuda_getCurrentRawStream, _C._cuda_cudaCachingAllocator_raw_alloc
         self.stream: Callable[[], int] = partial(raw_stream, card)
         self.address: Callable[[Any], int] = torch.Tensor.data_ptr
@@ -113,12 +112,9 @@ class TorchCard:
 
     def empty_like(self, product: Any) -> Callable[[], Any]:
         """A function that allocates memory for such a product on the current card, which is this one."""
-        shape, dtype, device, empty = tuple(product.shape), product.dtype, product.device, torch.empty
-        strides = product.stride()
-        quick = getattr(getattr(_C._dynamo, "guards", None), "_empty_strided_cuda", None)  # called by compiled graphs
-        if quick is None:
-            return lambda: empty(shape, dtype=dtype, device=device)
-        return lambda: quick(shape, strides, dtype)
+        shape, strides, dtype = tuple(product.shape), product.stride(), product.dtype
+        empty = _C._dynamo.guards._empty_strided_cuda  # called by compiled graphs
+        return lambda: empty(shape, strides, dtype)
 
     def holds(self, like: Any) -> None:
         """None: torch makes tensors within their storage. Sharded models empty storages later: those have no address,

@@ -60,18 +60,6 @@ class ProductChoice:
         """Expected seconds saved by all its calls."""
         return (self.theirs - self.ours) * self.calls if self.routed and self.theirs else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "operator": self.operator,
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "routed": self.routed,
-            "why": self.why,
-            "calls": self.calls,
-            "predicted_seconds": self.ours,
-            "vendor_seconds": self.theirs,
-        }
-
 
 class KeptByTorch:
     """Layers of one kind, whose products all stay with torch: a call costs one look-up and one increment."""
@@ -235,9 +223,6 @@ class Account:
             return made(ours, theirs, self.when == "always", f"when={self.when!r}")
         wins = ours * MARGIN + HOST_SECONDS < theirs if within is None else ours * COMPILED_MARGIN < theirs
         return made(ours, theirs, wins, f"{theirs / ours:.2f}× by the models")
-
-    def to_json(self) -> dict[str, Any]:
-        return {"routed": self.routed, "left": self.left, "choices": [c.to_json() for c in self.choices]}
 
     def __str__(self) -> str:
         saved = sum(c.saved for c in self.choices)
