@@ -146,62 +146,55 @@ def from_memory(b: Builder, type_: Type, text: str) -> Wide:
 
 
 def load(b: Builder, place: WidePlace) -> Wide:
-    type_, lanes = place.type, lanes_of(b)
-    if isinstance(type_, Array):
-        return place.at.as_type(Pointer(type_.of))
-    stored = in_memory(type_)
-    llvm, size = stored.llvm, type_.size
-    kind = lanes.vector(llvm)
-    name = _function(b, stored, place.check, False)
-    call = f"call {kind} @{name}({lanes.vector('i64')} {place.at.vector}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
-    apart = not place.at.base or place.at.stride != size
-    if apart and place.span is None:
-        text = b.make(call.format(mask=lanes.mask_bits(b)))
-    else:
-        slow, quick, done = b.label(), b.label(), b.label()
-        if apart:
-            assert place.span is not None
-            b.branch(all_inside(b, place.at, place.span, size), quick, slow)
-            b.begin(quick)
-            one = take(b, llvm, place.at)
-        else:
-            _prefetch(b, place)
-            pointer = _fast(b, place, size, False, slow, quick)
-            one = b.make(f"load {kind}, ptr {pointer}, align 1{OK}")
-        b.jump(done)
-        b.begin(slow)
-        two = b.make(call.format(mask=lanes.mask_bits(b)))
-        b.jump(done)
-        b.begin(done)
-        text = b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
-    return from_memory(b, type_, text)
+    if isinstance(place.type, Array):
+        return place.at.as_type(Pointer(place.type.of))
+    return from_memory(b, place.type, _touch(b, place))
 
 
 def store(b: Builder, place: WidePlace, value: Wide) -> None:
-    type_, lanes = place.type, lanes_of(b)
-    stored = in_memory(type_)
-    llvm, size = stored.llvm, type_.size
-    kind, text = to_memory(b, value)
-    name = _function(b, stored, place.check, True)
-    call = f"call void @{name}({lanes.vector('i64')} {place.at.vector}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
+    _, text = to_memory(b, value)
+    _touch(b, place, text)
+
+
+def _touch(b: Builder, place: WidePlace, given: str = "") -> str:
+    """What all lanes load, or the store of what is given: as one, or lane by lane."""
+    lanes, stored, size = lanes_of(b), in_memory(place.type), place.type.size
+    kind, name = lanes.vector(stored.llvm), _function(b, stored, place.check, bool(given))
+
+    def one_by_one() -> str:
+        value, line = f", {kind} {given}" if given else "", b.line_text()
+        arguments = f"{lanes.vector('i64')} {place.at.vector}, {lanes.bits} {lanes.mask_bits(b)}{value}, i32 {line}"
+        if not given:
+            return b.make(f"call {kind} @{name}({arguments})")
+        b.emit(f"call void @{name}({arguments})")
+        return ""
+
     apart = not place.at.base or place.at.stride != size
     if apart and place.span is None:
-        b.emit(call.format(mask=lanes.mask_bits(b)))
-        return
+        return one_by_one()
     slow, quick, done = b.label(), b.label(), b.label()
+    one = ""
     if apart:
         assert place.span is not None
         b.branch(all_inside(b, place.at, place.span, size), quick, slow)
         b.begin(quick)
-        put_apart(b, llvm, place.at, text)
-    else:
+        if given:
+            put_apart(b, stored.llvm, place.at, given)
+        else:
+            one = take(b, stored.llvm, place.at)
+    elif given:
         pointer = _fast(b, place, size, True, slow, quick)
-        b.emit(f"store {kind} {text}, ptr {pointer}, align 1{OK}")
+        b.emit(f"store {kind} {given}, ptr {pointer}, align 1{OK}")
+    else:
+        _prefetch(b, place)
+        pointer = _fast(b, place, size, False, slow, quick)
+        one = b.make(f"load {kind}, ptr {pointer}, align 1{OK}")
     b.jump(done)
     b.begin(slow)
-    b.emit(call.format(mask=lanes.mask_bits(b)))
+    two = one_by_one()
     b.jump(done)
     b.begin(done)
+    return "" if given else b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
 
 
 def moved(b: Builder, pointer: Value, index: Value, size: int) -> Wide:
