@@ -116,6 +116,9 @@ WRONG = {
     "the array behind the launch of a loop": (
         program(f"{SIZE} {ARRAYS} while (argc-- > 0) {{ {LAUNCH} cudaMalloc(&b, 4); }}"), INSIDE),
     "a check that does not leave": (between("if (n > 100) printf(\"large\");", kernel="y[i % 100] = 0;"), INSIDE),
+    "a number that is taken from the user, and read before": (
+        program("int t = 256; int m = 4 * t; float *a, *b; cudaMalloc(&a, m); cudaMalloc(&b, m); if (argc > 1)"
+                " t = atoi(argv[1]); move<<<1, t>>>(a, b, t);", kernel="y[i] = x[i];"), INSIDE),
     "a check of an earlier value": (
         program(f"{SIZE} if (n % 256 != 0) return 1; n = n + 1; {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"), INSIDE),
     "a check of a size that is read again": (
@@ -255,6 +258,8 @@ RIGHT_ONES = {
     "a macro": program(f"{ARRAYS} {LAUNCH}".replace("n *", "N *").replace("(n ", "(N ").replace(", n)", ", N)"),
                        before="#define N 1000"),
     "whole blocks": program(f"{SIZE} if (n % 256 != 0) {{ return 1; }} {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"),
+    "a check of an error": program(f"{SIZE} float *a, *b; cudaError_t e = cudaMalloc(&a, n * 4); if (e != cudaSuccess) exit(1);"
+                                   f" if (cudaMalloc(&b, n * 4) != cudaSuccess) exit(1); {LAUNCH}"),
     "a stencil": program(kernel="if (i > 0 && i < n - 1) y[i] = x[i - 1] + x[i + 1];"),
     "a sum with an atomic": program(kernel="if (i < n) atomicAdd(&y[0], x[i]);"),
     "a launch in a function": program(f"{SIZE} {ARRAYS} go(a, b, n);",

@@ -15,7 +15,7 @@ from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.types import Scalar, Type
 from tilewise.emulator.prove.expressions import Expressions
 from tilewise.emulator.prove.symbols import limits_of
-from tilewise.emulator.prove.terms import ONE, ZERO, All, Poly, at_most, both, symbols_of, within
+from tilewise.emulator.prove.terms import ONE, ZERO, All, Cond, Poly, at_most, both, within
 from tilewise.emulator.prove.values import Fields, Int, Nothing, NotModelled, Pointer, Real, Ref, Region, Truth, Value
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
@@ -34,6 +34,9 @@ class HostValues(Expressions):
     macros: dict[str, int] = field(default_factory=dict)  # those that are one number
     named: dict[str, int | None] = field(default_factory=dict)  # symbols made here: their number in the file
     constants: dict[str, int] = field(default_factory=dict)  # numbers of variables that stay what they are
+    literals: dict[int, int] = field(default_factory=dict)  # by slot: the number that a variable begins with
+    read: set[int] = field(default_factory=set)  # slots that were read
+    guards: list[tuple[int, Cond]] = field(default_factory=list)  # checks that leave the program, by line
     loose: set[str] = field(default_factory=set)  # variables that may change where their name does not stand
     owners: dict[str, int] = field(default_factory=dict)  # whose slot a symbol is
     allocated: dict[Region, int] = field(default_factory=dict)  # by line
@@ -90,8 +93,13 @@ class HostValues(Expressions):
         assert self.fixed is not None
         known = value.poly.constant if isinstance(value, Int) and leaf else None
         unknown = value == Nothing()
+        if known is not None:
+            self.literals[slot] = known
+        if unknown and slot not in self.read and not self.looping:  # nothing was made of the number that it had
+            known = self.literals.get(slot)
         if known is not None and known > 1 and name in self.fixed:
             self.constants[name] = known
+            return Int(Poly.of(known), type_)
         if type_.kind == "bool" or not (unknown or (known is not None and known > 1 and name not in self.fixed)):
             return value
         if unknown and self.looping:
@@ -118,8 +126,9 @@ class HostValues(Expressions):
     def _stale(self, sizes: set[str]) -> None:
         regions: dict[int, Region] = {}
         parts = self.state.path.parts if isinstance(self.state.path, All) else (self.state.path,)
-        still = [p for p in parts if not {b for s in symbols_of(p) for b in self.symbols.behind(Poly.of(s))} & sizes]
+        still = [p for p in parts if not self.symbols.behind_all(p) & sizes]
         self.state.path = both(*still)
+        self.guards = [(line, c) for line, c in self.guards if c in still]
         for slot, value in self.state.variables.items():
             self.state.variables[slot] = self._without(value, sizes, regions)
 
@@ -190,6 +199,8 @@ class HostValues(Expressions):
         return super().converted(value, type_, node)
 
     def name(self, node: tree.Name) -> Value:
+        if (slot := self.slot(node.name)) is not None:
+            self.read.add(slot)
         if self.slot(node.name) is None and node.name in self.sizes:
             return Int(self.sizes[node.name], types.INT)
         if self.slot(node.name) is None:

@@ -23,7 +23,6 @@ Calls = tuple[tuple[tree.Function, tree.Call], ...]
 class Host(HostValues):
     """The host function up to its launch."""
 
-    guards: list[int] = field(default_factory=list)  # lines of checks that leave the program
     effects: dict[str, list[tree.Node]] = field(default_factory=dict)  # what functions change, by name
 
     def at(self, site: LaunchSite, calls: Calls = ()) -> tuple[Three, Three, Poly]:
@@ -47,11 +46,14 @@ class Host(HostValues):
         shared = self._number(given[2]) if len(given) > 2 else Poly.of(0)
         return self._three(given[0]), self._three(given[1]), shared
 
-    @property
-    def notes(self) -> list[str]:
-        lines = list(dict.fromkeys(map(str, self.guards)))
-        checked = [f"where the check{'s' * (len(lines) > 1)} of line {', '.join(lines)} let it"] if lines else []
-        return [*(["the grid is computed in float"] if self.single else []), *checked]
+    def checked(self, sizes: list[str]) -> tuple[Cond, list[str]]:
+        """What the host has checked of the sizes, and the notes of the claim."""
+        computed = self.symbols.quotients.keys() | self.symbols.choices.keys()
+        leaves = [(line, c, self.symbols.behind_all(c) - computed) for line, c in self.guards]
+        about = [(line, c) for line, c, made_of in leaves if made_of <= set(sizes)]
+        lines = list(dict.fromkeys(str(line) for line, _ in about))
+        notes = [f"where the check{'s' * (len(lines) > 1)} of line {', '.join(lines)} let it"] if lines else []
+        return both(*(c for _, c in about)), [*(["the grid is computed in float"] if self.single else []), *notes]
 
     @property
     def most(self) -> int:
@@ -145,7 +147,7 @@ class Host(HostValues):
             return TRUE
         known = symbols_of(found) <= self.symbols.launch and not flags_of(found) and found != TRUE
         if known:
-            self.guards.append(node.line)
+            self.guards.append((node.line, found))
         return found if known else TRUE
 
     def _inside(self, node: tree.Node, target: tree.Node) -> bool:

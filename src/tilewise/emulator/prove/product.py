@@ -190,8 +190,9 @@ class ProductClaim(Claim):
         host = Host(loaded.table, Environment(scope=site.function.scope), self.symbols, None, sizes=forced)
         host.structs = self._structs()
         grid, block, self.dynamic = host.at(site)
-        self.host_ranges, self.path = host.events.ranges, host.state.path
-        self.notes += host.notes
+        self.host_ranges = host.events.ranges
+        self.path, notes = host.checked(self.names)
+        self.notes += notes
         self.most = host.most
         self._allocations(host)
         for parameter, argument in zip(self.prepared.function.parameters, site.launch.arguments, strict=False):

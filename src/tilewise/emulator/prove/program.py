@@ -57,8 +57,9 @@ class ProgramClaim(Claim):
         self.names = [n for n in host.named if n in used]
         self.symbols.sizes = list(self.names)
         self.numbers = {n: k for n in self.names if (k := host.named[n]) is not None}
-        self.host_ranges, self.path = host.events.ranges, host.state.path
-        self.notes += host.notes
+        self.host_ranges = host.events.ranges
+        self.path, notes = host.checked(self.names)
+        self.notes += notes
         self.most = host.most
         self.notes += [f"{name} = {number}" for name, number in host.constants.items()]
         self.launched = f"launched as in line {site.launch.line}"

@@ -110,6 +110,9 @@ class Symbols:
                 left |= (symbols_of(condition) | yes.symbols | no.symbols) - seen
         return seen
 
+    def behind_all(self, cond: Cond) -> set[str]:
+        return {b for s in symbols_of(cond) for b in self.behind(Poly.of(s))}
+
     def at(self, poly: Poly, values: Mapping[str, int]) -> int:
         """Its value at these sizes; KeyError where a symbol has none."""
         known = dict(values)
