@@ -133,20 +133,6 @@ def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) 
             assert loop.fma == 4 * a.MR * a.tile[1], loop
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("target", ["avx512", "avx2", "neon"])
-def test_x86_prefetches_the_columns_it_packs_next(target: str, dtype: str) -> None:
-    """A row of a panel each time round, into the second cache; a Neoverse-N1 would multiply no more meanwhile."""
-    a = of(target, "plus_times", dtype)
-    for rows in range(a.MR // 2 + 1, a.MR):
-        loop = main_loop("packed_n", a, f"direct_packed_{rows}x{a.tile[1]}_k")
-        lines = 0 if target == "neon" else a.NR * a.bytes // 64
-        assert loop.count(r"\t(prefetcht1|prfm\tpldl2keep)") == lines, loop
-        assert loop.spills == 0, loop
-        assert loop.fma == (a.lanes if target == "neon" else 4) * rows * a.tile[1], loop
-
-
 @pytest.mark.parametrize("ring", ["min_plus", "max_min"])
 def test_avx2_hardly_counts_beside_integers(ring: str) -> None:
     """A step of int32 takes two of three ports for one cycle, which a loop's own instructions would want too: four k a

@@ -38,9 +38,9 @@ NEAR = 2**18  # bytes of packed N that lie in the second cache
 # Floats on NEON (first cache 64 KB, second 1 MB): deeper strips read and write P less often, and a packed block of M
 # leaves room for a group of N's panels (1000^3 of float32: 0.905 of the port limit with 384, 512 and 8; 0.947)
 NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
-# packed_n on AVX-512, up to FETCHED_ROWS rows: the second cache holds a group of 3 panels beside the columns of N that
-# the next group is packed from (35x1425x1617 and seven more, to 250 rows: 0.90 of MKL's speed with 12, 0.98 with 3)
-FETCHED_ROWS, FETCHED_GROUP = 256, 3
+# rows of `packed_n` up to which a group is FEW_PANELS of N on AVX-512 (26 products of 16 to 256 rows take 0.96 of their
+# time with 8 panels)
+FEW_ROWS_OF_M, FEW_PANELS = 256, 3
 TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (BITS,),
     (TINY,),
@@ -140,8 +140,8 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     group = family.group * NR
     if tile.neon and family is PACKED and problem.dtype.kind == "f" and problem.semiring.multiplies:
         KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
-    if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FETCHED_ROWS:
-        group = FETCHED_GROUP * NR
+    if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
+        group = FEW_PANELS * NR
     NC = max(1, 16384 // itemsize // NR) * NR
     if deep > 1:  # a shallow N is near whole, and P is written along longer rows
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)

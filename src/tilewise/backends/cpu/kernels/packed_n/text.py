@@ -17,7 +17,7 @@ from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.packed_n.model import CHUNK
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params, rounds_of_k
+from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
@@ -26,8 +26,6 @@ from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import IRFunction, module
 
 WIDENED = 4  # vectors at a time
-FETCHES = (32, 64)  # bytes of a vector of machines that multiply while they bring it (Neoverse-N1: at 0.7 of its speed)
-FETCHED = 256  # rows up to which that pays: beside more, packing is little
 ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
 
 GROUP = "i64 rows, i64 cols, i64 kc, ptr M, i64 row_m, ptr panels, ptr P, i64 row_p, i1 first"
@@ -37,8 +35,7 @@ WIDEN = "ptr M, i64 row_m, i64 rows, i64 kc, ptr to, i64 row"
 
 
 def form(a: Arithmetic) -> ExactForm:
-    fetches = a.same_storage and a.fused and a.target.vector_bytes in FETCHES
-    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage, fetches=fetches)
+    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage)
 
 
 def packed_n_module(a: Arithmetic) -> str:
@@ -66,16 +63,8 @@ def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:
         M, P = f.at(element_m, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
         out = "" if a.same_storage else f.at(a.element_p, "%out", f.mul(row, "%row_out"))
 
-        fetching = ""
-        if form.fetches:  # the first few tiles of a panel share its rows among them
-            shares = f.test("slt", i.index, rounds_of_k(a))
-            later = f.at(a.kind, "%later", f.mul(i.index, "%step_later"))
-            later = f.select(shares, "ptr", later, "%panels")
-            step = f.select(shares, "i64", f.mul("%step_later", rounds_of_k(a)), 0)
-            fetching = f", ptr {later}, i64 {step}"
-
         def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
-            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else fetching
+            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else ""
             with f.when(f.test("sgt", count, 0)):
                 tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
                 steps = f"i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR}{more}"
@@ -104,18 +93,9 @@ def _run(a: Arithmetic) -> IRFunction:
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
         f.invoke("pack_n", PACK, src=strip_n, lane=1, step=row_n, lanes=wide, kc=kc, dst=space)
-        fetching = ""
-        if form(a).fetches:  # the next group's columns, or the next strip's first ones
-            beside = f.add(g.index, group)
-            last = f.test("sge", beside, cols)
-            below = f.at(a.kind, N, f.mul(f.add(p.index, KC), row_n))
-            later = f.select(last, "ptr", below, f.at(a.kind, N, f.mul(p.index, row_n), beside))
-            pays = f.test("sle", rows, FETCHED)
-            later = f.select(pays, "ptr", later, space)
-            fetching = f", ptr {later}, i64 {f.select(pays, 'i64', row_n, 0)}"
         f.do(
             f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
-            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first}{fetching})"
+            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
         )
     return f
 
@@ -240,6 +220,6 @@ def _against_strip(a: Arithmetic) -> IRFunction:
         f.do(
             f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
             f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, "
-            f"i1 %first{', ptr %panels, i64 0' if form(a).fetches else ''})"
+            "i1 %first)"
         )
     return f

@@ -29,9 +29,6 @@ PARAMS = (
 )
 # of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
 ROUNDING = "ptr out, i64 row_out, i1 whole"
-# of a form that `fetches`: what of N will be packed next, and elements from what one round of a tile's loop prefetches
-# to what the next one does
-FETCHING = "ptr later, i64 step_later"
 SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are prefetched
@@ -46,8 +43,7 @@ class ExactForm:
     `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
     `prefetches`: N comes from memory, and is prefetched. `sets`: sets of sums, each of every so many k. `rounds`: sums
     of all of k go straight to P, in its dtype. `widens`: M is widened by the tile, a vector of each row at a time; kc
-    is no shorter than one. `fetches`: a panel of N that will be packed next is prefetched meanwhile, into the second
-    cache: some lines of it by each tile."""
+    is no shorter than one."""
 
     rows: int
     vectors: int
@@ -59,7 +55,6 @@ class ExactForm:
     sets: int = 1
     rounds: bool = False
     widens: bool = False
-    fetches: bool = False
 
     @property
     def name(self) -> str:
@@ -75,12 +70,7 @@ def by_lane(a: Arithmetic, form: ExactForm) -> bool:
 
 def more_params(form: ExactForm) -> str:
     """What tiles of a form take beyond PARAMS."""
-    return f", {ROUNDING}" * form.rounds + f", {FETCHING}" * form.fetches
-
-
-def rounds_of_k(a: Arithmetic) -> int:
-    """k that a round of a large tile's loop makes."""
-    return a.lanes if a.target.by_lane else 4
+    return f", {ROUNDING}" * form.rounds
 
 
 def exact_tile_function(a: Arithmetic, form: ExactForm) -> IRFunction:
@@ -102,10 +92,9 @@ class _ExactTile:
         self.falls = not near
         self.sets = form.sets
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
-        high = form.rows > a.MR // 2 if form.fetches else form.rows >= a.MR - 1
-        large = form.panel and high and form.vectors == a.tile[1] and (a.fused or a.in_order)
-        self.unroll = max(self.sets, a.lanes if self.by_lane else rounds_of_k(a) if large else 1)
-        self.fetches = form.fetches and self.unroll == rounds_of_k(a) and form.vectors == a.tile[1]
+        large = form.rows >= a.MR - 1 and form.vectors == a.tile[1]
+        several = form.panel and large and (a.fused or a.in_order)
+        self.unroll = max(self.sets, a.lanes if self.by_lane else 4 if several else 1)
 
     def function(self) -> IRFunction:
         a, f, form = self.a, self.f, self.form
@@ -114,10 +103,8 @@ class _ExactTile:
         self.inside = mask_below(f, f.sub("%cols", before), a.lanes) if self.masked and a.target.masks else None
         self.last = str(before) if self.masked else f.sub("%cols", a.lanes)
         out = [("ptr", "%out")] if form.rounds else []
-        later = [("ptr", "%later")] if self.fetches else []
-        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P"), *out, *later]) as tile:
-            self.M, self.N, self.P, *self.out = tile.values[: 3 + len(out)]
-            self.later = tile.values[-1]
+        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P"), *out]) as tile:
+            self.M, self.N, self.P, *self.out = tile.values
             self.one()
             size_m = a.packed_m_kind if form.panel_m else self.element_m
             tile.next = [
@@ -125,7 +112,6 @@ class _ExactTile:
                 f.at(self.element_n, self.N, "%next_n"),
                 f.at(a.kind, self.P, "%next_p"),
                 *(f.at(a.element_p, out, "%next_p") for out in self.out),
-                *(f.at(a.kind, self.later, "%next_p") for _ in later),
             ]
         return f
 
@@ -152,23 +138,14 @@ class _ExactTile:
         a, f = self.a, self.f
         zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.sets)
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
-        later = [("ptr", self.later)] if self.fetches else []
-        with f.loop(0, bulk, self.unroll, [*zeros, *later]) as loop:
-            sums = self.steps(loop.index, list(loop.values[: len(zeros)]))
-            loop.next = [*sums, *(self.fetch(place) for place in loop.values[len(zeros) :])]
-        sums = self.together(loop.values[: len(zeros)])
+        with f.loop(0, bulk, self.unroll, zeros) as loop:
+            loop.next = self.steps(loop.index, list(loop.values))
+        sums = self.together(loop.values)
         if self.unroll > 1:
             with f.loop(bulk, "%kc", 1, [(a.vector, value) for value in sums]) as tail:
                 tail.next = self.step(tail.index, list(tail.values), [])
             sums = tail.values
         return sums
-
-    def fetch(self, place: str) -> str:
-        """Prefetch a row of a panel of N that is not packed yet; returns the next round's."""
-        a, f = self.a, self.f
-        for byte in range(0, self.form.panel * a.bytes, 64):
-            f.prefetch(f.at("i8", place, byte), 2)
-        return f.at(a.kind, place, "%step_later")
 
     def widened_sums(self) -> list[str]:
         """As many k as a vector has lanes at a time: M's are widened first, and lie in the first cache. The last ones
