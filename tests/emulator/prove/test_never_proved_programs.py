@@ -119,6 +119,12 @@ WRONG = {
     "a number that is taken from the user, and read before": (
         program("int t = 256; int m = 4 * t; float *a, *b; cudaMalloc(&a, m); cudaMalloc(&b, m); if (argc > 1)"
                 " t = atoi(argv[1]); move<<<1, t>>>(a, b, t);", kernel="y[i] = x[i];"), INSIDE),
+    "a freed array": (between("cudaFree(a);"), INSIDE),
+    "another name of a freed array": (between("float* c = a; cudaFree(c);"), INSIDE),
+    "an array that a branch frees": (between("if (argc > 1) cudaFree(a);"), INSIDE),
+    "an array that a function frees": (between("done(b);", between="void done(float* p) { cudaFree(p); }"), INSIDE),
+    "an array freed behind the launch of a loop": (
+        program(f"{SIZE} {ARRAYS} while (argc-- > 0) {{ {LAUNCH} cudaFree(b); }}"), INSIDE),
     "a check of an earlier value": (
         program(f"{SIZE} if (n % 256 != 0) return 1; n = n + 1; {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"), INSIDE),
     "a check of a size that is read again": (
@@ -258,8 +264,9 @@ RIGHT_ONES = {
     "a macro": program(f"{ARRAYS} {LAUNCH}".replace("n *", "N *").replace("(n ", "(N ").replace(", n)", ", N)"),
                        before="#define N 1000"),
     "whole blocks": program(f"{SIZE} if (n % 256 != 0) {{ return 1; }} {ARRAYS} {LAUNCH}", kernel="y[i] = x[i];"),
-    "a check of an error": program(f"{SIZE} float *a, *b; cudaError_t e = cudaMalloc(&a, n * 4); if (e != cudaSuccess) exit(1);"
-                                   f" if (cudaMalloc(&b, n * 4) != cudaSuccess) exit(1); {LAUNCH}"),
+    "a check of an error": program(
+        f"{SIZE} float *a, *b; cudaError_t e = cudaMalloc(&a, n * 4); if (e != cudaSuccess) exit(1);"
+        f" if (cudaMalloc(&b, n * 4) != cudaSuccess) {{ cudaFree(a); exit(1); }} {LAUNCH}"),
     "a stencil": program(kernel="if (i > 0 && i < n - 1) y[i] = x[i - 1] + x[i + 1];"),
     "a sum with an atomic": program(kernel="if (i < n) atomicAdd(&y[0], x[i]);"),
     "a launch in a function": program(f"{SIZE} {ARRAYS} go(a, b, n);",

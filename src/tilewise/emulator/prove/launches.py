@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.expressions import changes
 from tilewise.emulator.prove.host_values import DIM3, HostValues, Three, called, literal
 from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, both, flags_of, negate, symbols_of
@@ -15,6 +16,7 @@ from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknow
 from tilewise.errors import KernelError
 
 ALLOCATING = ("cudaMalloc", "cudaMallocManaged")
+FREEING = ("cudaFree", "cudaFreeAsync")
 LEAVING = ("exit", "abort", "std::exit", "_Exit")
 Calls = tuple[tuple[tree.Function, tree.Call], ...]
 
@@ -128,7 +130,7 @@ class Host(HostValues):
                 self._forget(node.condition)
                 self._allocations(node.condition)
                 guard = self._guard(node)
-                self._forget(node.yes)
+                self._forget(node.yes, leaves=_leaves(node.yes))
                 self._forget(node.no)
                 self.state.path = both(self.state.path, guard)
             else:
@@ -137,9 +139,12 @@ class Host(HostValues):
 
     def _guard(self, node: tree.If) -> Cond:
         """What holds behind a check whose branch leaves the program."""
-        last = node.yes.body[-1] if isinstance(node.yes, tree.Block) and node.yes.body else node.yes
-        ends = isinstance(last, tree.Return) or (isinstance(last, tree.Expression) and called(last.value) in LEAVING)
-        if not ends or node.init is not None or not isinstance(node.no, tree.Nothing | None) or changes(node.condition):
+        if (
+            not _leaves(node.yes)
+            or node.init is not None
+            or not isinstance(node.no, tree.Nothing | None)
+            or changes(node.condition)
+        ):
             return TRUE
         try:
             found = negate(self.condition(node.condition))
@@ -229,8 +234,12 @@ class Host(HostValues):
         for part in given:
             self._allocations(part)
 
-    def _forget(self, node: tree.Node | None) -> None:
-        """What it may change is not known."""
+    def _forget(self, node: tree.Node | None, leaves: bool = False) -> None:
+        """What it may change is not known. `leaves`: what is freed in it is not used behind it."""
+        for part in tree.walk(node) if not leaves else ():
+            if called(part) in FREEING or self._frees(part):
+                for argument in part.arguments:
+                    self._freed(argument, None)
         for target, part in self._changed(node):
             if isinstance(target, tree.Member) and self._member(target, Nothing()):
                 continue
@@ -281,7 +290,22 @@ class Host(HostValues):
             target = target.base
         return target.name if isinstance(target, tree.Name) else ""
 
+    def _frees(self, node: tree.Node) -> bool:
+        """Whether a function of the file that is called frees an array."""
+        _, functions = self.table.functions_named(called(node), self.env.scope) if called(node) else ("", [])
+        words = [t.text for f in functions if not f.library for t in tokens_of(self.table.definition(f).tokens or [])]
+        return any(name in words for name in FREEING)
+
+    def _freed(self, node: tree.Node, length: Poly | None) -> None:
+        value = self.attempt(node) if isinstance(_uncast(node), tree.Name | tree.Member) else Nothing()
+        if isinstance(value, Pointer):
+            value.place.region.length = length
+            self.allocated.setdefault(value.place.region, node.line)
+
     def _effect(self, node: tree.Node) -> None:
+        if isinstance(node, tree.Call) and called(node) in FREEING:
+            self._freed(node.arguments[0], ZERO)
+            return
         if isinstance(node, tree.Assign) and not node.op and isinstance(node.target, tree.Name):
             self._set(node.target.name, self.attempt(node.value), node, literal(node.value))
         elif isinstance(node, tree.Assign) and not node.op and isinstance(node.target, tree.Member):
@@ -316,7 +340,9 @@ def loose_names(table: SymbolTable) -> set[str]:
     found: set[str] = set()
     for function in host_functions(table):
         body = host_body(table, function)
-        passed = {id(a) for call in tree.walk(body) if isinstance(call, tree.Call) for a in _uncast(call.arguments)}
+        passed = {
+            id(a) for call in tree.walk(body) if isinstance(call, tree.Call) for a in map(_uncast, call.arguments)
+        }
         parts = (
             [body] if function.owner is not None else [p.body for p in tree.walk(body) if isinstance(p, tree.Lambda)]
         )
@@ -330,11 +356,16 @@ def loose_names(table: SymbolTable) -> set[str]:
     return found - {""}
 
 
-def _uncast(nodes: list[tree.Node]) -> Iterator[tree.Node]:
-    for node in nodes:
-        while isinstance(node, tree.Cast):
-            node = node.operand
-        yield node
+def _uncast(node: tree.Node) -> tree.Node:
+    while isinstance(node, tree.Cast):
+        node = node.operand
+    return node
+
+
+def _leaves(node: tree.Node) -> bool:
+    """Whether a branch ends the function or the program."""
+    last = node.body[-1] if isinstance(node, tree.Block) and node.body else node
+    return isinstance(last, tree.Return) or (isinstance(last, tree.Expression) and called(last.value) in LEAVING)
 
 
 def _within(node: tree.Node | None, target: tree.Node) -> bool:
