@@ -1,23 +1,28 @@
 """How many properties of public kernels are decided for every size, by kind of property.
 
-python tests/support/public_proofs.py FOLDER [--list FILE] [--seconds 10] [--only NAME]
+python tests/support/public_proofs.py FOLDER [--list FILE] [--seconds 10] [--only NAME] [--runs]
 
-FOLDER has the files of `public_kernels.txt` under owner/name/path, at the commits that the list names.
+FOLDER has the files of `public_kernels.txt` under owner/name/path, at the commits that the list names. --runs: launch
+what is claimed at small sizes in the emulator, and name every proved property that fails there.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from mutant_kernels import property_of
 from tilewise.emulator import budget
 from tilewise.emulator.check.loading import choose, load
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.limits import DEFAULT, Limits
-from tilewise.emulator.prove.prove import Answer, Proof, Verdict, prove
+from tilewise.emulator.machine.findings import Severity
+from tilewise.emulator.prove.prove import Answer, Proof, Verdict, claims, prove
 from tilewise.errors import TilewiseError
 
 LIST = Path(__file__).with_name("public_kernels.txt")
@@ -30,6 +35,26 @@ def proof_of(file: Path, kernel: str, limits: Limits) -> Proof:
     with budget.within(replace(limits, seconds=3 * limits.seconds)):
         loaded = load(file, None, None, limits)
         return prove(Prepared(loaded, choose(loaded, kernel)[0]), limits)
+
+
+def false_proofs(file: Path, kernel: str, answers: list[Answer]) -> Iterator[str]:
+    """Proved properties that a run with every size from 1 to 16, or two drawn ones, sees fail."""
+    proved = {a.name for a in answers if a.verdict is Verdict.PROVED}
+    loaded = load(file, None, None, DEFAULT)
+    prepared, rng = Prepared(loaded, choose(loaded, kernel)[0]), random.Random(0)
+    places = {p.name: "global" for p in prepared.function.parameters} | {n: "shared" for n, *_ in prepared.first.shared}
+    for claim in claims(prepared, DEFAULT, None):
+        sizes = [dict.fromkeys(claim.names, n) for n in range(1, 17)]
+        sizes += [{name: rng.randint(1, 300) for name in claim.names} for _ in range(12)]
+        for values in sizes if claim.names else sizes[:1]:
+            try:
+                done = claim.run(values)
+            except TilewiseError:
+                continue
+            for f in done.findings if done is not None else ():
+                name = property_of(f.kind, places.get(f.array, "local"))
+                if f.severity is Severity.FAULT and name in proved:
+                    yield f"FALSE PROOF of {name} at {values}: {f.message}"
 
 
 def nothing_claimed(file: Path, reason: str) -> list[Answer]:
@@ -45,6 +70,7 @@ def main() -> None:
     parser.add_argument("--list", type=Path, default=LIST)
     parser.add_argument("--seconds", type=float, default=10.0, help="of the processor, for a kernel")
     parser.add_argument("--only", default="", help="kernels whose repository or name has this")
+    parser.add_argument("--runs", action="store_true", help="look for faults at small sizes")
     given = parser.parse_args()
     limits = replace(DEFAULT, seconds=given.seconds)
     decided, requested, whole, kernels = Counter[str](), Counter[str](), Counter[str](), 0
@@ -74,6 +100,8 @@ def main() -> None:
             if a.verdict is not Verdict.PROVED:
                 sizes = a.witness.sizes if a.witness is not None else ""
                 print(f"    {a.verdict} {a.name}: line {a.line} {a.reason} {sizes}", flush=True)
+        if given.runs and any(a.verdict is Verdict.PROVED for a in answers):
+            print("".join(f"    {found}\n" for found in false_proofs(file, kernel, answers)), end="", flush=True)
     print(f"{kernels} kernels, {whole['decided']} decided whole ({whole['proved']} proved, {whole['refuted']} refuted)")
     for kind in sorted(requested):
         share = 100 * decided[kind] / requested[kind]

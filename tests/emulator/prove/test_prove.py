@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,6 +201,25 @@ def test_an_assignment_may_have_points_for_the_proof(name, points):
     grade = grade_text(file.read_text(encoding="utf-8"), assignment, seed=1)
     assert grade.items[0].points == points, grade
     assert bool(grade.items[0].why) == (points == 0)
+
+
+def test_ctrl_c_ends_a_proof_at_once():
+    sent = []
+
+    def interrupt():
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.7, interrupt)
+    timer.start()
+
+    def prove_on():
+        while True:
+            prove_file("register_tiled", limits=DEFAULT)
+
+    with pytest.raises(KeyboardInterrupt):
+        prove_on()
+    assert time.process_time() - sent[0] < 0.5
 
 
 def test_without_z3_the_message_names_the_extra(monkeypatch):

@@ -113,7 +113,7 @@ class Prover:
     def __init__(self, claim: Claim, ends: float) -> None:
         self.claim, self.ends = claim, ends
         self.bound = BOUNDS[0]
-        self.solver = self._solver(self.bound)
+        self.solver: Solver
         self.runs: dict[tuple[int, ...], list[Finding] | None] = {}
 
     def _solver(self, bound: Bound) -> Solver:

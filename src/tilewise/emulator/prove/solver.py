@@ -46,11 +46,10 @@ def available() -> bool:
     return util.find_spec("z3") is not None
 
 
-def load_z3() -> ModuleType:
-    try:
-        return import_module("z3")
-    except ImportError:
-        raise EngineError("--prove needs the z3 solver: pip install 'tilewise[prove]'") from None
+def require() -> None:
+    """z3 itself is imported with the first question: it takes a quarter of a second."""
+    if not available():
+        raise EngineError("--prove needs the z3 solver: pip install 'tilewise[prove]'")
 
 
 @dataclass
@@ -60,7 +59,7 @@ class Solver:
     symbols: Symbols
     assumed: Cond
     ends: float  # in this process's processor time
-    z3: ModuleType = field(default_factory=load_z3)
+    z3: ModuleType = field(default_factory=lambda: import_module("z3"))
     asked: int = 0
 
     def model(

@@ -15,7 +15,7 @@ from tilewise.emulator.check.simulate import triple
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.prove.claim import Given
 from tilewise.emulator.prove.prove import Answer, Proof, Verdict, Witness, prove
-from tilewise.emulator.prove.solver import available, load_z3
+from tilewise.emulator.prove.solver import available, require
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
@@ -76,7 +76,7 @@ def prove_file(
     limits: Limits,
 ) -> ProofReport:
     """Every kernel of the file, or a rung of the ladder."""
-    load_z3()
+    require()
     if args:
         raise UsageError("--prove takes no --arg: it holds for every size")
     given = None
