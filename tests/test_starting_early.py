@@ -33,14 +33,14 @@ def kernel(first, name="k"):
 
 
 def test_a_kernel_begins_by_waiting_or_does_not():
-    wait, let = "    wait_for_the_one_before();\n", "    let_the_next_start();\n"
+    wait, let = "    wait_for_kernel_before();\n", "    let_next_kernel_start();\n"
     assert begins_by_waiting(kernel(wait), "k")
     assert begins_by_waiting(kernel(let + wait), "k")
     assert begins_by_waiting(kernel("    M += blockIdx.y * step_M;\n" + wait), "k"), "a member of a stack"
     assert begins_by_waiting(kernel(wait).replace(")\n{", ") {"), "k"), "however its first brace stands"
     assert not begins_by_waiting(kernel(""), "k")
     assert not begins_by_waiting(kernel("    if (*verdict != 1u) return;\n" + wait), "k"), "it reads first"
-    assert not begins_by_waiting(kernel("    if (!blockIdx.x) wait_for_the_one_before();\n"), "k"), "one block waits"
+    assert not begins_by_waiting(kernel("    if (!blockIdx.x) wait_for_kernel_before();\n"), "k"), "one block waits"
     assert begins_by_waiting(kernel("", "other") + kernel(wait), "k"), "another kernel of the text does not matter"
     step = Launch.of(kernel(wait), "k", (1,), (1,), ())
     assert early([step], "sm_90a")[0].overlap
@@ -57,7 +57,7 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
                 assert not any(step.overlap for step in launches)
                 continue
             for step in launches:
-                assert not step.overlap or re.search(r"wait_for_(the_one|kernel)_before\(\);", words(step.source)), step
+                assert not step.overlap or re.search(r"wait_for_kernel_before\(\);", words(step.source)), step
             first = launches[0]
             if first.name == "pack_words":  # which waits at its end, after the other kernels of its product
                 continue

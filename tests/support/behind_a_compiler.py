@@ -211,7 +211,7 @@ def built(text, kernel, folder):
         text = with_fragments(text)
     elif kernel == "add_parts":
         text = _cvt(text)
-    if kernel_text("shared/ptx.cuh") in text:
+    if kernel == "split" or kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
     if halves or kernel == "mma_sync":
         pass

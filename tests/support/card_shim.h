@@ -145,6 +145,11 @@ static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
 }
 static int __shfl_sync(unsigned, int x, int lane) { return (int)__shfl_sync(~0u, (unsigned)x, lane); }
 static float __shfl_sync(unsigned, float x, int lane) { return __uint_as_float(__shfl_sync(~0u, __float_as_uint(x), lane)); }
+static void atomicMax(unsigned* at, unsigned x) { *at = max(*at, x); }
+static unsigned __reduce_max_sync(unsigned, unsigned x) {
+    for (int apart = 16; apart; apart /= 2) x = max(x, __shfl_xor_sync(~0u, x, apart));
+    return x;
+}
 
 static int __syncthreads_or(int x) {
     unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;

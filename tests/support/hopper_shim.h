@@ -110,18 +110,11 @@ static float4 load_from_block(const float* here, unsigned rank) {
 }
 static void cluster_meet() { wait_for_cluster(); }
 static void barrier_arrive_at(Barrier*, unsigned) { abort(); }
-static void wait_for_kernel_before() {}
-static void let_next_kernel_start() {}
 static void prefetch_map(const TensorMap*) {}
 static void wgmma_fence() {}
 static void wgmma_commit() {}
 template <int pending> static void wgmma_wait() { take_turns(); }
 static void settle(float&) {}
-static void atomicMax(unsigned* at, unsigned x) { *at = max(*at, x); }
-static unsigned __reduce_max_sync(unsigned, unsigned x) {
-    for (int apart = 16; apart; apart /= 2) x = max(x, __shfl_xor_sync(~0u, x, apart));
-    return x;
-}
 template <int count> static void registers_give() {}
 template <int count> static void registers_take() {}
 

@@ -40,8 +40,6 @@ pytestmark = [
 
 COPIES = """
 typedef unsigned long long Barrier;
-static void let_next_kernel_start() {}
-static void wait_for_kernel_before() {}
 static void barrier_init(Barrier*, unsigned) {}
 static void barrier_init_done() {}
 static void barrier_arrive(Barrier*) {}

@@ -15,13 +15,12 @@ from tilewise.core.recipe import Launch, Step
 from tilewise.kernels.keys import Named, words
 
 WAITS = (
-    "wait_for_the_one_before();",
     "wait_for_kernel_before();",
     "// make_tile waits for the one before, before it reads anything",
 )
 FIRST_LINES = 40  # of a kernel, among which the wait stands if there is one
 _OPENING = re.compile(r"\)\s*{\n")
-BEFORE = ("let_the_next_start();", "let_next_kernel_start();")
+BEFORE = "let_next_kernel_start();"
 
 
 def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
@@ -56,6 +55,6 @@ def begins_by_waiting(source: str, name: str) -> bool:
     _, _, kernel = source.partition(f" {name}(")
     body = _OPENING.split(kernel, maxsplit=1)[-1]
     for line in body.split("\n", FIRST_LINES):
-        if " += blockIdx." not in line and line.strip() not in BEFORE:
+        if " += blockIdx." not in line and line.strip() != BEFORE:
             return line.strip() in WAITS
     return False

@@ -24,7 +24,9 @@ def as_written(groups: Groups | None) -> Groups | None:
 @Written
 def render_walk(wide: bool) -> str:
     """`wide`: offsets are 64-bit integers."""
-    return "\n".join((offset_type(wide), kernel_text("shared/ptx.cuh"), kernel_text("shared/walk_groups.cu")))
+    return "\n".join(
+        (offset_type(wide), kernel_text("shared/dependent_launch.cuh"), kernel_text("shared/walk_groups.cu"))
+    )
 
 
 def offset_type(wide: bool) -> str:

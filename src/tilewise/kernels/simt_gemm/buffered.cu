@@ -156,8 +156,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     long long lead_m, long long lead_n, long long p_row, long long p_col, int p_turned, int tiles_n, int piece,
     long long step_M, long long step_N, long long step_P)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     Partial* buffers = reinterpret_cast<Partial*>(memory);
     int blocks = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / blocks;
     int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;

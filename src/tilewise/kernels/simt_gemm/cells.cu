@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(256) cells(
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     long long step_M, long long step_N, long long step_P, long long threads, int along_columns)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     long long id = blockIdx.x * 256ll + threadIdx.x;
     if (id >= threads) return;
     int rows = DOWN ? (m + WIDTH - 1) / WIDTH : m, cols = DOWN ? n : (n + WIDTH - 1) / WIDTH, each = rows * cols;

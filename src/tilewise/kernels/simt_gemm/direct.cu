@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) direct(
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     int m_along_k, int n_along_k, int p_turned, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     __shared__ union Shared {
         struct { Partial M[KC][TM + PAD], N[KC][TN + PAD]; } strip;
         Partial sums[GROUPS][TM * TN];

@@ -117,5 +117,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
             }
         }
     }
-    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
+    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_kernel_before();
 }

@@ -44,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(256, DEEP * COLUMNS > 32 ? 2 : 4) r
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     int rows, int across, int strips, unsigned per_k, int m_along_k, long long step_M, long long step_N, long long step_P)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     Partial* lines = reinterpret_cast<Partial*>(memory);
     int top = blockIdx.x / strips * rows, height = min(rows, m - top), at_once = blockDim.x / across;
     int first = threadIdx.x / across, column = blockIdx.x % strips * (across * COLUMNS) + threadIdx.x % across;

@@ -47,8 +47,8 @@ static __device__ __forceinline__ bool begin_in_turn(int& k_each)
 {
     bool in_turn = k_each < 0;
     k_each = in_turn ? -k_each : k_each;
-    if (!in_turn) wait_for_the_one_before();
-    let_the_next_start();
+    if (!in_turn) wait_for_kernel_before();
+    let_next_kernel_start();
     return in_turn;
 }
 

@@ -15,8 +15,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces, const unsigned* verdict,
     unsigned wanted)
 {
-    let_the_next_start();
-    wait_for_the_one_before();
+    let_next_kernel_start();
+    wait_for_kernel_before();
     if (verdict && *verdict != wanted) return;  // queued in any case, and not its turn
     __shared__ Partial meeting[WARPS][32];
 #if ARG

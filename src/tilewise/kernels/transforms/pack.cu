@@ -11,8 +11,8 @@ extern "C" __global__ void pack(
     const Source* __restrict__ from, Target* __restrict__ to, int rows, int cols,
     long long from_row, long long from_col, long long to_row, long long to_col, long long from_member, long long to_member)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     from += blockIdx.z * from_member;
     to += blockIdx.z * to_member;
     int left = blockIdx.x * SIDE;

@@ -30,7 +30,7 @@ NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 @Written
 def render_realign() -> str:
-    names = ("shared/ptx.cuh", "shared/words.cuh", "shared/lines.cuh", "transforms/realign.cu")
+    names = ("shared/dependent_launch.cuh", "shared/words.cuh", "shared/lines.cuh", "transforms/realign.cu")
     return "\n".join((f"#define WORDS {SEGMENT // 256}", ELEMENT, *map(kernel_text, names)))
 
 

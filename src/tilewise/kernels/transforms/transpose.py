@@ -48,7 +48,9 @@ class Lines:
 @Written
 def render_transpose(size: int) -> str:
     """`size`: bytes of an element."""
-    return "\n".join((ELEMENTS[size], kernel_text("shared/ptx.cuh"), kernel_text("transforms/transpose.cu")))
+    return "\n".join(
+        (ELEMENTS[size], kernel_text("shared/dependent_launch.cuh"), kernel_text("transforms/transpose.cu"))
+    )
 
 
 def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:

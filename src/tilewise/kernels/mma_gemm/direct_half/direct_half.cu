@@ -151,8 +151,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     long long ldm, long long ldn, long long ldp, Reach of_m, Reach of_n, int tiles, int tiles_n,
     long long step_M, long long step_N, long long step_P, const int* walk)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     const bool whole = BY_ROWS || !CUT_FITS;  // never cut
     int parts = whole ? 1 : cluster_blocks();
 #if BY_ROWS

@@ -68,8 +68,8 @@ static __device__ __forceinline__ void multiply_words(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(const __grid_constant__ Lines p, Epilogue epilogue) {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     Element* held = reinterpret_cast<Element*>(memory);
     int parts = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / parts, of_class = tile % p.classes;
     int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, slice = warp % p.slices, across = warp / p.slices;

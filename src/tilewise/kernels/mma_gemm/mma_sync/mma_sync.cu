@@ -160,8 +160,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, Epilogue epilogue, int m, int k, int n,
     long long ldm, long long ldn, long long ldp, int phases_each)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
     int band = blockIdx.x / (GROUP * tiles_n), within = blockIdx.x % (GROUP * tiles_n);

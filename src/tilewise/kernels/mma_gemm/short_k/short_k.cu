@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) short_k(
     int classes, int across, int panels, int row_warps,
     long long step_M, long long step_N, long long step_P)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     M += blockIdx.y * step_M, N += blockIdx.y * step_N, P += blockIdx.y * step_P;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     int left = (blockIdx.x % panels * across + warp % across) * COLS;

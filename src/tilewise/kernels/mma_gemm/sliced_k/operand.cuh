@@ -4,8 +4,8 @@ extern __shared__ __align__(128) unsigned char memory[];
 
 // What has been reckoned so far is there before the kernel before is done; nothing has been read.
 static __device__ __forceinline__ void begin() {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
 }
 
 static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }

@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) join(
     const Partial* __restrict__ planes, Result* P, int whole, int m, int n, long long ldp, int pieces)
 {
     static_assert(CELLS % (THREADS * EACH) == 0, "a tile is shared out evenly");
-    let_the_next_start();
-    wait_for_the_one_before();
+    let_next_kernel_start();
+    wait_for_kernel_before();
     Corner tile(whole + blockIdx.x / SHARES, m, n);
     int cell = blockIdx.x % SHARES * (THREADS * EACH) + threadIdx.x;
     long long plane = (long long)(tiles_of(m, n) - whole) * CELLS;

@@ -14,10 +14,10 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
 #endif
     int lines, int k, long long line_stride, long long k_stride, long long lead)
 {
-    let_the_next_start();
+    let_next_kernel_start();
 #if SEEKS
     if (!words && __syncthreads_or(*(volatile unsigned*)found)) {  // it only looks, and nothing is left to find
-        if (blockIdx.x + blockIdx.y == 0) wait_for_the_one_before();
+        if (blockIdx.x + blockIdx.y == 0) wait_for_kernel_before();
         return;
     }
 #endif
@@ -71,5 +71,5 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
         if (first_word + kw < many && first_line + line < lines)
             words[(first_word + kw) * lead + first_line + line] = square[kw][line];
     }
-    if (blockIdx.x + blockIdx.y == 0) wait_for_the_one_before();
+    if (blockIdx.x + blockIdx.y == 0) wait_for_kernel_before();
 }

@@ -171,8 +171,8 @@ extern "C" __global__ void BOUNDS plain(
 #endif
     int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, const unsigned* verdict, unsigned wanted)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    wait_for_kernel_before();
+    let_next_kernel_start();
     if (verdict && *verdict != wanted) return;
 #if TAIL
     int tails = tiles_of(m, n) - whole, piece = max(0, (int)blockIdx.x - whole) / tails;

@@ -32,7 +32,7 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
         f"// bulk_lines over {dtype}, sums in {sums}",
         defines,
         f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
-        "shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh",
         render_numbers(sums, dtype, False),
         product_of_fragments(dtype, 16 if size == 2 else 8, 80),
         "wgmma_gemm/add_up_fours.cuh",

@@ -86,7 +86,7 @@ def render_wgmma_half(
         defines,
         ELEMENT,
         offset_type(groups is not None and groups.along == "k" and groups.wide),
-        "shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh",
         conversions(kind),
         SUM,
         render_epilogue(epilogue, DTYPES["float32"]),
@@ -99,7 +99,7 @@ def render_wgmma_half(
 
 @Written
 def render_deinterleave() -> str:
-    names = ("shared/ptx.cuh", "shared/words.cuh", "wgmma_gemm/wgmma_half/deinterleave.cu")
+    names = ("shared/dependent_launch.cuh", "shared/words.cuh", "wgmma_gemm/wgmma_half/deinterleave.cu")
     return "\n".join((ELEMENT, *map(kernel_text, names)))
 
 
@@ -111,7 +111,7 @@ def render_realign_with_edges(dtype: str, along_k: bool) -> str:
     return assembled(
         defines,
         ELEMENT,
-        "shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh",
         conversions(KINDS[dtype]),
         "shared/words.cuh shared/lines.cuh wgmma_gemm/wgmma_half/realign_with_edges.cu",
     )
