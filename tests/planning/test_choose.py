@@ -161,6 +161,12 @@ def test_every_dtype_has_a_plan_on_a_card(semiring):
             assert make_plan(problem_of_shape(m, k, n, dtype, semiring), H200).predicted >= 0
 
 
+@pytest.mark.parametrize("dtype", ["longdouble", "clongdouble"])
+def test_a_card_has_no_long_double_of_the_host(dtype):
+    with pytest.raises(tw.DtypeError, match="convert to float64"):
+        make_plan(problem_of_shape(5, 6, 7, dtype), H200)
+
+
 @pytest.mark.parametrize("dtype", ["complex128", "float32", "int64"])
 def test_return_arg_needs_a_semiring_that_picks_a_k(dtype):
     problem = replace(problem_of_shape(4, 5, 6, dtype), return_arg=True)

@@ -161,7 +161,7 @@ def test_the_kernels_get_what_they_need(on_the_host, monkeypatch):
     def on_lines(x):
         return torch.empty_strided(x.shape, (-(-x.shape[1] // 64) * 64, 1), dtype=x.dtype)
 
-    monkeypatch.setattr(row_losses, "_room_for", on_lines)
+    monkeypatch.setattr(row_losses, "_empty_gradient", on_lines)
     logits, target = drawn(torch.bfloat16)
     with tw.torch.accelerate("always"):
         loss = functional.cross_entropy(logits, target)

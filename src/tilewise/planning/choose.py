@@ -97,4 +97,6 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     from tilewise.kernels.choosing import on_card
 
+    if problem.dtype.name.endswith("longdouble"):
+        raise DtypeError(f"{problem.dtype} is no dtype of a card, where a long double is a double: convert to float64")
     return on_card(problem, machine, kernel, tile)
