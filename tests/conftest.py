@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -40,6 +41,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for ignored in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):  # `nohup` and `&` leave them ignored,
+        if signal.getsignal(ignored) is signal.SIG_IGN:  # for the processes that tests start, too
+            signal.signal(ignored, signal.default_int_handler if ignored is signal.SIGINT else signal.SIG_DFL)
     given = config.getoption("seed")
     if given and not hasattr(config, "workerinput"):  # a worker has it in its environment
         os.environ[SEED] = str(time.time_ns() % 2**31) if given == "clock" else given

@@ -68,7 +68,7 @@ class TestMultiply:
         np.save(A, np.arange(9).reshape(3, 3).astype(ml_dtypes.bfloat16))
         output_of(capsys, ["multiply", A, A, "-o", P, "--device", "cpu"], 0)
         output_of(capsys, ["multiply", P, A, "-o", Q, "--device", "cpu"], 0)
-        output_of(capsys, ["multiply", P, A, "-o", R, "--device", "cpu", "--memory", "1GB"], 0)
+        output_of(capsys, ["multiply", P, A, "-o", R, "--device", "cpu", "--memory", "8GB"], 0)  # of the tests' process
         expected = np.linalg.matrix_power(np.arange(9.0).reshape(3, 3), 3).astype(ml_dtypes.bfloat16)
         for path in (Q, R):
             assert (np.load(path).view(ml_dtypes.bfloat16) == expected).all()

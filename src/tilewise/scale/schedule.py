@@ -261,11 +261,12 @@ def make_schedule(
         align,
         bands,
     )
-    needs = max(smallest.needs, floor)
+    needs, beside = max(smallest.needs, floor), max(spare, floor)
     if needs > memory:
+        part = f", {size(beside)} of it for the process and its buffers" if 2 * beside > needs else ""
         raise TooLargeError(
             f"{name}={size(memory)} is too small for one tile of {problem.shape} {problem.dtype}: "
-            f"the least that works is {-(-needs // 1000) * 1000:,} bytes ({size(needs * 1.005)})"
+            f"the least that works is {-(-needs // 1000) * 1000:,} bytes ({size(needs * 1.005)}{part})"
         )
     best: Schedule | None = None
     cuts = product(_sides(problem.m, grain[0]), _sides(problem.n, grain[1]))
