@@ -20,16 +20,16 @@ SAVE_SECONDS = 2.0  # between two writes of --save, at least
 @click.argument("suite", default="ladder")
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
-@click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
+@click.option("--threads", default=1, show_default=True, help="Threads of the CPU backend and its peers.")
 @click.option("--count", type=click.IntRange(1), default=30, show_default=True,
-              help="Shapes of `…-random`, and of every dtype of `random`.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), help="Of those and of `stacks`, `groups`; the clock's unless given.")
-@click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
+              help="Shapes in a `…-random` suite, and per dtype in `random`.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), help="Seed of the drawn cases; by default the time.")
+@click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Dtypes of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds.")
-@click.option("--odd", is_flag=True, help="Of `model`: every width odd, instead of all even and of an odd vocabulary.")
-@click.option("--compile", "compiled", is_flag=True, help="Of `model`: torch.compile takes part, alone and with ours.")
+@click.option("--odd", is_flag=True, help="`model` with odd widths, instead of with even ones and an odd vocabulary.")
+@click.option("--compile", "compiled", is_flag=True, help="Add torch.compile to `model`, alone and with ours.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
-@click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
+@click.option("--save", type=click.Path(path_type=Path), help="Also write the JSON document to this file.")
 @click.option("--from", "from_file", type=click.Path(path_type=Path), help="Show or plot a saved document instead.")
 @json_option
 def command(
@@ -83,7 +83,7 @@ def command(
 
 
 def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str, Any], save: Path | None) -> None:
-    """Run every piece; its rows go into the document."""
+    """Run every piece and append its rows to the document."""
     bar, task = progress(len(work), f"bench {document['suite']}")
     done, written = 0, -SAVE_SECONDS
     try:
@@ -93,7 +93,7 @@ def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str,
                 done += 1
                 bar.advance(task)
                 if save and time.monotonic() > written + SAVE_SECONDS:
-                    _write(save, document)  # all that a killed run keeps; a failing one keeps everything
+                    _write(save, document)  # what remains of a killed run; after an exception all rows are written
                     written = time.monotonic()
     except BaseException:
         if save and done:

@@ -1,4 +1,4 @@
-"""`tilewise check`: faults only, as text, in compute-sanitizer's form, as SARIF or as JSON; exit 1 if any."""
+"""`tilewise check`: the faults of a kernel as text, SARIF, JSON or compute-sanitizer's output; exit 1 if any."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tilewise.cli.terminal import print_json, report_options, say
 
 @click.command("check")
 @kernel_options
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random operands.")
-@click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
-@click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
-@click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random operands.")
+@click.option("--costs", is_flag=True, help="Also report bank conflicts, uncoalesced access and divergence.")
+@click.option("--strict", is_flag=True, help="Exit 1 also for faults that only other sizes show.")
+@click.option("--all", "everything", is_flag=True, help="Print each finding with its threads and cells, ungrouped.")
 @click.option("--prove", is_flag=True, help="Prove bounds, races and barriers for every size (extra: prove).")
 @click.option("--unsafe", is_flag=True, help="Run main even where the system has no sandbox for it.")
-@report_options("text", "sanitizer", "sarif", "json", of="Of the text: ")
+@report_options("text", "sanitizer", "sarif", "json", language_of="text")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
     everything: bool, prove: bool, unsafe: bool, form: str, language: str, **rest: Any,

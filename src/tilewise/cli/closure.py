@@ -13,12 +13,12 @@ from tilewise.cli.output import counted_progress, json_option, remark, show
 
 @click.command("closure")
 @click.argument("graph", metavar="GRAPH", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the closure goes, as .npy.")
-@click.option("--predecessors", type=click.Path(path_type=Path), help="Where the predecessors go, as .npy.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the closure to this .npy.")
+@click.option("--predecessors", type=click.Path(path_type=Path), help="Write the predecessors to this .npy.")
 @click.option("--semiring", default="min_plus", show_default=True, help="min_plus, max_min, min_max, lor_land, …")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1.")
 @click.option("--path", "ends", nargs=2, type=int, metavar="FROM TO", help="Also show the path between two nodes.")
-@click.option("--memory", help="D stays in its file and streams through so much memory: 8GB.")
+@click.option("--memory", help="Keep D in its file and use at most this much memory: 8GB.")
 @json_option
 def command(
     graph: Path, output: Path | None, predecessors: Path | None, semiring: str, device: str,
@@ -37,7 +37,7 @@ def command(
             raise click.UsageError(
                 "--memory takes a dense GRAPH and -o, works on the CPU, and takes neither --predecessors nor --path"
             )
-        _within(graph, output, semiring, memory, as_json)
+        _close_in_file(graph, output, semiring, memory, as_json)
         return
     if output and predecessors and output.resolve() == predecessors.resolve():
         raise click.UsageError("-o and --predecessors name the same file: give two")
@@ -60,17 +60,17 @@ def _in_memory(
     from tilewise.compose.graph.paths import path
 
     W = read_graph(graph, ring)
-    tracks = bool(table or ends)
+    with_predecessors = bool(table or ends)
     start = time.perf_counter()
     with counted_progress("closing") as update:
-        made = closure(W, semiring=ring, return_predecessors=tracks, progress=update, device=device)
+        made = closure(W, semiring=ring, return_predecessors=with_predecessors, progress=update, device=device)
     seconds = time.perf_counter() - start
-    D, before = made if tracks else (made, None)
-    nodes = path(before, *ends) if ends else None
+    D, predecessors_table = made if with_predecessors else (made, None)
+    nodes = path(predecessors_table, *ends) if ends else None
     if place:
         write_matrix(place, D)
-    if table and before is not None:
-        write_matrix(table, before)
+    if table and predecessors_table is not None:
+        write_matrix(table, predecessors_table)
     zero = ring.over(dtype_of(D.dtype)).zero
     pairs = int(np.count_nonzero(zero != D)) - len(D)
     document = {"nodes": len(D), "semiring": ring.name, "dtype": D.dtype.name, "seconds": seconds, "pairs": pairs}
@@ -87,7 +87,7 @@ def _in_memory(
     return document, rows
 
 
-def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
+def _close_in_file(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
     """From file to file; D is read and written once in each round."""
     from tilewise.compose.graph.rounds import close_file
     from tilewise.scale.budget import budget

@@ -1,4 +1,4 @@
-"""`tilewise exercise`: an exercise of one's own, made from a solution and checked."""
+"""`tilewise exercise`: make an exercise from its solution, and check exercises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ parses = 1
 product = 5
 faults = 4
 """
-FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group("exercise")
@@ -23,17 +22,19 @@ def command() -> None:
 
 
 @command.command("new")
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--solution",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The finished .cu; what lies between // BEGIN SOLUTION and // END SOLUTION is left out of the starter.",
+    help="The finished .cu; the starter omits the lines between // BEGIN SOLUTION and // END SOLUTION.",
 )
 @click.option("--title", required=True)
 @click.option("--text", required=True, help="The task, in a sentence or two.")
 @click.option(
-    "--assignment", type=click.Path(path_type=Path, dir_okay=False), help="Its TOML; else a matrix product's."
+    "--assignment",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Assignment TOML; by default a matrix product's.",
 )
 def new(folder: Path, solution: Path, title: str, text: str, assignment: Path | None) -> int:
     """Write starter, solution, assignment and texts to FOLDER; check that the starter fails and the solution passes."""

@@ -16,26 +16,22 @@ from tilewise.cli.trace import beyond_one_shape, block_choice
 if TYPE_CHECKING:
     from tilewise.teaching.page.views import Trace
 
-NEITHER = "neither takes --compare, -o or --kernel"
-
 
 @click.command("explore")
 @kernel_options
 @click.option(
     "--compare", nargs=2, type=click.Path(path_type=Path), metavar="A.cu B.cu", help="Two kernels side by side."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The HTML file; a temporary one where not given.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The HTML file; by default a temporary one.")
 @click.option("--block", "blocks", multiple=True, metavar="BX,BY", help="Record this block, or all; repeatable.")
-@click.option("--seed", type=click.IntRange(0), help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
-@click.option("--what-if/--no-what-if", default=True, help="Carry the rung's variants too.  [default: what-if]")
-@click.option(
-    "--open/--no-open", "show", default=None, help="Open it in a browser; by default when there is a terminal."
-)
+@click.option("--seed", type=click.IntRange(0), help="Random operands; by default M is 1, 2, 3, … and N what follows.")
+@click.option("--what-if/--no-what-if", default=True, help="Include the kernel's variants.  [default: what-if]")
+@click.option("--open/--no-open", "show", default=None, help="Open it in a browser; by default on a terminal.")
 @click.option("--fault", is_flag=True, help="Open it on the first fault: its block, phase and thread.")
 @click.option("--live", is_flag=True, help="Serve one page on this machine with an editor: a change shows at once.")
-@click.option("--watch", is_flag=True, help="The same from the file on disk: whenever it is saved.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live and --watch; any free one where 0.")
-@report_options(of="The page's first language: ", json_help="Print the file's path, size and faults as JSON.")
+@click.option("--watch", is_flag=True, help="Like --live, from the file on disk: updated whenever it is saved.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of --live and --watch; 0: any free one.")
+@report_options(language_of="page at first", json_help="Print the file's path, size and faults as JSON.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, compare: tuple[Path, Path] | None,
     output: Path | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None, fault: bool,
@@ -58,7 +54,7 @@ def command(
         raise click.UsageError("give --compare A.cu B.cu, or one kernel, not both")
     if live or watch:
         if compare or kernel or output or (watch and file is None):
-            raise click.UsageError(f"--live takes one KERNEL.cu or none, --watch one; {NEITHER}")
+            raise click.UsageError("--live takes one KERNEL.cu or none, --watch one; no --compare, -o or --kernel")
         return serve(file, watch, language, port, _given(shapes, rest), show)
     chosen: Any = None if file is None and kernel is None else chosen_kernel(file, kernel, None)
     options = settings(**rest)
@@ -79,7 +75,7 @@ def command(
             target = place.target
         else:
             target = page.save(_temporary(page.trace.run.entry)).resolve()
-    address = target.as_uri() + (_at_fault(page.trace) if fault else "")
+    address = target.as_uri() + (_fault_fragment(page.trace) if fault else "")
     faults = [len(scene.trace.run.faults) for scene in page.scenes if not scene.drops]
     if form == "json":
         written = {"html": str(target), "address": address, "bytes": target.stat().st_size}
@@ -91,15 +87,15 @@ def command(
             at = "x".join(map(str, run.shape))
             remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
             remark(beyond_one_shape(file, run.entry, rest, language))
-    if not _opened(address, show):
+    if not _open_browser(address, show):
         remark("no browser could be opened: open the file yourself")
     if fault:
         remark(address)
     return 0
 
 
-def _at_fault(trace: Trace) -> str:
-    """A link to the first fault's place on the page."""
+def _fault_fragment(trace: Trace) -> str:
+    """The URL fragment that selects the block, phase and thread of the first fault."""
     touch = next((touch for finding in trace.run.faults for touch in finding.touches), None)
     if touch is None:
         return ""
@@ -107,8 +103,8 @@ def _at_fault(trace: Trace) -> str:
     return f"#block={block}&phase={touch.phase}&thread={thread}"
 
 
-def _opened(address: str, show: bool | None) -> bool:
-    """False where no browser could be opened; without a choice, only a terminal opens one."""
+def _open_browser(address: str, show: bool | None) -> bool:
+    """Open the address if `show`, or if it is None and stdout is a terminal; False if no browser could be opened."""
     import webbrowser
 
     wanted = sys.stdout.isatty() if show is None else show
@@ -116,7 +112,7 @@ def _opened(address: str, show: bool | None) -> bool:
 
 
 def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
-    """Only the options that were given: the live page has other defaults."""
+    """The options that the user gave: the live page has other defaults for the rest."""
     from tilewise.core.problem import parse_shape
 
     given = {"shape": parse_shape(shapes[0])} if shapes else {}
@@ -125,7 +121,7 @@ def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def file_or_rung(name: Path) -> str | Path:
-    """A rung by its name, where no such file exists."""
+    """The name of a rung, unless a file has that name."""
     from tilewise.teaching.trace.rungs import is_rung
 
     return str(name) if is_rung(str(name)) and not name.exists() else name
@@ -145,7 +141,7 @@ def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str,
         raise UsageError(f"--port {port} cannot be used: {error.strerror or error}") from error
     click.echo(server.address)
     remark("for this machine only; Ctrl-C ends it")
-    _opened(server.address, show)
+    _open_browser(server.address, show)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

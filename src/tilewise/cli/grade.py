@@ -14,18 +14,18 @@ from tilewise.cli.terminal import plain, report_options
 
 @click.command("grade")
 @click.argument("files", nargs=-1, required=True, metavar="DIR|FILES…")
-@click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="Its rules and points, as TOML.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write it there instead of to stdout.")
-@click.option("--html", "html_folder", type=click.Path(path_type=Path), help="A folder for a summary and a page each.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes; as many as there are cores.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="A file may take.")
-@click.option("--seed", type=click.IntRange(0), help="Of the random operands; another each time where not given.")
+@click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="TOML file of rules and points.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
+@click.option("--html", "html_folder", type=click.Path(path_type=Path), help="Folder for a summary and a page each.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes; by default one per core.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Time limit of a file.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the random operands; by default a new one.")
 @click.option("--unsafe", is_flag=True, help="Run a submission's main even where the system has no sandbox for it.")
-@click.option("--feedback", type=click.Path(path_type=Path), help="A zip with a page a student, as Moodle takes it.")
+@click.option("--feedback", type=click.Path(path_type=Path), help="Write a zip of a page per student for Moodle.")
 @click.option(
     "--kit",
     type=click.Choice(["gradescope", "prairielearn", "classroom", "nbgrader"]),
-    help="Write the platform's files and the assignment as a zip to -o; the argument is a wheel, or - for none.",
+    help="Write the platform's files and the assignment as a zip to -o; FILES is then a wheel, or - for none.",
 )
 @report_options(
     "table", "csv", "json", "junit", "sarif", "github", "gradescope", "prairielearn", "moodle", "canvas", "classroom"
@@ -35,7 +35,7 @@ def command(
     jobs: int | None, seconds: float, seed: int | None, unsafe: bool, feedback: Path | None, kit: str | None,
     language: str,
 ) -> int:  # fmt: skip
-    """Grade files, folders, archives, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
+    """Grade files, folders, archives, patterns or - (standard input) with no GPU; exit 1 unless all have full points.
 
     Points come from P in device memory after the kernel ran on random data that the grader drew, and from what the
     program prints or writes in the assignment's tests. All files of one student are one submission, graded in a

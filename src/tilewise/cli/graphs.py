@@ -23,14 +23,14 @@ from tilewise.system.memory import check_room
 
 Entries = tuple[tuple[int, int], Array, Array, Array]  # shape, rows, columns, weights
 
-LINE = 1024  # bytes of a line of Matrix Market at most, as the format says
+LINE = 1024  # longest line in bytes, by the Matrix Market format
 PIECE = 1 << 16  # lines read at a time
 LARGEST = 1 << 40  # rows, columns or entries
 MEMBERS = ("format", "shape", "data", "row", "col", "indices", "indptr")  # of an .npz
 
 
 def read_graph(path: Path, semiring: Semiring) -> Array:
-    """The weights of a graph file over a semiring; refused with one sentence where the file is not one."""
+    """The dense weights of a graph file; FileError if its format is unknown."""
     with opened(path) as file:
         start = file.read(64)
     if start.startswith(b"%%MatrixMarket"):
@@ -58,10 +58,10 @@ def _dense(path: Path, entries: Entries, semiring: Semiring) -> Array:
     values = weights != 0 if algebra.partial.kind == "b" else weights.astype(W.dtype)
     order = np.lexsort((cols, rows))
     rows, cols, values = rows[order], cols[order], values[order]
-    again = np.zeros(len(rows), bool)
-    again[1:] = (rows[1:] == rows[:-1]) & (cols[1:] == cols[:-1])
-    W[rows[~again], cols[~again]] = values[~again]
-    for row, col, value in zip(rows[again], cols[again], values[again], strict=True):
+    repeated = np.zeros(len(rows), bool)
+    repeated[1:] = (rows[1:] == rows[:-1]) & (cols[1:] == cols[:-1])
+    W[rows[~repeated], cols[~repeated]] = values[~repeated]
+    for row, col, value in zip(rows[repeated], cols[repeated], values[repeated], strict=True):
         W[row, col] = algebra.add(W[row, col, None], value[None])[0]
     return W
 
@@ -93,16 +93,16 @@ def _read(path: Path, file: BinaryIO) -> Entries:
     number = np.int64 if field == "integer" else np.float64
     if layout == "array":
         return (rows, cols), *_dense_entries(path, body, rows, cols, symmetry, number)
-    wide = 2 if field == "pattern" else 3
-    check_room(size[2] * 8 * wide * 4, f"{path}, {size[2]:,} entries,")
-    table = _numbers(path, body, size[2], wide, number)
+    per_line = 2 if field == "pattern" else 3
+    check_room(size[2] * 8 * per_line * 4, f"{path}, {size[2]:,} entries,")
+    table = _numbers(path, body, size[2], per_line, number)
     at_rows, at_cols = (table[axis].astype(np.int64) - 1 for axis in (0, 1))
     weights = np.ones(size[2]) if field == "pattern" else table[2]
     return (rows, cols), *_both_halves(at_rows, at_cols, weights, symmetry)
 
 
 def _dense_entries(path: Path, body: Iterator[bytes], rows: int, cols: int, symmetry: str, number: Any) -> Any:
-    """Column by column; of a symmetric matrix the lower half."""
+    """Entries of a dense array: column by column, only the lower half if symmetric."""
     if symmetry == "general":
         check_room(rows * cols * 8 * 4, f"{path}, {rows}×{cols},")
         at_cols, at_rows = np.indices((cols, rows)).reshape(2, -1)
@@ -116,7 +116,7 @@ def _dense_entries(path: Path, body: Iterator[bytes], rows: int, cols: int, symm
 
 
 def _both_halves(rows: Array, cols: Array, weights: Array, symmetry: str) -> tuple[Array, Array, Array]:
-    """The entries, and of a symmetric matrix those above the diagonal too."""
+    """The entries, and their mirror images if the file holds the lower half only."""
     if symmetry == "general":
         return rows, cols, weights
     off = rows != cols
@@ -124,14 +124,14 @@ def _both_halves(rows: Array, cols: Array, weights: Array, symmetry: str) -> tup
     return np.concatenate((rows, cols[off])), np.concatenate((cols, rows[off])), np.concatenate((weights, mirrored))
 
 
-def _numbers(path: Path, body: Iterator[bytes], count: int, wide: int, number: Any) -> list[Array]:
-    """`count` lines of `wide` numbers, the last of them a weight where there are 1 or 3."""
-    kinds = [np.int64] * min(wide, 2) if wide > 1 else []
-    made = [np.empty(count, kind) for kind in [*kinds, *([number] if wide != 2 else [])]]
+def _numbers(path: Path, body: Iterator[bytes], count: int, per_line: int, number: Any) -> list[Array]:
+    """`count` lines of `per_line` numbers as columns; with 1 or 3 numbers a line the last is the weight."""
+    kinds = [np.int64] * min(per_line, 2) if per_line > 1 else []
+    made = [np.empty(count, kind) for kind in [*kinds, *([number] if per_line != 2 else [])]]
     read = 0
     piece: list[list[bytes]] = []
 
-    def take() -> None:
+    def store() -> None:
         nonlocal read
         for axis, column in enumerate(made):
             values = [fields[axis] for fields in piece]
@@ -141,14 +141,14 @@ def _numbers(path: Path, body: Iterator[bytes], count: int, wide: int, number: A
 
     for line in body:
         fields = line.split()
-        if len(fields) < wide:
-            raise ValueError(f"entry {read + len(piece) + 1} has {len(fields)} of {wide} numbers")
+        if len(fields) < per_line:
+            raise ValueError(f"entry {read + len(piece) + 1} has {len(fields)} of {per_line} numbers")
         if read + len(piece) >= count:
             raise FileError(f"{path} promises {count} entries and has more: it is damaged")
-        piece.append(fields[:wide])
+        piece.append(fields[:per_line])
         if len(piece) == PIECE:
-            take()
-    take()
+            store()
+    store()
     if read < count:
         raise FileError(f"{path} promises {count} entries and has {read}: it is cut short or damaged")
     return made
@@ -178,9 +178,9 @@ def read_sparse_npz(path: Path) -> Entries:
             if data.ndim != 1:
                 raise ValueError(f"its data have {data.ndim} axes, not 1")
             if kind == "coo":
-                return (rows, cols), _whole(archive["row"]), _whole(archive["col"]), data
+                return (rows, cols), _whole_numbers(archive["row"]), _whole_numbers(archive["col"]), data
             if kind in ("csr", "csc"):
-                counts, inner = np.diff(_whole(archive["indptr"])), _whole(archive["indices"])
+                counts, inner = np.diff(_whole_numbers(archive["indptr"])), _whole_numbers(archive["indices"])
                 if len(counts) != (rows if kind == "csr" else cols) or (counts < 0).any() or counts.sum() != len(inner):
                     raise ValueError("its indptr does not fit its indices")
                 outer = np.repeat(np.arange(len(counts)), counts)
@@ -193,7 +193,7 @@ def read_sparse_npz(path: Path) -> Entries:
     raise FileError(f"{path} holds a sparse matrix of format {kind!r}: save it as csr, csc or coo")
 
 
-def _whole(numbers: Array) -> Array:
+def _whole_numbers(numbers: Array) -> Array:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError("its indices are no whole numbers")
     return numbers.astype(np.int64)

@@ -1,4 +1,4 @@
-"""`tilewise info`: devices, engines, caches and versions of this machine."""
+"""`tilewise info`: devices, backends, caches and versions of this machine."""
 
 from __future__ import annotations
 

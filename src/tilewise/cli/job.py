@@ -1,4 +1,4 @@
-"""What `multiply` and `demo` share: random operands, the choice of a device, the check of a product."""
+"""Used by `multiply` and `demo`: random operands, the choice of a device, the check of a product."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tilewise.core.problem import Problem
 from tilewise.dispatch.timed import TimedProduct, timed_matmul
 from tilewise.system.memory import check_room
 
-CHECK_STEPS = 400_000_000  # beyond this many steps, a check takes a sample of rows
+CHECK_STEPS = 400_000_000  # larger products are checked on a sample of rows
 
 
 def best_device(requested: str) -> str:
-    """For commands, "auto" is the best device present."""
+    """The device; "auto" becomes a card if there is one."""
     if requested != "auto":
         return requested
     return "cuda" if card_count() else "cpu"
 
 
 def chosen_device(requested: str) -> str:
-    """The same, reported where the command chose it."""
+    """`best_device`, printed if it was chosen here."""
     chosen = best_device(requested)
     if requested == "auto":
         remark(f"device: {chosen}")
@@ -55,7 +55,7 @@ def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[A
 
 @dataclass(frozen=True)
 class Check:
-    """A product compared with the reference engine: in float64 where the dtype is a float, exactly elsewhere."""
+    """A product compared with the reference backend: in float64 for floats, exactly for other dtypes."""
 
     rows: int  # how many rows of P were compared
     error: float  # ‖P − ref‖ / ‖ref‖
@@ -67,25 +67,26 @@ class Check:
         return self.error <= self.tolerance
 
 
-def check_product(M: Array, N: Array, report: TimedProduct, bias: Array | None = None, seed: int = 0) -> Check:
-    """Compare P, or a sample of its rows where P is large, with the reference engine in higher precision."""
+def check_product(M: Array, N: Array, report: TimedProduct, bias: Array | None = None) -> Check:
+    """Compare P, or a sample of its rows if P is large, with the reference backend in higher precision."""
     problem: Problem = report.plan.problem
     rows = M.shape[0]
     if problem.steps > CHECK_STEPS:
         rows = max(1, min(rows, CHECK_STEPS // max(1, problem.k * problem.n)))
-    chosen = np.sort(np.random.default_rng(seed).choice(M.shape[0], rows, replace=False))
+    chosen = np.sort(np.random.default_rng(0).choice(M.shape[0], rows, replace=False))
     part = M[chosen]
     dtype = problem.dtype
-    after: dict[str, Any] = {"alpha": problem.epilogue.alpha, "bias": bias, "activation": problem.epilogue.activation}
+    e = problem.epilogue
+    epilogue: dict[str, Any] = {"alpha": e.alpha, "bias": bias, "activation": e.activation}
     start = time.perf_counter()
-    same = timed_matmul(part, N, semiring=problem.semiring, kernel="reference", **after).product
+    reference = timed_matmul(part, N, semiring=problem.semiring, kernel="reference", **epilogue).product
     seconds = (time.perf_counter() - start) * (M.shape[0] / max(1, rows))
     if dtype.kind in "fc" and not problem.semiring.boolean:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         expected = timed_matmul(
-            part.astype(wide), N.astype(wide), semiring=problem.semiring, kernel="reference", **after
+            part.astype(wide), N.astype(wide), semiring=problem.semiring, kernel="reference", **epilogue
         ).product
         tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-13, "complex128": 1e-13}.get(dtype.name, 2e-5)
     else:
-        expected, tolerance = same, 0.0
+        expected, tolerance = reference, 0.0
     return Check(rows, relative_error(report.product[chosen], expected), tolerance, seconds)

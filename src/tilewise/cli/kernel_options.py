@@ -1,4 +1,4 @@
-"""What `trace`, `check` and `explore` share: the options that choose the kernel, its launch and its arguments."""
+"""Options of `trace`, `check` and `explore` that choose the kernel, its launch and its arguments."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ RUNGS = "naive, tiled, tiled_edges, coarsened, register_tiled"
 _OPTIONS = (
     click.argument("file", required=False, metavar="[KERNEL.cu]", type=click.Path(path_type=Path)),
     click.option("--shape", "shapes", multiple=True, help="MxKxN: rows of M, columns of M, columns of N."),
-    click.option("--tile", type=int, help="Overrides the file's TILE_WIDTH, BLOCK_SIZE and kin; 1 to 32."),
+    click.option("--tile", type=int, help="Overrides the file's TILE_WIDTH, BLOCK_SIZE and similar names; 1 to 32."),
     click.option("--kernel", help=f"A rung of our own ladder instead of a file: {RUNGS}."),
-    click.option("--semiring", default="plus_times", show_default=True, help="What P is compared with."),
-    click.option("--dtype", default="float32", show_default=True, help="Of the rung that --kernel names."),
-    click.option("--entry", help="The __global__ function, where the file has several."),
-    click.option("--grid", help="Launch so many blocks, X,Y or X,Y,Z, instead of the file's <<<…>>>."),
-    click.option("--block-dim", help="Launch blocks of so many threads, X,Y or X,Y,Z."),
+    click.option("--semiring", default="plus_times", show_default=True, help="Semiring of the expected P."),
+    click.option("--dtype", default="float32", show_default=True, help="Dtype of the --kernel rung."),
+    click.option("--entry", help="The __global__ function, if the file has several."),
+    click.option("--grid", help="Grid, X,Y or X,Y,Z blocks, instead of the file's <<<…>>>."),
+    click.option("--block-dim", help="Threads of a block, X,Y or X,Y,Z."),
     click.option(
         "--arg",
         "arguments",
         multiple=True,
         metavar="NAME=VALUE",
-        help="An argument that is not bound by itself: a number, a .npy file, or DTYPE:SIZE such as float32:64.",
+        help="Value of a parameter: a number, a .npy file, or DTYPE:SIZE such as float32:64.",
     ),
-    click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro, as for a compiler."),
+    click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro."),
     click.option(
         "--limit",
         "limits",
         multiple=True,
         metavar="NAME=VALUE",
-        help="What a run may take: steps, seconds, memory, nesting, touches, printf, tokens.",
+        help="Limit of a run: steps, seconds, memory, nesting, touches, printf, tokens.",
     ),
 )
 
@@ -45,7 +45,7 @@ def kernel_options(function: Any) -> Any:
 
 
 def chosen_kernel(file: Path | None, kernel: str | None, default: str | None) -> str | Path:
-    """The file, or the rung."""
+    """The kernel's file, or the name of a rung."""
     from tilewise.kernels.ladder.model import find_rung
 
     if file is not None and kernel is not None:
@@ -70,8 +70,8 @@ def settings(
         "entry": entry,
         "grid": whole_numbers(grid, "--grid", 3),
         "block": whole_numbers(block_dim, "--block-dim", 3),
-        "args": dict(_named(text, "--arg", _argument) for text in arguments) or None,
-        "defines": dict(_named(text, "-D", lambda _, value: value, "1") for text in defines) or None,
+        "args": dict(_pair(text, "--arg", _argument) for text in arguments) or None,
+        "defines": dict(_pair(text, "-D", lambda _, value: value, "1") for text in defines) or None,
         "limits": _limits(limits),
     }
 
@@ -86,7 +86,7 @@ def whole_numbers(text: str | None, option: str, most: int) -> tuple[int, ...] |
     return tuple(int(p) for p in parts)
 
 
-def _named(text: str, option: str, read: Callable[[str, str], Any], default: str | None = None) -> tuple[str, Any]:
+def _pair(text: str, option: str, read: Callable[[str, str], Any], default: str | None = None) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not name.strip() or (not equals and default is None):
         raise click.UsageError(f"{option} {text!r} must be NAME=VALUE")
@@ -133,11 +133,11 @@ def _limits(given: tuple[str, ...]) -> Any:
             raise click.UsageError(f"--limit {name}={value}: give a positive number")
         return number
 
-    return replace(DEFAULT, **dict(_named(text, "--limit", read) for text in given))
+    return replace(DEFAULT, **dict(_pair(text, "--limit", read) for text in given))
 
 
 def text_width() -> int:
-    """As wide as the terminal; 80 columns where there is none."""
+    """The terminal's width; 80 columns without a terminal."""
     from shutil import get_terminal_size
 
     return max(60, get_terminal_size((80, 24)).columns)

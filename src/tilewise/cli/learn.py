@@ -1,4 +1,4 @@
-"""`tilewise learn`: the exercises one after the other: a starter to repair, hints by what is wrong."""
+"""`tilewise learn`: exercises one after the other; each is a starter to repair, with hints for the faults found."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tilewise.cli.terminal import plain, print_json, report_options
 
 @click.command("learn")
 @click.argument("exercise", required=False, metavar="[EXERCISE]")
-@click.option("--list", "listing", is_flag=True, help="All exercises, and which are solved.")
+@click.option("--list", "listing", is_flag=True, help="List all exercises, and which are solved.")
 @click.option("--solution", is_flag=True, help="Print the solution.")
-@click.option("--restart", is_flag=True, help="Write the starter file again, over the one that exists.")
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Of your files.")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="Exercises of a folder, a .zip or a .tar.")
-@click.option("--hint", type=click.IntRange(1, 3), help="1 a question, 2 the place, 3 the change.")
+@click.option("--restart", is_flag=True, help="Overwrite your file with the starter.")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Your files' folder.")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Exercises from a folder, a .zip or a .tar.")
+@click.option("--hint", type=click.IntRange(1, 3), help="Show hint 1 (a question), 2 (the place) or 3 (the change).")
 @report_options()
 def command(
     exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, source: Path | None,
     hint: int | None, form: str, language: str,
 ) -> int:  # fmt: skip
-    """Walk through the exercises: run it, repair the file it names, run it again.
+    """Walk through the exercises: run this, repair the file it names, run it again.
 
-    Without EXERCISE (a number or a name) it is the first that is not solved yet. A file that is already there is
+    Without EXERCISE (a number or a name) it takes the first unsolved one. An existing file is
     checked with no GPU, on random data; exit 1 until it is right.
     """
     from tilewise.i18n.messages import say
@@ -86,7 +86,7 @@ def _attempt(one: Any, file: Path) -> Any:
 
 
 def _proof(one: Any, file: Path) -> list[str]:
-    """Behind an exercise on checks at the boundary: what now holds for every size, where z3 is there."""
+    """After a solved exercise on boundary checks: what is now proved for every size, if z3 is installed."""
     from tilewise.emulator.limits import DEFAULT
     from tilewise.emulator.prove.solver import available
     from tilewise.errors import TilewiseError

@@ -1,4 +1,4 @@
-"""`tilewise lsp`: a language server over stdio. Findings of `check` while typing, memory traffic on hover."""
+"""`tilewise lsp`: a language server over stdio: findings of `check` while typing, memory traffic on hover."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-PAUSE = 0.3  # seconds without a key before a text is checked
-SECONDS = 5.0  # that a check of a text may take
+PAUSE = 0.3  # seconds without a change before a document is checked
+SECONDS = 5.0  # time limit of a check
 
 
 @click.command("lsp")
-@click.option("--lang", "language", help="Of the messages; the locale's by default.")
+@click.option("--lang", "language", help="Language of the messages; the locale's by default.")
 def command(language: str | None) -> int:
     """Serve an editor over stdin and stdout: pip install 'tilewise[lsp]'. editors/vscode starts it from VS Code."""
     from tilewise.errors import EngineError
@@ -66,7 +66,7 @@ def _server(checks: Any) -> Any:
     hovers: dict[str, dict[str, str]] = {}
     latest: dict[str, int] = {}  # the number of the last change of each document
 
-    async def judge(uri: str) -> None:
+    async def publish_findings(uri: str) -> None:
         latest[uri] = number = latest.get(uri, 0) + 1
         await asyncio.sleep(PAUSE)
         if latest[uri] != number:
@@ -74,7 +74,7 @@ def _server(checks: Any) -> Any:
         document = server.workspace.get_text_document(uri)
         request = json.dumps({"text": document.source, "path": _path(uri)})
         answer = await asyncio.to_thread(checks.run, request)
-        if latest[uri] != number:  # typed on meanwhile
+        if latest[uri] != number:  # changed again meanwhile
             return
         hovers[uri] = answer.get("hovers", {})
         found = answer.get("diagnostics") or ([{"message": answer["error"]}] if "error" in answer else [])
@@ -89,15 +89,15 @@ def _server(checks: Any) -> Any:
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def opened(params: types.DidOpenTextDocumentParams) -> None:
-        await judge(params.text_document.uri)
+        await publish_findings(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(params: types.DidChangeTextDocumentParams) -> None:
-        await judge(params.text_document.uri)
+        await publish_findings(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def saved(params: types.DidSaveTextDocumentParams) -> None:
-        await judge(params.text_document.uri)
+        await publish_findings(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
@@ -113,7 +113,7 @@ def _path(uri: str) -> str:
 
 
 def _range(types: Any, source: Any, one: dict[str, Any]) -> Any:
-    """The place of a finding; columns as the protocol counts them, in UTF-16."""
+    """The range of a finding; the protocol counts columns in UTF-16 units."""
     line = min(one.get("line", 1), max(1, len(source))) - 1
     text = source[line] if source else ""
     first = one.get("column", 1) - 1

@@ -29,7 +29,7 @@ COMMANDS = {
     "run": "Run a whole CUDA C++ program, its main included, with no GPU and no compiler.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
     "learn": "Exercises, one after the other: repair a kernel, get hints, go on.",
-    "exercise": "Make an exercise of one's own from its solution, and check it.",
+    "exercise": "Make an exercise from its solution, and check it.",
     "grade": "Grade many submissions by an assignment: points, reasons, reports.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",
@@ -79,7 +79,7 @@ def tilewise() -> None:
 
 def main() -> None:
     code = guarded(sys.argv[1:], run)
-    if code == INTERRUPTED:  # at once: the interpreter would wait for a compiler in another thread
+    if code == INTERRUPTED:  # without exit handlers, which would wait for a compiler in another thread
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
-    """Run a command, in a child process within one budget where the kernel is untrusted; its exit code."""
+    """Run a command; those that run an untrusted kernel in a child process within a budget. Returns the exit code."""
     name = next((argument for argument in arguments if not argument.startswith("-")), "")
     if name not in GUARDED or not hasattr(os, "fork") or os.environ.get("TILEWISE_DEBUG"):
         return run(arguments)
@@ -101,7 +101,7 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
 
 
 def _watched(*given: Any) -> None:
-    from tilewise.emulator import budget  # in the child: the parent only waits
+    from tilewise.emulator import budget  # imported in the child only
 
     budget.watched(*given)
 
@@ -124,7 +124,7 @@ def run(arguments: list[str]) -> int:
         _complain(_translated(error))
         return error.exit_code
     except BrokenPipeError:
-        # the reader of our output ended, as `| head` does: no error
+        # the reader of stdout ended, as `| head` does: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _translated(error: TilewiseError) -> str:
-    """In the language of the command, where it is translated."""
+    """The message in the command's language, if there is a translation."""
     from tilewise.i18n.translation import translated
 
     return f"{messages.say(messages.current, 'run.error')}: {translated(str(error), messages.current)}"

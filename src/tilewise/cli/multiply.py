@@ -1,4 +1,4 @@
-"""`tilewise multiply`: from two files (or a shape) to their product, with its times."""
+"""`tilewise multiply`: the product of two files or of random operands, with its times."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tilewise.cli.output import json_option, show
 @click.command("multiply")
 @click.argument("m_file", required=False, metavar="[A.npy", type=click.Path(path_type=Path))
 @click.argument("n_file", required=False, metavar="B.npy]", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the product goes, as .npy.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the product to this .npy.")
 @click.option("--shape", help="Make random operands instead: MxKxN, for example 1000x500x700.")
-@click.option("--dtype", default="float32", show_default=True, help="Of the operands that --shape makes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of those operands.")
+@click.option("--dtype", default="float32", show_default=True, help="Dtype of the operands that --shape makes.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of those operands.")
 @click.option("--semiring", default="plus_times", show_default=True, help="plus_times, min_plus, max_min, …")
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, simt, cuda, cuda:1.")
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
@@ -24,14 +24,14 @@ from tilewise.cli.output import json_option, show
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
 @click.option("--alpha", default=1.0, show_default=True, help="Scales the product.")
 @click.option("--bias", type=click.Path(path_type=Path), help="A .npy of n numbers, added to every row.")
-@click.option("--activation", help="Taken last: relu, gelu, gelu_tanh, silu.")
-@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it resumes.")
+@click.option("--activation", help="Applied last: relu, gelu, gelu_tanh, silu.")
+@click.option("--memory", help="Stream from file to file within this much memory: 2GB. An interrupted run resumes.")
 @click.option("--restart", is_flag=True, help="Discard the tiles that an earlier run with --memory finished.")
 @click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="Of a cluster at tls://: its authority's certificate,")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="For a cluster at tls://: its authority's certificate,")
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="your own certificate,")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="and its key.")
-@click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
+@click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it differs.")
 @json_option
 def command(
     m_file: Path | None, n_file: Path | None, output: Path | None, shape: str | None, dtype: str, seed: int,
@@ -93,7 +93,7 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
 
 
 def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **how: Any) -> tuple[Any, Any]:
-    """The product with its times, and the result of a check."""
+    """The timed product, and the result of the check, if requested."""
     from tilewise.cli.job import check_product, chosen_device
     from tilewise.cli.npy import read_matrix
     from tilewise.dispatch.timed import timed_matmul

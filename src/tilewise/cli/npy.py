@@ -21,7 +21,7 @@ from tilewise.system.output import Output
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read; what the system refuses is an error of one sentence."""
+    """A file open for reading; an OSError becomes a FileError."""
     try:
         with os.fdopen(here().open(path), "rb") as file:
             yield file
@@ -61,7 +61,7 @@ def read_matrix(path: Path) -> Array:
 
 @contextlib.contextmanager
 def reserved(path: Path | None, kinds: tuple[str, ...] = (".npy",)) -> Iterator[Output | None]:
-    """The output file, checked and locked before any work is done; None where none is given."""
+    """The output file, checked and locked before any work is done; None without a path."""
     if path is None:
         yield None
         return
@@ -70,7 +70,7 @@ def reserved(path: Path | None, kinds: tuple[str, ...] = (".npy",)) -> Iterator[
 
 
 def write_matrix(place: Output, array: Array) -> None:
-    """All or nothing: the file appears under its name only when it is whole."""
+    """Write the file under a temporary name, then rename it."""
 
     def save(file: int) -> None:
         with os.fdopen(os.dup(file), "wb") as stream:

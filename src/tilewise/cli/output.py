@@ -26,7 +26,7 @@ def json_option(function: Any) -> Any:
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Facts, a name and a text in each row."""
+    """A table of names and values."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -36,7 +36,7 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def show(document: Any, rows: Iterable[tuple[str, str]], as_json: bool) -> None:
-    """A command's result: one JSON document, or facts for people."""
+    """Print a command's result: one JSON document, or a table of names and values."""
     print_json(document) if as_json else print_rows(rows)
 
 
@@ -50,7 +50,7 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -
 
 
 def console() -> Console:
-    """As wide as the terminal; 160 columns in a file or a pipe."""
+    """The terminal's width; 160 columns in a file or a pipe."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
@@ -60,7 +60,7 @@ def remark(text: str) -> None:
 
 
 def progress(total: int | None, what: str) -> tuple[Progress, Any]:
-    """A bar on stderr, with the time left; silent where stderr is no terminal."""
+    """A progress bar on stderr with the time left; disabled if stderr is no terminal."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -75,7 +75,7 @@ def progress(total: int | None, what: str) -> tuple[Progress, Any]:
 
 @contextlib.contextmanager
 def counted_progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Such a bar, as a function that takes how much is done and how much there is."""
+    """A progress bar as a function of (done, total)."""
     bar, task = progress(1, what)
     with bar:
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""`tilewise plan`: what would run, without running it, on a card that need not be present."""
+"""`tilewise plan`: the plan of a product, without running it, for a card that need not be present."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tilewise.errors import UsageError
 
 @click.command("plan")
 @click.option("--shape", required=True, help="MxKxN, for example 4097x4097x4097.")
-@click.option("--dtype", default="float32", show_default=True, help="Of values with fields, one each: float32,int32.")
+@click.option("--dtype", default="float32", show_default=True, help="For values with fields one each: float32,int32.")
 @click.option("--semiring", default="plus_times", show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, or a card by name: h200, a100, …")
 @click.option("--kernel", help="Pin a rung of the ladder.")
 @click.option("--tile", type=int, help="Pin TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True)
-@click.option("--memory", help="Stream within so much of the device's memory: 16GB; with --workers, of each worker.")
-@click.option("--workers", type=int, help="Spread over so many machines: bytes, memory and time of each.")
+@click.option("--memory", help="Stream within this much memory of the device, or of each worker: 16GB.")
+@click.option("--workers", type=int, help="Spread over this many machines: bytes, memory and time of each.")
 @click.option("--bandwidth", default="10GB", show_default=True, help="Bytes a second that one worker receives.")
-@click.option("--closure", is_flag=True, help="The closure of a graph instead, of as many nodes as rows, in a file.")
-@click.option("--members", type=int, help="A stack of so many such products.")
-@click.option("--groups", type=int, help="M's rows in so many groups with an N each, as tw.grouped_matmul takes them.")
+@click.option("--closure", is_flag=True, help="Plan the closure of a graph of M nodes in a file instead.")
+@click.option("--members", type=int, help="A stack of this many such products.")
+@click.option("--groups", type=int, help="M's rows in this many groups with an N each, as in tw.grouped_matmul.")
 @click.option("--source", is_flag=True, help="Print the CUDA C that would run, whole and self-contained.")
 @json_option
 def command(
@@ -45,8 +45,8 @@ def command(
         plan_structured(shape, dtype, semiring, _machine(device, bool(kernel or source)), source, as_json)
         return
     machine = _machine(device, bool(kernel or source))
-    eight_bits = FLOAT8.get(dtype)  # multiplied as float32 on a CPU
-    number = eight_bits if eight_bits and machine.kind == "cuda" else dtype_named("float32" if eight_bits else dtype)
+    float8 = FLOAT8.get(dtype)  # multiplied as float32 on a CPU
+    number = float8 if float8 and machine.kind == "cuda" else dtype_named("float32" if float8 else dtype)
     problem = problem_of_shape(*parse_shape(shape), number, semiring, precision=precision)
     if closure or workers or memory:
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
@@ -71,14 +71,14 @@ def command(
     show(plan.to_json(), plan.rows(), as_json)
 
 
-def _machine(device: str, of_a_card: bool) -> Machine:
-    """The device by name; for `auto` the best present, or an H200 where a card's kernel is requested (`of_a_card`)."""
+def _machine(device: str, for_card: bool) -> Machine:
+    """The device by name; `auto`: the best present, or an H200 if a card's plan is needed (`for_card`)."""
     from tilewise.arrays.card import card_count
     from tilewise.backends.cpu.limits import host_machine
 
     if device.lower() in KNOWN_CARDS:
         return _tuned(KNOWN_CARDS[device.lower()])
-    if device == "cpu" or (device == "auto" and not card_count() and not of_a_card):
+    if device == "cpu" or (device == "auto" and not card_count() and not for_card):
         return host_machine(measured=True)
     if device == "auto" and not card_count():
         return _tuned(KNOWN_CARDS["h200"])  # a plan needs no card
@@ -91,7 +91,7 @@ def _machine(device: str, of_a_card: bool) -> Machine:
 
 
 def _tuned(machine: Machine) -> Machine:
-    """With the tuned table of such a card."""
+    """The card with its tuned table."""
     from tilewise.core.tuning import table_for
     from tilewise.system.cache import cache_folder
 
@@ -99,7 +99,7 @@ def _tuned(machine: Machine) -> Machine:
 
 
 def _batched(problem: Problem, members: int | None, groups: int | None, machine: Machine) -> Problem:
-    """The same product as a stack of contiguous members, or with rows in groups of unknown sizes."""
+    """The problem as a stack of contiguous members, or with rows in groups of unknown sizes."""
     for name, count in (("--members", members), ("--groups", groups)):
         if count is not None and count < 1:
             raise UsageError(f"{name} {count} must be 1 or more")

@@ -13,7 +13,7 @@ from tilewise.system.quantities import seconds, size
 
 
 def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) -> None:
-    """The schedule within a budget: on this CPU from files, or on a card, present or not, from the host's memory."""
+    """Print the schedule within a memory budget: on this CPU from files, on a card from the host's memory."""
     room, problem = budget(memory, "--memory"), replace(problem, unrounded=True)
     if machine.kind == "cpu":
         from tilewise.scale.host import host_level, host_schedule
@@ -31,7 +31,7 @@ def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) 
 def plan_spread(
     problem: Problem, machine: Machine, workers: int, memory: str | None, bandwidth: str, as_json: bool
 ) -> None:
-    """2-D and 2.5-D algorithms over many workers, each of them such a machine."""
+    """Print the 2-D and 2.5-D algorithms over many workers, each of them a `machine`."""
     from tilewise.scale.workers import Workers, plan_workers
 
     side = [max(1, min(8192, extent)) for extent in (problem.m, problem.k, problem.n)]
@@ -53,7 +53,7 @@ def plan_spread(
 
 
 def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
-    """A closure whose matrix stays in a file."""
+    """Print the rounds of a closure whose matrix stays in a file."""
     from tilewise.compose.graph.rounds import ENGINE_BYTES, algebra_for, choose_rounds, measured_steps
     from tilewise.scale.files import resident
     from tilewise.system.memory import usual_budget

@@ -17,7 +17,7 @@ from tilewise.system.quantities import seconds
 
 
 def plan_structured(shape: str, dtype: str, semiring: str, machine: Machine, source: bool, as_json: bool) -> None:
-    """`dtype`: one for all fields, or one for each, with commas between them."""
+    """`dtype`: one for all fields, or a comma-separated list of one for each."""
     ring = structured_named(semiring)
     names = dtype.split(",") if "," in dtype else [dtype] * len(ring.fields)
     if len(names) != len(ring.fields):

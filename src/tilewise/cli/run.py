@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class _WithArguments(click.Command):
-    """Everything after the first -- are arguments of the program; options and files come before it."""
+    """Arguments after the first -- belong to the program; options and files come before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
-        ctx.meta["own"] = args[at + 1 :]
+        ctx.meta["program arguments"] = args[at + 1 :]
         return super().parse_args(ctx, args[:at])
 
 
@@ -37,26 +37,24 @@ class _WithArguments(click.Command):
     "--limit-time",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Without those in which the machine has no core for it; 20, and none where stderr is a terminal.",
+    help="Time limit, without waiting for a core; by default 20, none if stderr is a terminal.",
 )
 @click.option(
     "--interpret",
     default=4.0,
     show_default=True,
     metavar="SECONDS",
-    help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
+    help="Kernels run with every check for this long, then compiled without race detection.",
 )
 @click.option(
     "--limit-memory",
     metavar="BYTES",
-    help="Of host and card together; 2GiB, and half of the machine's where stderr is a terminal.",
+    help="Host and card together; by default 2GiB, half of the machine's if stderr is a terminal.",
 )
-@click.option(
-    "--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed, and written to files."
-)
-@click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
-@click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
-@report_options("text", "sanitizer", "sarif", "json", of="Of what is said about it: ")
+@click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed or written to files.")
+@click.option("--real-time", is_flag=True, help="Use real clocks; by default they are the same in every run.")
+@click.option("--all", "everything", is_flag=True, help="Print every finding, not only the first dozen.")
+@report_options("text", "sanitizer", "sarif", "json", language_of="report")
 def command(
     program: Path, further: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float | None, interpret: float,
@@ -75,7 +73,7 @@ def command(
     from tilewise.scale.budget import budget
 
     sources = list(takewhile(_is_source, further))
-    arguments = [*further[len(sources) :], *click.get_current_context().meta["own"]]
+    arguments = [*further[len(sources) :], *click.get_current_context().meta["program arguments"]]
     usual = _usual_limits()
     options = Options(
         seconds=usual.seconds if limit_time is None else limit_time,
@@ -115,7 +113,7 @@ def command(
 
 
 def _usual_limits() -> Options:
-    """A person at a terminal sees what the program is doing, and has Ctrl-C; anything else has limits."""
+    """Limits of time and memory, and no progress, unless stderr is a terminal, whose user has Ctrl-C."""
     from tilewise.emulator.host.options import Options
     from tilewise.system.memory import total
 

@@ -21,16 +21,16 @@ from tilewise.system.builtin_call import be_frugal
 from tilewise.system.memory import give_back_at_once, resident, usual_budget
 from tilewise.system.quantities import counted, seconds
 
-CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the wider dtype
+CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # rows of P to check; bytes of N read at a time, in the wider dtype
 
 
 def multiply_streaming(
     files: tuple[Path, Path, Path], semiring: str, device: str, precision: str, memory: str | None, restart: bool,
     cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
 ) -> tuple[dict[str, Any], list[tuple[str, str]], bool]:  # fmt: skip
-    """What the command prints as JSON and as rows, and whether the check passed."""
+    """The JSON document, the rows to print, and whether the check passed."""
     room = budget(memory, "--memory") if memory else usual_budget()
-    if room < TIGHT and resident() < BASE:  # not where another program calls this
+    if room < TIGHT and resident() < BASE:  # in a process of our own, not inside another program
         be_frugal()
         give_back_at_once()
     if cluster:
@@ -44,7 +44,7 @@ def multiply_streaming(
         chosen = chosen_device(device)
         chosen = "cpu" if chosen == "cpu" else chosen if ":" in chosen else f"{chosen}:0"
         job = FileProduct(*files, memory=room, semiring=semiring, device=chosen, precision=precision)
-        report = _within(job, restart)
+        report = _run(job, restart)
         document, rows = report.to_json(), _rows(report)
     passed = True
     if check:
@@ -55,7 +55,7 @@ def multiply_streaming(
     return document, [*rows, ("written", str(files[2]))], passed
 
 
-def _within(job: FileProduct, restart: bool) -> FileReport:
+def _run(job: FileProduct, restart: bool) -> FileReport:
     s = job.schedule
     remark(
         f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {counted(s.phases, 'phase')} each; "
@@ -80,7 +80,7 @@ def _rows(report: FileReport) -> list[tuple[str, str]]:
 
 
 def _expected(rows: Array, band: Array, ring: Semiring) -> Array:
-    """By another algorithm than P, and without compiling a kernel, which takes 60 MB of a small budget."""
+    """The product by NumPy or the reference backend: compiling a kernel would take 60 MB of a small budget."""
     if ring.name == "plus_times" and rows.dtype.kind in "fc":
         return np.asarray(rows @ band)
     return np.asarray(matmul(rows, band, semiring=ring, kernel="reference", tile=CHECK_ROWS))

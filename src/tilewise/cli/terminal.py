@@ -34,9 +34,9 @@ def say(text: str) -> None:
 
 
 def report_options(
-    *forms: str, of: str = "", json_help: str = "Print one JSON document on stdout."
+    *forms: str, language_of: str = "messages", json_help: str = "Print one JSON document on stdout."
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """--format, where there are several forms, --json and --lang: a command takes the chosen `form` and `language`."""
+    """Add --format (if there are `forms`), --json and --lang; the command gets the chosen `form` and `language`."""
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @wraps(function)
@@ -46,7 +46,7 @@ def report_options(
             return function(form="json" if as_json else form, language=chosen_language(lang), **rest)
 
         same = "The same as --format json." if forms else json_help
-        call = click.option("--lang", help=f"{of}en, vi or pt; the locale's where not given.")(call)
+        call = click.option("--lang", help=f"Language of the {language_of}: en, vi or pt; default: the locale's.")(call)
         call = click.option("--json", "as_json", is_flag=True, help=same)(call)
         if forms:
             choice = click.Choice(forms)

@@ -15,13 +15,13 @@ from tilewise.cli.terminal import print_json, report_options, say
 @kernel_options
 @click.option("--block", "blocks", multiple=True, metavar="BX,BY", help="Show this block, or all; repeatable.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0), help="Show this phase only; repeatable.")
-@click.option("--seed", type=click.IntRange(0), help="Random operands; without it M counts 1, 2, 3, … and N goes on.")
+@click.option("--seed", type=click.IntRange(0), help="Random operands; by default M is 1, 2, 3, … and N what follows.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page to step through it.")
 @click.option(
     "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."
 )
 @click.option("--svg-dir", type=click.Path(path_type=Path), help="Write a picture of every phase and block shown.")
-@report_options("text", "json", of="Of text, page and pictures: ")
+@report_options("text", "json", language_of="text, page and pictures")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, blocks: tuple[str, ...], phases: tuple[int, ...],
     seed: int | None, form: str, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None,
@@ -39,7 +39,7 @@ def command(
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
     chosen = chosen_kernel(file, kernel, "tiled_edges")
-    options = settings(**(_own_default(rest) if file is None else rest))
+    options = settings(**(_rung_options(rest) if file is None else rest))
     for path in (html_file, svg_file):
         if path:
             from tilewise.system.output import check_output
@@ -62,7 +62,7 @@ def command(
 
 
 def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str) -> str:
-    """One shape proves little: the verdict of `tilewise check`, in one line."""
+    """The verdict of `tilewise check`, which runs more shapes, in one line."""
     from tilewise.errors import TilewiseError
     from tilewise.i18n import messages
     from tilewise.i18n.translation import translated
@@ -103,8 +103,8 @@ def _write_views(
         remark(f"written: {page.save(html_file)}")
 
 
-def _own_default(rest: dict[str, Any]) -> dict[str, Any]:
-    """The course's tile width, where a rung is traced and none is given."""
+def _rung_options(rest: dict[str, Any]) -> dict[str, Any]:
+    """The options of a rung: TILE_WIDTH 2, as in the course, by default."""
     return {**rest, "tile": 2 if rest["tile"] is None else rest["tile"]}
 
 

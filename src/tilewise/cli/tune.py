@@ -1,4 +1,4 @@
-"""`tilewise tune`: which config is the fastest, measured on this card, for later plans."""
+"""`tilewise tune`: measure which configs are fastest on this card, for later plans."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tilewise.system.output import check_output, write_whole
 
 
 @click.command("tune")
-@click.option("--dtype", "dtypes", default="bfloat16,float64", show_default=True, help="Of the products, by commas.")
-@click.option("--shapes", help="Instead of the suite of `bench shapes`: 4096x4096x4096,1000x500x700.")
-@click.option("--seconds", default=600.0, show_default=True, help="Stop after so long; run again, it continues.")
-@click.option("--rounds", default=7, show_default=True, help="Of interleaved timings of each config.")
+@click.option("--dtype", "dtypes", default="bfloat16,float64", show_default=True, help="Comma-separated dtypes.")
+@click.option("--shapes", help="Shapes instead of those of `bench shapes`: 4096x4096x4096,1000x500x700.")
+@click.option("--seconds", default=600.0, show_default=True, help="Stop after this long; the next run continues.")
+@click.option("--rounds", default=7, show_default=True, help="Timings of each config, interleaved.")
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Another file than the one plans are made from.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the plans' one.")
 @click.option("--calibrate", is_flag=True, help="Time every kernel on drawn products, and correct the cost models.")
-@click.option("--seed", type=click.IntRange(0), help="Of the drawn products; the clock's where it is left out.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the drawn products; by default the time.")
 @json_option
 def command(
     dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, calibrate: bool,
     seed: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure the configs that the cost model expects to be near the best, and keep which one was the fastest.
+    """Measure the configs that the cost model expects to be near the best, and record the fastest.
 
-    Plans consult that table first: `tilewise plan` says "tuned" where it did. It is written after every product, so an
+    Plans use that table first; `tilewise plan` then prints "tuned". It is written after every product, so an
     interrupted run loses nothing, and the next one continues.
 
     With --calibrate products of every dtype, semiring and size are drawn for --seconds, every kernel that takes one is
@@ -111,7 +111,7 @@ def _read(path: Path) -> TunedTable | None:
 
 
 def _write(path: Path, document: Any) -> None:
-    """Written to a temporary name, then renamed: a reader finds a whole table, old or new."""
+    """Write under a temporary name, then rename: readers see the old table or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+)+)\s+\]"  # on one line
