@@ -71,7 +71,7 @@ def grouped_matmul(
            [40., 50.]])
     """
     o = groups.GroupOptions(along, rows, semiring, out, precision, kernel)
-    made = groups.known_product(x, w, offsets, o)
+    made = groups.prepared_product(x, w, offsets, o)
     if made is not None:
         return made
     if torch_follows(x, w, out):

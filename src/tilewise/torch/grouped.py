@@ -110,7 +110,7 @@ def _(x: Tensor, rows: Tensor, weights: Tensor | None = None) -> Tensor:
     if not x.is_cuda:
         return torch.empty((rows.shape[0], x.shape[1]), dtype=x.dtype, device=x.device)
     size = x.element_size()
-    lead = (x.shape[1] * size + by_index.LINE_BYTES - 1) // by_index.LINE_BYTES * by_index.LINE_BYTES // size
+    lead = (x.shape[1] * size + by_index.ROW_ALIGNMENT - 1) // by_index.ROW_ALIGNMENT * by_index.ROW_ALIGNMENT // size
     return torch.empty_strided((rows.shape[0], x.shape[1]), (lead, 1), dtype=x.dtype, device=x.device)
 
 

@@ -14,7 +14,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.compose.graph import card_closure, closure
-from tilewise.compose.graph.predecessors import found_anew
+from tilewise.compose.graph.predecessors import search_predecessors
 from tilewise.core.machine import KNOWN_CARDS
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
@@ -109,7 +109,7 @@ def test_circles_of_weight_zero_are_found_out(card):
     _, before, made = closed(W, "min_plus", tracks=True)
     algebra = find_semiring("min_plus").over(DTYPES["float32"])
     if made.lost.size:
-        before[made.lost] = found_anew(made.lost, W, algebra)
+        before[made.lost] = search_predecessors(made.lost, W, algebra)
     expected = tw.closure(W)
     for source in range(0, 70, 5):
         for target in range(70):

@@ -133,7 +133,7 @@ def test_reachability_is_networkxs() -> None:
 
 
 @pytest.mark.parametrize("ring", ["min_plus", "min_max", "max_min"])
-def test_ties_never_lead_in_a_circle(ring: str) -> None:
+def test_ties_never_close_a_cycle_of_predecessors(ring: str) -> None:
     """Weights 0 and 1 only: going round most cycles costs nothing."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -265,7 +265,7 @@ def test_path_refuses_what_is_no_table_of_predecessors() -> None:
         tw.path(table, 0, 2)
     with pytest.raises(ShapeError, match="the table that closure"):
         tw.path([1.0], 0, 0)
-    with pytest.raises(UsageError, match="circle"):
+    with pytest.raises(UsageError, match="cycle"):
         tw.path(np.array([[1, 2, 1], [0, 0, 0], [0, 0, 0]]), 0, 1)
 
 

@@ -95,7 +95,7 @@ def test_the_heap_is_taken_only_where_no_weight_improves_on_one():
     def order(ring, *weights):
         algebra = tw.semirings[ring].over(dtype_named("float64"))
         rows = Rows((9, 9), np.arange(10), np.zeros(9, int), np.resize(weights, 9).astype(float))
-        return search.has_order(rows, algebra, one_of(algebra))
+        return search.allows_dijkstra(rows, algebra, one_of(algebra))
 
     assert order("min_plus", 0, 3)
     assert not order("min_plus", 0, -3)
@@ -198,12 +198,12 @@ def test_the_choice_is_by_counts():
     def rows(S):
         return Rows.of(S, "W", ALGEBRA)
 
-    assert search.by_search(rows(graph(rng, 3000, 0.8)), float64)
-    assert search.by_search(rows(graph(rng, 2000, 10)), float64)
-    assert not search.by_search(rows(graph(rng, 2000, 400)), float64)
-    assert not search.by_search(rows(graph(rng, 300, 200)), float64)
-    assert not search.by_search(rows(graph(rng, 100, 1)), float64)
-    assert not search.by_search(rows(graph(rng, 3000, 0.8, low=-2.0)), float64)
+    assert search.search_is_faster(rows(graph(rng, 3000, 0.8)), float64)
+    assert search.search_is_faster(rows(graph(rng, 2000, 10)), float64)
+    assert not search.search_is_faster(rows(graph(rng, 2000, 400)), float64)
+    assert not search.search_is_faster(rows(graph(rng, 300, 200)), float64)
+    assert not search.search_is_faster(rows(graph(rng, 100, 1)), float64)
+    assert not search.search_is_faster(rows(graph(rng, 3000, 0.8, low=-2.0)), float64)
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ def loss_of_the_choice(S, algebra):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "LEAST", len(W) + 1)
         seconds[False] = processor_seconds(lambda: tw.closure(W))
-    return seconds[search.by_search(rows, algebra)] / min(seconds.values())
+    return seconds[search.search_is_faster(rows, algebra)] / min(seconds.values())
 
 
 @pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])

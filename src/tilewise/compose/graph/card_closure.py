@@ -1,4 +1,4 @@
-"""`closure` on a card: Floyd–Warshall in blocks of blocks, every product by the plain kernels.
+"""`closure` on a card: Floyd–Warshall in two levels of blocks, every product by the plain kernels.
 
 As on the CPU: close the diagonal block, multiply it into its row and its column of blocks, then D ⊕= D[:, K] ⊗ D[K, :].
 The two panels are copied first, so that no product reads what it writes. Everything is queued on one stream; the host
@@ -22,7 +22,7 @@ from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.arrays.operand import Operand
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher, launch_now
-from tilewise.compose.graph.laws import kept_apart, one_of, stand_in
+from tilewise.compose.graph.laws import algebra_with_zero, choose_sentinel, one_of
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import OutOfMemoryError
 from tilewise.kernels.closure.text import SIDE, ClosureForm, render_closure
@@ -30,9 +30,9 @@ from tilewise.kernels.transforms.pack import copy_recipe
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
 
-BLOCKS = (512, SIDE)  # sides of the blocks, from the outermost; one kernel closes the last
+BLOCKS = (512, SIDE)  # block sizes, outermost first; one kernel closes a block of the last
 BAND = 1024  # rows whose predecessors are updated at a time
-LOST_BLOCKS = 264  # that look for lost rows, each with two rows of its own
+LOST_BLOCKS = 264  # thread blocks of the search for lost rows, each with two rows of workspace
 INT, LONG = DTYPES["int32"], DTYPES["int64"]
 
 
@@ -55,35 +55,33 @@ def _copy(source: _Matrix, target: _Matrix, device: str, stream: Any) -> None:
 
 @dataclass
 class CardClosure:
-    """`improves`: whether a cycle gets better every time it is walked."""
+    """`improves`: whether there is an improving cycle, so that no closure exists."""
 
     improves: bool
-    lost: Array  # sources whose predecessors must be found again
+    lost: Array  # sources whose predecessors contain a cycle and must be searched again
 
 
 def close_on_card(
-    W: Operand, P: Operand, before: Operand | None, given: Algebra, work: Algebra, stream: Any, progress: Any = None
+    W: Operand, P: Operand, table: Operand | None, given: Algebra, work: Algebra, stream: Any, progress: Any = None
 ) -> CardClosure:
-    """Write the closure of W into P, both on the card, and with `before` the node before each target."""
+    """Write the closure of W into P, and predecessors into `table` if given; all are on the card."""
     n, device = W.shape[0], P.device
     with ExitStack() as workspaces:
         if not n:
             return CardClosure(False, np.zeros(0, np.int64))
-        _check_room(n, W, given, work, before is not None, device)
-        one, form0 = one_of(work), ClosureForm(given, work, one_of(work), work.zero, before is not None)
-        absent = stand_in(work, n, lambda: _heaviest(W, form0, device, stream))
-        form = ClosureForm(given, work, one, absent, before is not None)
-        job = _Closing(form, n, W, P, before, device, stream, workspaces)
+        _check_room(n, W, given, work, table is not None, device)
+        one, form0 = one_of(work), ClosureForm(given, work, one_of(work), work.zero, table is not None)
+        absent = choose_sentinel(work, n, lambda: _heaviest(W, form0, device, stream))
+        form = ClosureForm(given, work, one, absent, table is not None)
+        job = _CardBlocks(form, n, W, P, table, device, stream, workspaces)
         job.start()
         job.close(0, n, 0, progress)
         improves = job.finish()
-        lost = (
-            job.lost_rows() if before is not None and not form.counts_hops and not improves else np.zeros(0, np.int64)
-        )
+        lost = job.lost_rows() if table is not None and not form.counts_hops and not improves else np.zeros(0, np.int64)
         return CardClosure(improves, lost)
 
 
-def at_home(W: Operand, stream: Any) -> Array:
+def host_copy(W: Operand, stream: Any) -> Array:
     """A host copy of a matrix on a card."""
     rows, cols = W.shape
     with DeviceArray(W.shape, W.dtype, W.device) as copy:
@@ -121,9 +119,9 @@ def _extent_and_strides(W: Operand) -> tuple[Any, ...]:
 
 
 def needed_bytes(n: int, given: Algebra, work: Algebra, tracks: bool) -> int:
-    """Beside W and the results: D where it cannot be the result itself, panels, the bands of predecessors."""
+    """Memory beside W and the results: D unless it is the result itself, panels, bands of predecessors."""
     size, block = work.partial.itemsize, min(n, BLOCKS[0])
-    total = 0 if _in_place(given, work) else n * n * size
+    total = 0 if _result_is_D(given, work) else n * n * size
     total += 2 * n * block * size + 8
     packed = 2 * n * block * 4  # packed operands of a product
     if tracks:
@@ -131,7 +129,7 @@ def needed_bytes(n: int, given: Algebra, work: Algebra, tracks: bool) -> int:
     return total + packed
 
 
-def _in_place(given: Algebra, work: Algebra) -> bool:
+def _result_is_D(given: Algebra, work: Algebra) -> bool:
     return given.result == work.partial
 
 
@@ -141,7 +139,7 @@ def _check_room(n: int, W: Operand, given: Algebra, work: Algebra, tracks: bool,
         return
     low, high = 0, n
     each = W.dtype.itemsize + given.result.itemsize + (8 if tracks else 0)
-    room = free + each * n * n  # smaller ones would give back what W and the results take
+    room = free + each * n * n  # a smaller graph would also need less for W and the results
     while high - low > 1:
         middle = (low + high) // 2
         fits = needed_bytes(middle, given, work, tracks) + each * middle * middle <= room
@@ -153,14 +151,14 @@ def _check_room(n: int, W: Operand, given: Algebra, work: Algebra, tracks: bool,
 
 
 @dataclass
-class _Closing:
-    """A closure in progress."""
+class _CardBlocks:
+    """The buffers of a closure and its launches."""
 
     form: ClosureForm
     n: int
     W: Operand
     P: Operand
-    before: Operand | None
+    predecessors: Operand | None
     device: str
     stream: Any
     workspaces: ExitStack
@@ -172,14 +170,14 @@ class _Closing:
         self.flags = DeviceArray((2,), INT, self.device)  # an improving cycle, a weight below zero
         self.flags.copy_from(np.zeros(2, np.int32))
         self.workspaces.callback(self.flags.free)
-        self.D = self.P.pointer if _in_place(self.form.given, self.form.work) else self._memory(n * n * size)
+        self.D = self.P.pointer if _result_is_D(self.form.given, self.form.work) else self._memory(n * n * size)
         self.left, self.right = self._memory(n * block * size), self._memory(n * block * size)
-        if self.before is not None:
+        if self.predecessors is not None:
             self.steps = self._memory(block * n * 8)
             self.made, self.won = (self._memory(min(n, BAND) * n * each) for each in (size, 8))
         self.nonnegative = False
         assert not isinstance(self.form.absent, complex)
-        self.semiring = kept_apart(self.form.work, self.form.absent).semiring
+        self.semiring = algebra_with_zero(self.form.work, self.form.absent).semiring
 
     def _memory(self, nbytes: int) -> int:
         buffer = allocate(max(nbytes, 16), self.device, self.stream)
@@ -190,16 +188,16 @@ class _Closing:
         source = render_closure.named(file, self.form)
         launch_now(source, kernel, (blocks,), (256,), arguments, self.device, self.stream)
 
-    @property
-    def _before_pointer(self) -> tuple[Any, ...]:
-        return () if self.before is None else (ctypes.c_void_p(self.before.pointer),)
+    def _predecessors_at(self, cell: int) -> tuple[Any, ...]:
+        return () if self.predecessors is None else (ctypes.c_void_p(self.predecessors.pointer + cell * 8),)
 
     def start(self) -> None:
-        """D from W; and whether products may be promised not to be negative."""
+        """Write D from W; set `nonnegative` if no weight is below 0, for the faster min and max kernels."""
         flags = self.flags.pointer
         self._queue(
             "start", "start_closure", math.ceil(self.n * self.n / 256), ctypes.c_void_p(self.W.pointer),
-            ctypes.c_void_p(self.D), ctypes.c_void_p(flags + 4), *self._before_pointer, *_extent_and_strides(self.W),
+            ctypes.c_void_p(self.D), ctypes.c_void_p(flags + 4), *self._predecessors_at(0),
+            *_extent_and_strides(self.W),
         )  # fmt: skip
         work = self.form.work
         if work.partial.name == "float32" and not isinstance(work.zero, complex) and work.zero >= 0:
@@ -226,10 +224,10 @@ class _Closing:
 
     def _close_small(self, start: int, stop: int) -> None:
         cell = start * self.n + start
-        before = () if self.before is None else (ctypes.c_void_p(self.before.pointer + cell * 8),)
         self._queue(
-            "close_block", "close_block", 1, ctypes.c_void_p(self.D + cell * self.form.work.partial.itemsize), *before,
-            ctypes.c_void_p(self.flags.pointer), ctypes.c_int(stop - start), ctypes.c_longlong(self.n),
+            "close_block", "close_block", 1, ctypes.c_void_p(self.D + cell * self.form.work.partial.itemsize),
+            *self._predecessors_at(cell), ctypes.c_void_p(self.flags.pointer), ctypes.c_int(stop - start),
+            ctypes.c_longlong(self.n),
         )  # fmt: skip
 
     def _part(self, pointer: int, dtype: DType, rows: slice, cols: slice) -> _Matrix:
@@ -247,10 +245,10 @@ class _Closing:
         left = self._copied(self._part(self.D, dtype, rows, K), self.left)
         right = self._copied(self._part(self.D, dtype, K, cols), self.right)
         target = self._part(self.D, dtype, rows, cols)
-        if self.before is None:
+        if self.predecessors is None:
             self._multiply(left, right, target, accumulate=True)
             return
-        steps = self._copied(self._part(self.before.pointer, LONG, K, cols), self.steps)
+        steps = self._copied(self._part(self.predecessors.pointer, LONG, K, cols), self.steps)
         for top in range(0, target.rows, BAND):
             band = min(BAND, target.rows - top)
             part = _Matrix(left.pointer + top * left.cols * dtype.itemsize, dtype, band, left.cols, left.layout)
@@ -259,7 +257,7 @@ class _Closing:
             cell = (rows.start + top) * self.n + cols.start
             self._queue(
                 "improve", "improve", math.ceil(band * target.cols / 256),
-                ctypes.c_void_p(self.D + cell * dtype.itemsize), ctypes.c_void_p(self.before.pointer + cell * 8),
+                ctypes.c_void_p(self.D + cell * dtype.itemsize), ctypes.c_void_p(self.predecessors.pointer + cell * 8),
                 *(ctypes.c_void_p(x) for x in (self.made, self.won, steps.pointer)), ctypes.c_int(band),
                 ctypes.c_int(target.cols), ctypes.c_longlong(self.n),
             )  # fmt: skip
@@ -273,7 +271,7 @@ class _Closing:
         run_plan(plan, self.device, self.stream, M=M.pointer, N=N.pointer, P=P.pointer, arg=where)
 
     def finish(self) -> bool:
-        """P from D; waits, and says whether a cycle improves."""
+        """Write P from D and synchronise; whether there is an improving cycle."""
         self._queue(
             "finish", "finish_closure", math.ceil(self.n * self.n / 256), ctypes.c_void_p(self.D),
             ctypes.c_void_p(self.P.pointer), ctypes.c_void_p(self.flags.pointer), ctypes.c_int(self.n),
@@ -282,14 +280,13 @@ class _Closing:
         return bool(self.flags.numpy()[0])
 
     def lost_rows(self) -> Array:
-        """Sources some of whose targets do not lead back to them: ties made a circle."""
-        assert self.before is not None
+        """Sources from some of whose targets the predecessors do not lead back, because ties closed a cycle."""
         scratch = self._memory(2 * LOST_BLOCKS * self.n * 4)
         flags = DeviceArray((self.n,), INT, self.device)
         flags.copy_from(np.zeros(self.n, np.int32))
         doublings = max(1, self.n - 1).bit_length()
         self._queue(
-            "lost", "lost", min(self.n, LOST_BLOCKS), ctypes.c_void_p(self.before.pointer), ctypes.c_void_p(scratch),
+            "lost", "lost", min(self.n, LOST_BLOCKS), *self._predecessors_at(0), ctypes.c_void_p(scratch),
             ctypes.c_void_p(flags.pointer), ctypes.c_int(self.n), ctypes.c_int(doublings),
         )  # fmt: skip
         self.stream.sync()

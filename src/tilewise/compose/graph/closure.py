@@ -1,7 +1,7 @@
-"""`closure`: the sum over all paths, which is the best of them where add(x, x) is x.
+"""`closure`: the sum over all paths, which is the best of them if add is idempotent.
 
-The algorithm is chosen here: tiles on the host (`blocks`), a card, a search from some nodes, or from every node where
-that is expected to be faster, and `elimination` for other semirings. The caller's matrix is never written."""
+The algorithm is chosen here: blocks on the host, a card, a search from some nodes, or from every node if that is
+expected to be faster, and `elimination` if add is not idempotent. The caller's matrix is never written."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.compose.graph.blocks import close_by_tiles
-from tilewise.compose.graph.elimination import eliminate, eliminate_fields, walks
+from tilewise.compose.graph.elimination import eliminate, eliminate_fields, k_shortest_walks
 from tilewise.compose.graph.laws import Progress, check_idempotent, check_no_edge, is_idempotent, nodes_of, one_of
-from tilewise.compose.graph.predecessors import found_anew
+from tilewise.compose.graph.predecessors import search_predecessors
 from tilewise.compose.graph.search import (
     SMALL,
-    by_search,
     cycle_error,
     find_cycle,
-    rows_worth_searching,
     search,
+    search_is_faster,
+    sparse_enough_to_search,
 )
 from tilewise.dispatch.route import is_structured
 from tilewise.dispatch.sparse.arrays import Rows, is_sparse
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tilewise.compose.graph.card_closure import CardClosure
 
 HOST = ("auto", "cpu")
-HOPS = SEMIRINGS["min_plus"].over(DTYPES["float32"])  # for predecessors over bool: then no two nodes name each other
+HOPS = SEMIRINGS["min_plus"].over(DTYPES["float32"])  # predecessors over bool are those of fewest edges: no cycles
 
 
 def closure(
@@ -65,18 +65,18 @@ def closure(
     if not isinstance(device, str):
         raise UsageError(f"device={device!r} must be one of 'auto', 'cpu', 'cuda' or 'cuda:1'")
     if is_structured(semiring):
-        return _of_fields(W, cast(Any, semiring), return_predecessors, progress, device, sources)
+        return _close_structured(W, cast(Any, semiring), return_predecessors, progress, device, sources)
     ring = find_semiring(cast(Any, semiring))
     if is_dask(W):
-        return _of_dask(W, ring, return_predecessors, progress, device, sources)
+        return _close_dask(W, ring, return_predecessors, progress, device, sources)
     if is_sparse(W):
-        return closure_of_sparse(W, ring, return_predecessors, progress, device, sources)
+        return close_sparse(W, ring, return_predecessors, progress, device, sources)
     operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
-        return _of_each(operand, ring, return_predecessors, progress, device, sources)
+        return _close_stack(operand, ring, return_predecessors, progress, device, sources)
     _check_square(operand.shape)
     algebra = _algebra(operand.dtype, ring, return_predecessors)
-    place = _place(operand, device)
+    place = _device_for(operand, device)
     chosen = nodes_of(sources, operand.shape[0])
     if place != "cpu":
         if chosen is not None:
@@ -84,8 +84,10 @@ def closure(
         check_idempotent(algebra)
         work = HOPS if return_predecessors and algebra.partial.kind == "b" else algebra
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
-    D, before = _on_the_host(operand.memory, algebra, return_predecessors, progress, chosen)
-    return _delivered(operand.library, [(D, algebra.result), *([] if before is None else [(before, DTYPES["int64"])])])
+    D, predecessors = _on_the_host(operand.memory, algebra, return_predecessors, progress, chosen)
+    return _delivered(
+        operand.library, [(D, algebra.result), *([] if predecessors is None else [(predecessors, DTYPES["int64"])])]
+    )
 
 
 def _check_square(shape: tuple[int, ...]) -> None:
@@ -93,7 +95,7 @@ def _check_square(shape: tuple[int, ...]) -> None:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {shape}")
 
 
-def _of_dask(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any) -> Any:
+def _close_dask(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any) -> Any:
     from tilewise.compose.graph.dask_closure import dask_closure
 
     keywords = {"return_predecessors=": tracks, "progress=": progress is not None, "device=": device not in HOST}
@@ -102,10 +104,10 @@ def _of_dask(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, de
     return dask_closure(W, ring, sources)
 
 
-def _of_fields(
+def _close_structured(
     given: Any, semiring: Structured | str, tracks: bool, progress: Progress | None, device: str, sources: Any
 ) -> Any:
-    """Of values with fields, which come back as they are given: a tuple of arrays, or one structured array."""
+    """The closure of values with fields, in the form they have: a tuple of arrays, or one structured array."""
     ring = structured_ring(semiring)
     value = value_of(given, "W", ring)
     for field in value.fields:
@@ -118,7 +120,7 @@ def _of_fields(
     algebra = ring.over([x.dtype for x in value.fields])
     kinds = [dtype.numpy for dtype in algebra.dtypes]
     W = [x.memory.astype(kind, copy=False) for x, kind in zip(value.fields, kinds, strict=True)]
-    made = walks(W, algebra, chosen, progress)
+    made = k_shortest_walks(W, algebra, chosen, progress)
     if made is None:
         made = eliminate_fields(W, algebra, progress)
         made = made if chosen is None else [x[chosen] for x in made]
@@ -132,7 +134,7 @@ def _of_fields(
 
 @lru_cache(maxsize=256)
 def _algebra(dtype: DType, ring: Semiring, tracks: bool) -> Algebra:
-    """The semiring over W's numbers, where there are closures of it."""
+    """The semiring over W's dtype; an error if it has no closure."""
     algebra = ring.over(dtype)
     if is_idempotent(algebra):
         check_no_edge(algebra)
@@ -147,7 +149,7 @@ def _algebra(dtype: DType, ring: Semiring, tracks: bool) -> Algebra:
 def _on_the_host(
     W: Array, algebra: Algebra, tracks: bool, progress: Progress | None, chosen: Array | None
 ) -> tuple[Array, Array | None]:
-    """D and predecessors of a dense matrix, in the dtypes they were computed in."""
+    """D and predecessors of a dense matrix, in the dtypes of the computation."""
     idempotent = is_idempotent(algebra)
     copies = 2 + 4 * tracks if chosen is None or not idempotent else 1
     if (needs := copies * W.size * algebra.element.numpy.itemsize) > SMALL:
@@ -161,101 +163,99 @@ def _on_the_host(
     if chosen is not None:
         return search(Rows.of_dense(W, algebra.zero, nan=False), algebra, tracks, chosen, progress)
     if tracks and algebra.partial.kind == "b":
-        D, before = close_by_tiles(np.where(W, np.float32(1), np.float32(np.inf)), HOPS, True, progress)
-        return np.inf > D, before
-    if not absorbs(algebra):  # tiles would make edges where none are
+        D, predecessors = close_by_tiles(np.where(W, np.float32(1), np.float32(np.inf)), HOPS, True, progress)
+        return np.inf > D, predecessors
+    if not absorbs(algebra):  # blocks would multiply the zero into an edge
         return search(Rows.of_dense(W, algebra.zero, nan=False), algebra, tracks, None, progress)
-    if progress is None and (rows := rows_worth_searching(W, algebra)) is not None:
+    if progress is None and (rows := sparse_enough_to_search(W, algebra)) is not None:
         return search(rows, algebra, tracks)
     return close_by_tiles(W, algebra, tracks, progress)
 
 
 def _delivered(library: Any, results: list[tuple[Array, DType]], single: bool = True) -> Any:
-    """Arrays of W's library; one alone without a tuple around it."""
-    handed = []
+    """The results as arrays of W's library; a single one not in a tuple, if `single`."""
+    arrays = []
     for values, dtype in results:
-        if library is NUMPY and values.dtype == dtype.numpy:  # D shares no memory with W: no copy
-            handed.append(values)
+        if library is NUMPY and values.dtype == dtype.numpy:  # no copy: D shares no memory with W
+            arrays.append(values)
             continue
         made = library.empty(values.shape, dtype, "cpu")
         np.copyto(made.memory, values, casting="unsafe")
-        handed.append(library.deliver(made))
-    return handed[0] if single and len(handed) == 1 else tuple(handed)
+        arrays.append(library.deliver(made))
+    return arrays[0] if single and len(arrays) == 1 else tuple(arrays)
 
 
-def closure_of_sparse(
-    W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
-) -> Any:
-    """Of a scipy.sparse matrix, as NumPy arrays: by search without ever being dense, or as a dense matrix."""
+def close_sparse(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any) -> Any:
+    """The closure of a scipy.sparse matrix, as NumPy arrays: by search over its edges, or as a dense matrix."""
     algebra = _algebra(dtype_of(W.dtype), ring, tracks)
     rows = Rows.of(W, "W", algebra)
     _check_square(rows.shape)
     kept = rows.without(algebra.zero)
     chosen = nodes_of(sources, rows.shape[0])
-    if device in HOST and is_idempotent(algebra) and (chosen is not None or by_search(kept, algebra)):
-        D, before = search(kept, algebra, tracks, chosen, progress)
+    if device in HOST and is_idempotent(algebra) and (chosen is not None or search_is_faster(kept, algebra)):
+        D, predecessors = search(kept, algebra, tracks, chosen, progress)
         D = D.astype(algebra.result.numpy, copy=False)
-        return (D, before) if tracks else D
+        return (D, predecessors) if tracks else D
     check_room(3 * rows.shape[0] ** 2 * rows.data.dtype.itemsize, f"a dense closure of {rows.shape[0]:,} nodes")
     dense = rows.dense(algebra.zero, rows.data.dtype)
     return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=chosen)
 
 
-def _of_each(
+def _close_stack(
     operand: Operand, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
 ) -> Any:
-    """A stack of graphs: the closure of each, or the rows of the same sources in each."""
+    """The closure of each graph of a stack; with `sources`, the same rows of each."""
     if operand.host is None:
         raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
-    _place(operand, device)
+    _device_for(operand, device)
     library, stack, nodes = operand.library, operand.shape[:-2], operand.shape[-1]
     algebra, chosen = _algebra(operand.dtype, ring, tracks), nodes_of(sources, nodes)
     shape = (*stack, nodes if chosen is None else len(chosen), nodes)
     made = library.empty(shape, algebra.result, "cpu")
     table = library.empty(shape, DTYPES["int64"], "cpu") if tracks else None
     for number, member in enumerate(np.ndindex(*stack)):
-        heard = None if progress is None else _among(progress, number, math.prod(stack))
+        report_progress = None if progress is None else _stack_progress(progress, number, math.prod(stack))
         closed = closure(
             operand.host[member],
             semiring=ring,
             return_predecessors=tracks,
-            progress=heard,
+            progress=report_progress,
             device=device,
             sources=chosen,
         )
-        D, before = closed if tracks else (closed, None)
-        for target, part in ((made, D), (table, before)):
+        D, predecessors = closed if tracks else (closed, None)
+        for target, part in ((made, D), (table, predecessors)):
             if target is not None:
                 target.memory[member] = part
     return library.deliver(made) if table is None else (library.deliver(made), library.deliver(table))
 
 
-def _among(progress: Progress, number: int, count: int) -> Progress:
-    """The progress of one graph of a stack, all of which have as many blocks, as that of the stack."""
+def _stack_progress(progress: Progress, number: int, count: int) -> Progress:
+    """A callback for one graph that reports the progress of its stack; all graphs have as many blocks."""
     return lambda done, total: progress(number * total + done, count * total)
 
 
-def _place(operand: Operand, device: str) -> str:
-    """The device that works: where W is, unless a host array is sent to a card."""
+def _device_for(operand: Operand, device: str) -> str:
+    """The device that computes: W's, unless a host array is sent to a card."""
     if device == "auto" or device == operand.device:
         return operand.device
     if device == "cpu":
         raise DeviceError(f"W is on {operand.device} and device='cpu' was requested: copy it to the host first")
     requested = f"cuda:{card_number(device)}"
     if operand.device not in ("cpu", requested):
-        raise DeviceError(f"W is on {operand.device} and device={device!r} was requested: it does not travel by itself")
+        raise DeviceError(f"W is on {operand.device} and device={device!r} was requested: copy W there first")
     return requested
 
 
 def _on_a_card(
     operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, device: str, progress: Progress | None
 ) -> Any:
-    """The same on a card; a host array goes there and back."""
+    """The closure on a card; a host array is copied there and the result back."""
     from cuda.core import Stream
 
     from tilewise.arrays.card import open_card
     from tilewise.arrays.device_array import DEVICE_ARRAYS, to_device
-    from tilewise.compose.graph.card_closure import at_home, close_on_card
+    from tilewise.compose.graph.card_closure import close_on_card, host_copy
 
     open_card(device)
     library, given = operand.library, operand
@@ -267,22 +267,22 @@ def _on_a_card(
     table = library.empty(operand.shape, DTYPES["int64"], device) if tracks else None
     closed = close_on_card(given, made, table, algebra, work, stream, progress)
     if closed.improves or closed.lost.size:
-        _repair_on_host(at_home(given, stream), closed, algebra, work, table, stream)
+        _repair_on_host(host_copy(given, stream), closed, algebra, work, table, stream)
     results = [x for x in (made, table) if x is not None]
     if operand.host is not None:
-        homes = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
-        for home, x in zip(homes, results, strict=True):
-            home.memory[...] = x.array.numpy()
-        results = homes
-    handed = tuple(x.library.deliver(x) for x in results)
-    return handed if tracks else handed[0]
+        host_results = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
+        for host_result, x in zip(host_results, results, strict=True):
+            host_result.memory[...] = x.array.numpy()
+        results = host_results
+    arrays = tuple(x.library.deliver(x) for x in results)
+    return arrays if tracks else arrays[0]
 
 
 def _repair_on_host(
     W: Array, closed: CardClosure, algebra: Algebra, work: Algebra, table: Operand | None, stream: Any
 ) -> None:
-    """What is done on the host: naming a cycle that improves, and the predecessors of sources whose ties made a
-    circle. `work` is HOPS for predecessors over bool; a closure of weights may have that very algebra as its own."""
+    """Raise an error that names the improving cycle, or replace predecessors that contain a cycle. `work`: HOPS for
+    predecessors over bool, else the closure's own algebra (which may equal HOPS)."""
     from tilewise.compose.graph.card_closure import put_rows
 
     W = (
@@ -293,4 +293,4 @@ def _repair_on_host(
     if closed.improves:
         raise cycle_error(find_cycle(Rows.of_dense(W, work.zero, nan=False), work))
     assert table is not None
-    put_rows(table, closed.lost, found_anew(closed.lost, W, work), stream)
+    put_rows(table, closed.lost, search_predecessors(closed.lost, W, work), stream)

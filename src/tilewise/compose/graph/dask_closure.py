@@ -19,9 +19,9 @@ from tilewise.scale.dask_blocks import DeclaredBlock
 
 
 def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
-    """The closure of a square Dask array, with the chunks of its rows along both axes; with `sources` their rows of it.
-    How many rounds a search takes is not known before it runs, so those rows come from the blocks of all nodes; Dask
-    leaves out the blocks of the last round that no row needs."""
+    """The closure of a square Dask array, chunked as its rows along both axes; with `sources`, their rows of it. A
+    search takes a number of rounds that a Dask graph cannot know, so those rows are cut from the whole closure; Dask
+    omits the blocks of the last round that no row needs."""
     import dask.array as da
     from dask.base import tokenize
     from dask.highlevelgraph import HighLevelGraph
@@ -53,11 +53,11 @@ def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
         D[k, k] = put((k + 1, k, k), work.close, D[k, k], starts[k])
         for j in range(count):
             if j != k:
-                D[k, j] = put((k + 1, k, j), work.along, D[k, j], D[k, k], D[k, j])
-                D[j, k] = put((k + 1, j, k), work.along, D[j, k], D[j, k], D[k, k])
+                D[k, j] = put((k + 1, k, j), work.relax, D[k, j], D[k, k], D[k, j])
+                D[j, k] = put((k + 1, j, k), work.relax, D[j, k], D[j, k], D[k, k])
         for i, j in np.ndindex(count, count):
             if k not in (i, j):
-                D[i, j] = put((k + 1, i, j), work.along, D[i, j], D[i, k], D[k, j])
+                D[i, j] = put((k + 1, i, j), work.relax, D[i, j], D[i, k], D[k, j])
     for (i, j), key in D.items():
         layer[(name, i, j)] = key
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[W])
@@ -66,7 +66,7 @@ def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
 
 
 class _Blocks:
-    """What a worker does to one block."""
+    """The tasks of one block, run by a worker."""
 
     def __init__(self, algebra: Algebra) -> None:
         self.algebra, self.one = algebra, one_of(algebra)
@@ -81,8 +81,8 @@ class _Blocks:
         close_block(made, self.algebra, self.one, start)
         return made
 
-    def along(self, D: Array, left: Array, right: Array) -> Array:
-        """D ⊕ left ⊗ right; what came in belongs to other tasks and is not written."""
+    def relax(self, D: Array, left: Array, right: Array) -> Array:
+        """D ⊕ left ⊗ right in new memory: other tasks read the operands."""
         made = D.copy()
         matmul(left, right, semiring=self.algebra.semiring, out=made, accumulate=True)
         return made

@@ -1,15 +1,15 @@
-"""Closures where add(x, x) is not x: sums over all paths, by Kleene's elimination in blocks.
+"""Closures whose add is not idempotent: sums over all paths, by Kleene's elimination in blocks.
 
 A node k is eliminated once every path through it is counted elsewhere: D[i, j] ⊕= D[i, k] ⊗ D[k, k]* ⊗ D[k, j]. The
 star of a value, one ⊕ a ⊕ a⊗a ⊕ …, is 1 / (1 − a) for numbers (a geometric series, where it converges), its logarithm
-for logarithms, and otherwise the value at which the sum settles: after k terms for the k best lengths, after one for
-counts of shortest paths. Where it does not settle the closure does not exist, and the error says why.
+for logarithms, and otherwise the fixed point of the partial sums: after k terms for the k best lengths, after one for
+counts of shortest paths. Without a fixed point the closure does not exist, and the error says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -26,12 +26,12 @@ from tilewise.compose.graph.laws import Progress, one_of
 from tilewise.dispatch.product import matmul
 from tilewise.errors import AlgebraError, CycleError, DtypeError
 
-Values = list[Array]  # field by field; numbers have one field
+Values = list[Array]  # one array per field; numbers have one field
 Operation = Callable[[Sequence[Array], Sequence[Array]], Values]
-DENSE = 0.2  # share of cells that are edges from which whole rows are searched
-MANY = 128  # sources from which it pays to look for edges that no walk needs
-ROUNDED = 64  # units in the last place by which sums along two walks may differ
-ROUNDS = 64  # in which a sum of powers settles, or is taken not to
+DENSE = 0.2  # share of cells that are edges; denser graphs are searched as a dense matrix
+MANY = 128  # sources; from this many on it pays to drop the edges that no walk needs
+ROUNDED = 64  # ulps by which sums along two walks may differ
+ROUNDS = 64  # partial sums until a star must have reached its fixed point
 
 
 @dataclass
@@ -41,11 +41,11 @@ class Elimination:
     D: Values
     add: Operation
     mul: Operation
-    multiply: Operation  # matrices
+    multiply: Operation  # of matrices
     star: Callable[[Values], Values | None]
     zero: Sequence[Any]
     reason: str  # why a star may not exist
-    names: Sequence[str] = field(default=("they weigh",))
+    names: Sequence[str] = ("weight",)
 
     def close_small(self, start: int, stop: int) -> None:
         D = [x[start:stop, start:stop] for x in self.D]
@@ -54,7 +54,7 @@ class Elimination:
             if star is None:
                 held = ", ".join(f"{name} {x[k, k]}" for name, x in zip(self.names, D, strict=True))
                 raise CycleError(
-                    f"the sum over all paths has no limit: of the cycles through node {start + k} {held}; {self.reason}"
+                    f"the sum over all paths has no limit: cycles through node {start + k} have {held}; {self.reason}"
                 )
             row, left = self.mul(star, [x[k] for x in D]), [x[:, k : k + 1].copy() for x in D]
             for x, values, own, zero in zip(D, row, star, self.zero, strict=True):
@@ -84,12 +84,12 @@ class Elimination:
 
 
 def eliminate(W: Array, algebra: Algebra, progress: Progress | None) -> Array:
-    """The closure of numbers; NaN among weights makes what it reaches NaN."""
+    """The closure of numbers; NaN weights propagate."""
     dtype, ring = algebra.partial, algebra.semiring
     D = W.astype(dtype.numpy, copy=True)
     one = np.full(1, one_of(algebra), dtype.numpy)
     add, mul = _single(algebra.add), _single(algebra.mul)
-    star, reason = _settling(add, mul, [one]), f"the powers of it do not settle over {ring}"
+    star, reason = _fixed_point(add, mul, [one]), f"the powers of it do not settle over {ring}"
     if is_plus_times(ring):
         if dtype.kind == "c" or (dtype.kind != "u" and (D < 0).any()):
             return _inverse(D)
@@ -107,8 +107,10 @@ def eliminate(W: Array, algebra: Algebra, progress: Progress | None) -> Array:
     return D
 
 
-def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress: Progress | None) -> Values | None:
-    """The k shortest walks by a search from each node; None where a weight is below 0, or no float."""
+def k_shortest_walks(
+    W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress: Progress | None
+) -> Values | None:
+    """The k shortest walks by a search from each node; None if a weight is below 0 or not float32 or float64."""
     from tilewise.algebra.structured_builtin import k_best
 
     k = len(W)
@@ -119,7 +121,7 @@ def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress:
     edges = [np.isfinite(x) for x in W]
     sources = np.arange(len(W[0])) if chosen is None else chosen
     if len(sources) >= MANY and edges[0].sum() >= DENSE * edges[0].size:
-        edges[0] &= _needed(W[0], k)
+        edges[0] &= _possible_edges(W[0], k)
     if any(x.any() for x in edges[1:]) or edges[0].sum() < DENSE * edges[0].size:
         cells = np.nonzero(np.stack(edges, 2))
         starts = np.searchsorted(cells[0], np.arange(len(W[0]) + 1))
@@ -129,9 +131,9 @@ def walks(W: Values, algebra: StructuredAlgebra, chosen: Array | None, progress:
     return [np.ascontiguousarray(x) for x in np.moveaxis(lists, 2, 0)]
 
 
-def _needed(W: Array, k: int) -> Array:
-    """Which edges may be in one of the k shortest walks between two nodes. From u to k nodes, one of each of k groups,
-    and on by shortest paths are k walks: an edge to their end that is longer than all of them is not needed."""
+def _possible_edges(W: Array, k: int) -> Array:
+    """Which edges may be in one of the k shortest walks between two nodes. For an edge u→v, the shortest walks u→x→…→v
+    with x in each of k groups of nodes are k walks: an edge longer than all of them is not needed."""
     algebra = SEMIRINGS["min_plus"].over(dtype_of(W.dtype))
     D, _ = close_by_tiles(W, algebra, False, None)
     bound = np.zeros_like(W)
@@ -158,7 +160,7 @@ def eliminate_fields(W: Values, algebra: StructuredAlgebra, progress: Progress |
     def multiply(x: Sequence[Array], y: Sequence[Array]) -> Values:
         return list(structured_matmul(tuple(x), tuple(y), ring))
 
-    star = _settling(add, mul, one)
+    star = _fixed_point(add, mul, one)
     reason = "no path is best where one of them improves, and paths are without number where one changes nothing"
     if ring == dual:
         if (D[0] < 0).any():
@@ -175,8 +177,8 @@ def _single(function: Callable[..., Array]) -> Operation:
     return lambda x, y: [function(x[0], y[0])]
 
 
-def _settling(add: Operation, mul: Operation, one: Values) -> Callable[[Values], Values | None]:
-    """one ⊕ a ⊗ (one ⊕ a ⊗ (…)) until it stays the same."""
+def _fixed_point(add: Operation, mul: Operation, one: Values) -> Callable[[Values], Values | None]:
+    """The star as the fixed point of x = one ⊕ a ⊗ x; None if it is not reached in ROUNDS."""
 
     def star(a: Values) -> Values | None:
         total = one
@@ -217,7 +219,7 @@ def _inverse(W: Array) -> Array:
 
 
 def _one_of_fields(algebra: StructuredAlgebra) -> Values:
-    """The neutral element of mul, each field 0, 1 or that of zero."""
+    """The neutral element of mul; each of its fields is 0, 1 or the zero's."""
     choices = [dict.fromkeys((0, 1, zero)) for zero in algebra.zero]
     kinds = [dtype.numpy for dtype in algebra.dtypes]
     tried = [np.array(x, kind)[:, None] for x, kind in zip(zip(*product(*choices), strict=True), kinds, strict=True)]

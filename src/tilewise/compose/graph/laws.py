@@ -1,4 +1,4 @@
-"""What a closure needs of a semiring and of its weights, checked before anything is computed."""
+"""Requirements of a closure on its semiring and its weights, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]  # called with the blocks done and those i
 
 @lru_cache(maxsize=256)
 def is_idempotent(algebra: Algebra) -> bool:
-    """Whether add(x, x) is x: only then do repeated walks over an edge add nothing."""
+    """Whether add(x, x) is x, so that walking a cycle again adds nothing."""
     samples = _samples(algebra.partial)
     with np.errstate(all="ignore"):
         return np.array_equal(algebra.add(samples, samples), samples)
@@ -37,7 +37,7 @@ def check_idempotent(algebra: Algebra) -> None:
 
 
 def check_absorbs(algebra: Algebra) -> None:
-    """Tiles and blocks multiply what is no edge: it must stay none. Searches meet stored edges alone."""
+    """Refuse a zero that mul turns into an edge: products in blocks multiply it. Searches read edges only."""
     if not absorbs(algebra):
         raise AlgebraError(
             f"{algebra.zero} is the zero of {algebra.semiring} over {algebra.element}, and mul makes an edge of it and "
@@ -46,7 +46,7 @@ def check_absorbs(algebra: Algebra) -> None:
 
 
 def check_no_edge(algebra: Algebra) -> None:
-    """mul(zero, x) must be zero, or what is no edge is one; bool has no value beside False and True to stand for it."""
+    """Over bool mul(zero, x) must be zero: there is no third value for "no edge"."""
     if algebra.partial.kind != "b":
         return
     samples = _samples(algebra.partial)
@@ -60,8 +60,8 @@ def check_no_edge(algebra: Algebra) -> None:
 
 @lru_cache(maxsize=256)
 def one_of(algebra: Algebra) -> Number:
-    """The neutral element of mul: what the empty path from a node to itself weighs. Of all weights where there is one
-    (of max that is −∞), else of those that are not below 0."""
+    """The neutral element of mul, the weight of the empty path: for all weights if there is one (−∞ for max), else
+    for weights that are not below 0."""
     dtype = algebra.partial
     above = _samples(dtype)
     for samples in (above,) if dtype.kind in "bu" else (np.concatenate([above, -above]), above):
@@ -88,24 +88,24 @@ def _samples(dtype: DType) -> Array:
     return np.array([1, 2, 3, 5]).astype(dtype.numpy)
 
 
-def stand_in_for_zero(weights: Array, nodes: int, algebra: Algebra) -> bool | int | float:
-    """What stands for "no edge" while integers are added: a value that two of cannot wrap. Zero itself elsewhere."""
+def sentinel_of(weights: Array, nodes: int, algebra: Algebra) -> bool | int | float:
+    """The value for "no edge" while integers are added: twice it does not wrap. For other operations the zero."""
 
     def heaviest() -> int:
         edges = weights[algebra.zero != weights]
         return max((abs(int(edges.max())), abs(int(edges.min()))) if edges.size else (0,))
 
-    return stand_in(algebra, nodes, heaviest)
+    return choose_sentinel(algebra, nodes, heaviest)
 
 
-def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool | int | float:
-    """The same for weights that are not on the host: `heaviest` returns the largest |weight|; called only if needed.
+def choose_sentinel(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool | int | float:
+    """`sentinel_of` by a function that returns the largest |weight| and is called only if needed.
 
-    Refused where weights are so large that a path could reach it, or where mul can leave the integers' range.
+    DtypeError if a path could reach the sentinel, or if mul could overflow otherwise.
     """
     mul, dtype = algebra.semiring.mul, algebra.partial
-    harmless = isinstance(mul, Apply) and mul.op in ("min", "max", "and", "or")
-    if not dtype.is_integer or harmless:
+    cannot_overflow = isinstance(mul, Apply) and mul.op in ("min", "max", "and", "or")
+    if not dtype.is_integer or cannot_overflow:
         assert not isinstance(algebra.zero, complex)
         return algebra.zero
     if not (isinstance(mul, Apply) and mul.op == "add" and dtype.kind == "i"):
@@ -122,8 +122,8 @@ def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool 
     return info.max // 2 if algebra.zero == info.max else -(info.max // 2)
 
 
-def kept_apart(algebra: Algebra, absent: bool | int | float) -> Algebra:
-    """The algebra whose zero is what stands for "no edge" while paths are made: its products need no stand-in."""
+def algebra_with_zero(algebra: Algebra, absent: bool | int | float) -> Algebra:
+    """The algebra with the sentinel for "no edge" as its zero."""
     if absent == algebra.zero:
         return algebra
     return algebra.semiring.with_zero(absent).over(algebra.element)

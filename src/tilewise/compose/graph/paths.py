@@ -10,7 +10,7 @@ from tilewise.algebra.dtypes import Array
 from tilewise.arrays.labelled import as_host
 from tilewise.errors import ShapeError, UsageError
 
-NONE = -1  # no predecessor: nothing leads there, or it is where the path begins
+NONE = -1  # no predecessor: the node is not reached, or is the source
 
 
 def path(predecessors: Any, source: int, target: int, *, sources: Any = None) -> list[int]:
@@ -63,16 +63,16 @@ def _row_of(table: Array, source: int, sources: Any) -> Array:
 
 
 def _begins(row: Array) -> int:
-    """The node that all paths of a row begin at; NONE where the row has no path."""
+    """The source of a row of predecessors; NONE if it has no path."""
     reached = int((row != NONE).argmax())
     return NONE if row[reached] == NONE else _backwards(row, reached)[-1]
 
 
 def _backwards(row: Array, target: int) -> list[int]:
-    """From a target along the nodes before it, to one that has none."""
+    """The target, its predecessor, and so on, to a node without one."""
     walked = [target]
     while (before := int(row[walked[-1]])) != NONE:
         if len(walked) >= len(row) or not 0 <= before < len(row):
-            raise UsageError("predecessors lead in a circle: they are not what closure returned")
+            raise UsageError("predecessors contain a cycle: they are not what closure returned")
         walked.append(before)
     return walked

@@ -1,8 +1,8 @@
-"""Predecessors that lead back to the source: circles by ties (cycles of weight 0, equal bottlenecks) are repaired.
+"""Predecessors without cycles: those that ties close (weight 0, equal bottlenecks) are repaired.
 
 A predecessor is recorded whenever a path gets strictly better. Around a cycle of weight 0 two nodes can become each
-other's predecessor. Such rows are rare, found by pointer doubling, and searched again: a search keeps the first of
-equal paths, so its predecessors never form a circle.
+other's predecessor. Such rows are rare; they are found by pointer doubling and replaced by those of a search, which
+keeps the first of equal paths, so that its predecessors never form a cycle.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from tilewise.compose.graph.search import search
 from tilewise.dispatch.sparse.arrays import Rows
 
 
-def repair(before: Array, edges: Array, algebra: Algebra) -> None:
-    """Make every row of `before` lead back to its source, in place. `edges` are weights, the zero where none is."""
-    rows = lost_rows(before)
+def repair(predecessors: Array, edges: Array, algebra: Algebra) -> None:
+    """Make every row of `predecessors` lead back to its source, in place. `edges`: the weights."""
+    rows = lost_rows(predecessors)
     if rows.size:
-        before[rows] = found_anew(rows, edges, algebra)
+        predecessors[rows] = search_predecessors(rows, edges, algebra)
 
 
-def found_anew(rows: Array, edges: Array, algebra: Algebra) -> Array:
-    """The predecessors of these sources, by a search."""
+def search_predecessors(rows: Array, edges: Array, algebra: Algebra) -> Array:
+    """The predecessors of these sources from a search."""
     found = search(Rows.of_dense(edges, algebra.zero), algebra, True, rows)[1]
     assert found is not None
     return found
 
 
-def lost_rows(before: Array) -> Array:
-    """The sources some of whose targets do not lead back to them."""
-    n = len(before)
+def lost_rows(predecessors: Array) -> Array:
+    """The sources to which some of their targets' predecessors do not lead back."""
+    n = len(predecessors)
     nodes = np.arange(n)
-    ahead = np.where(before == NONE, nodes[None], before)  # a node without a predecessor stays where it is
+    ahead = np.where(predecessors == NONE, nodes[None], predecessors)  # a node without a predecessor stays where it is
     for _ in range(max(1, n - 1).bit_length()):
         ahead = np.take_along_axis(ahead, ahead, 1)
-    home = (ahead == nodes[:, None]) | (before == NONE)
+    home = (ahead == nodes[:, None]) | (predecessors == NONE)
     return np.flatnonzero(~home.all(1))

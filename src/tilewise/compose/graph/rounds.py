@@ -36,13 +36,13 @@ BANDS = 3  # in memory at once: one is read, one multiplied, one written
 BAND = 1024  # rows of a band at most
 STRIP = 1024  # columns of the rows of K that are multiplied by the closed block at a time
 ENGINE_BYTES = 64 * 2**20  # packing buffers of the CPU backend, and growth of the interpreter
-DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
-STEP_RATE = 4e10  # steps a second, where nothing was measured
+DISK = (1.5e9, 4e8)  # assumed bytes a second of reading and of writing
+STEP_RATE = 4e10  # assumed steps a second, unless measured
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """How a closure of n nodes passes through a memory smaller than itself."""
+    """The blocking of a closure of n nodes within a memory budget."""
 
     nodes: int
     itemsize: int
@@ -64,19 +64,19 @@ class Rounds:
 
     @property
     def bytes_moved(self) -> int:
-        """In each round D is read once and written once; and it is made once from the weights."""
+        """D is read and written once in each round, and once when it is initialised from the weights."""
         return 2 * (self.count + 1) * self.nodes**2 * self.itemsize
 
     @property
     def predicted(self) -> float:
-        """Seconds: the disk works while bands are multiplied. To close the blocks and to multiply
-        their rows and columns by them takes n³ / rounds steps."""
+        """Seconds, disk and products overlapping. Closing the blocks and multiplying their rows and columns by them
+        takes n³ / rounds steps more."""
         disk = self.bytes_moved / 2 * (1 / DISK[0] + 1 / DISK[1])
         work = self.nodes**3 * (1 + 1 / self.count) / self.steps
         return float((work**NORM + disk**NORM) ** (1 / NORM))  # as in a schedule
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rounds as people read them, one fact a row."""
+        """Rows of a name and a text."""
         n = self.nodes
         return [
             ("closure", f"{n:,} nodes, {size(n * n * self.itemsize)}"),
@@ -100,7 +100,7 @@ class Rounds:
 
 
 def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps: float = STEP_RATE) -> Rounds:
-    """Blocks with the least expected time among those that fit, and bands of what they leave.
+    """The blocks with the least expected time among those that fit, and bands in the remaining memory.
 
     Wide blocks move fewer bytes, narrow ones take fewer steps.
     """
@@ -127,7 +127,7 @@ def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps:
 
 
 def algebra_for(semiring: str | Semiring, dtype: DType) -> Algebra:
-    """The algebra of a closure in a file: what D's cells hold is what P's would."""
+    """The algebra of a closure in a file, whose accumulator and result dtypes must be equal."""
     algebra = find_semiring(semiring).over(dtype)
     check_idempotent(algebra)
     if algebra.partial != algebra.result or algebra.partial.is_integer:
@@ -135,15 +135,15 @@ def algebra_for(semiring: str | Semiring, dtype: DType) -> Algebra:
     return algebra
 
 
-def measured_steps(algebra: Algebra, side: int = 768) -> float:
-    """Steps a second of one product here."""
+def measured_steps(algebra: Algebra) -> float:
+    """Steps a second of one product on this machine."""
     import time
 
-    x = np.random.default_rng(0).random((side, side)).astype(algebra.partial.numpy)
+    x = np.random.default_rng(0).random((768, 768)).astype(algebra.partial.numpy)
     out = matmul(x, x, semiring=algebra.semiring)
     start = time.perf_counter()
     matmul(x, x, semiring=algebra.semiring, out=out, accumulate=True)
-    return float(side**3 / (time.perf_counter() - start))
+    return float(768**3 / (time.perf_counter() - start))
 
 
 def close_file(
@@ -156,7 +156,7 @@ def close_file(
 ) -> Rounds:
     """The closure of the weights in `path`, a square .npy file or Zarr array, as the .npy file `output`.
 
-    memory: bytes for the whole process; `base`: those already in use, where the caller knows them.
+    memory: bytes for the whole process; `base`: those already in use, measured by default.
     """
     with Output(output, (".npy",)) as place:
         return _close_into(place, path, semiring, memory, progress, base)
@@ -199,7 +199,7 @@ class _FileClosure:
         with ThreadPoolExecutor(1, "tilewise reader") as reader, ThreadPoolExecutor(1, "tilewise writer") as writer:
 
             def stream(bands: list[slice], read: Callable[..., Any], work: Callable[[slice, Array], None]) -> None:
-                """Each band is read ahead, worked on and written, in BANDS buffers used in turn."""
+                """Read each band ahead, apply `work`, write it; BANDS buffers rotate."""
                 writes: list[Future[None] | None] = [None] * BANDS
 
                 def read_ahead(number: int) -> Future[Any] | None:

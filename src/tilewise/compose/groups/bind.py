@@ -20,7 +20,7 @@ ALONG = ("rows", "k")
 
 @dataclass(frozen=True)
 class GroupedCall:
-    """A bound call: M and N as the kernels take them, and where each group ends."""
+    """A bound call: M and N in the kernels' layout, and the end of each group."""
 
     problem: Problem
     library: Library
@@ -86,7 +86,7 @@ def _problem(
 
 
 def _shape(left: Operand, right: Operand, groups: Groups) -> tuple[int, ...]:
-    """Of P, if operands fit each other."""
+    """The shape of P; ShapeError if the operands do not fit."""
     if len(left.shape) != 2:
         raise ShapeError(f"x is {written(left.shape)}: pass a matrix, whose rows come in groups")
     rows, cols = left.shape
@@ -104,7 +104,7 @@ def _shape(left: Operand, right: Operand, groups: Groups) -> tuple[int, ...]:
 
 
 def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
-    """The ends of groups, beside the operands, whole numbers side by side."""
+    """The ends of groups as an operand: contiguous int32 or int64 on the device of x."""
     ends = operand_beside(library, offsets, "offsets", "x")
     if len(ends.shape) != 1 or not ends.shape[0]:
         raise ShapeError(f"offsets is {written(ends.shape)}: pass one number for each group, the row behind its last")
@@ -117,7 +117,7 @@ def ends_operand(library: Library, offsets: Any, beside: Operand) -> Operand:
 
 
 def check_ends(ends: Operand, rows: int) -> None:
-    """On the host: ends must not descend, and stay inside x."""
+    """Check ends on the host: they must not descend, nor exceed the rows of x."""
     given = ends.memory
     steps = np.diff(given, prepend=0)
     if (steps < 0).any():

@@ -1,4 +1,4 @@
-"""Groups of rows on the host: one product after the other, each prepared by the group's size."""
+"""Groups of rows on the host: one product after the other, prepared once for each size of a group."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Multiply = Callable[[HostArray, HostArray, HostArray], Any]  # M, N and P
 
 
 def into(M: HostArray, N: HostArray, P: HostArray, **keywords: Any) -> None:
-    """P = M · N by a call of its own."""
+    """P = M · N by `matmul`."""
     dispatch.matmul(M, N, out=P, **keywords)
 
 
-def multiply_in_turn(
+def multiply_groups(
     M: HostArray,
     N: HostArray,
     P: HostArray,
@@ -39,8 +39,8 @@ def multiply_in_turn(
     zero: Any,
     multiply: Callable[[int], Multiply],
 ) -> None:
-    """P of the groups that end there; rows behind the last, and products of empty groups, are `zero`. `multiply`: by
-    the size of a group."""
+    """Write P for the groups with these ends. Rows behind the last group, and products of empty groups, are `zero`.
+    `multiply`: from the size of a group to the function that multiplies it."""
     start = 0
     for group, end in enumerate(ends):
         if end == start and by_k:
@@ -71,15 +71,15 @@ def _prepared(
     precision: str,
     threads: int,
 ) -> tuple[Multiply, Ready] | None:
-    """The product of a group of so many rows, ready to run; None where the CPU engine has no kernel for it. `strides`:
-    of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. The call does not keep its
-    `Ready` alive, so both are returned."""
+    """The prepared product of a group of this size; None if the CPU backend has no kernel for it. `strides`: of a
+    group's rows, of its matrix and of P's rows; `threads` is part of the cache key only. The function does not keep
+    its `Ready` alive, so both are returned."""
     m, k, n = sizes
     algebra = find_semiring(ring).over(dtype)
     each = np.dtype(dtype.numpy).itemsize, np.dtype(algebra.result.numpy).itemsize
-    lying = [Layout(*(step // size for step in pair)) for pair, size in zip(strides, (each[0], *each), strict=True)]
-    lie_m, lie_n, lie_p = lying
-    problem = Problem(m, k, n, (), dtype, dtype, find_semiring(ring), lie_m, lie_n, lie_p, precision=precision)
+    layouts = [Layout(*(step // size for step in pair)) for pair, size in zip(strides, (each[0], *each), strict=True)]
+    layout_m, layout_n, layout_p = layouts
+    problem = Problem(m, k, n, (), dtype, dtype, find_semiring(ring), layout_m, layout_n, layout_p, precision=precision)
     plan = make_plan(problem, machine_of("cpu"))
     if plan.engine != "cpu" or is_long(problem, plan.machine):
         return None
@@ -88,7 +88,7 @@ def _prepared(
     return ready.into_given_memory(), ready
 
 
-def by_sizes(
+def multiply_prepared_groups(
     M: HostArray,
     N: HostArray,
     P: HostArray,
@@ -98,8 +98,8 @@ def by_sizes(
     ring: str | Semiring,
     precision: str,
 ) -> bool:
-    """As `multiply_in_turn`, by products that are prepared by their groups' sizes alone; False where these arrays have
-    none. P does not overlap M and N, and all lie within their allocations."""
+    """`multiply_groups` by products prepared for the groups' sizes; False if these arrays need `matmul`. P must not
+    overlap M or N, and all must be inside their allocations."""
     check_precision(precision)
     if M.dtype != N.dtype or not P.size or not M.shape[1] or P.dtype != _result(M.dtype, N.dtype, ring)[0]:
         return False
@@ -108,21 +108,21 @@ def by_sizes(
     dtype, threads, (m, k), n = dtype_of(M.dtype), num_threads(), M.shape, N.shape[-1]
     strides = M.strides, N.strides[-2:], P.strides[-2:]
     calls: dict[int, Multiply] = {}
-    kept: list[Ready] = []  # while they run: the cache may forget them
+    kept: list[Ready] = []  # references, because the cache may evict them
     for size in {end - begin for begin, end in pairwise([0, *ends])} - {0}:
         made = _prepared((m, size, n) if by_k else (size, k, n), strides, dtype, ring, precision, threads)
         if made is None:
             return False
         kept.append(made[1])
         calls[size] = made[0]
-    multiply_in_turn(M, N, P, ends, by_k, zero, calls.__getitem__)
+    multiply_groups(M, N, P, ends, by_k, zero, calls.__getitem__)
     return True
 
 
-def plain_groups(
+def numpy_groups(
     x: Any, w: Any, offsets: Any, along: str, rows: Any, semiring: Any, out: Any, precision: str, kernel: str | None
 ) -> HostArray | None:
-    """The product of groups of rows of plain NumPy arrays; None where they do not fit (`bind_groups` raises)."""
+    """The product of NumPy arrays with default keywords; None for other and for invalid calls."""
     if not (x.__class__ is w.__class__ is offsets.__class__ is np.ndarray) or x.ndim != 2 or w.ndim != 3:
         return None
     if not (along.__class__ is precision.__class__ is str) or not isinstance(semiring, str | Semiring):
@@ -141,6 +141,6 @@ def plain_groups(
     dtype, zero = _result(x.dtype, w.dtype, semiring)
     product = np.empty((len(x), w.shape[2]), dtype)
     known = owned(x) and owned(w)
-    if not (known and by_sizes(x, w, product, ends, False, zero, semiring, precision)):
-        multiply_in_turn(x, w, product, ends, False, zero, lambda _: partial(into, **keywords))
+    if not (known and multiply_prepared_groups(x, w, product, ends, False, zero, semiring, precision)):
+        multiply_groups(x, w, product, ends, False, zero, lambda _: partial(into, **keywords))
     return product

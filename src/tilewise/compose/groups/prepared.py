@@ -1,4 +1,4 @@
-"""Calls over groups and rows kept by signature, for torch tensors on a card: a repeated call costs the host little."""
+"""Prepared calls over groups and rows by signature, for torch tensors on a card."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tilewise.core.options import Key
 from tilewise.dispatch.prepared import PREPARED, tick
 from tilewise.system.imported import imported
 
-Places = dict[str, Any]  # tensors by the names that a recipe has for their addresses; None: no such operand
+Places = dict[str, Any]  # tensors by the recipe's names of their addresses; None: no such operand
 
 
 def signature(x: Any, w: Any, offsets: Any, out: Any, how: tuple[Any, ...]) -> Key | None:
-    """Everything about a product of groups but its addresses; None where torch follows it, or for other arrays. `how`:
-    keywords."""
+    """Everything about a product of groups but its addresses; None if autograd records it, or for other arrays.
+    `how`: the keywords' values."""
     key = _tensors(x, w, offsets, {} if out is None else {"out": out})
     if key is None or offsets.get_device() != x.get_device():
         return None
@@ -21,7 +21,7 @@ def signature(x: Any, w: Any, offsets: Any, out: Any, how: tuple[Any, ...]) -> K
 
 
 def rows_signature(what: str, x: Any, rows: Any, weights: Any, count: int = 0) -> Key | None:
-    """The same of a call over rows by an index."""
+    """The signature of a call over rows by an index."""
     key = _tensors(x, rows, rows, {})
     if key is None or weights is None:
         return None if key is None else (what, *key, count)
@@ -33,7 +33,7 @@ def rows_signature(what: str, x: Any, rows: Any, weights: Any, count: int = 0) -
 
 
 def _tensors(x: Any, other: Any, index: Any, keywords: dict[str, Any]) -> Key | None:
-    """The signature of two tensors on a card; None where a gradient is wanted: no such call is kept here."""
+    """The signature of two tensors on a card; None if a gradient is required."""
     torch = imported("torch")
     if torch is None or not isinstance(x, torch.Tensor) or not x.is_cuda or index.__class__ is not torch.Tensor:
         return None
@@ -68,7 +68,7 @@ class GroupsOnCard:
 
 
 def prepared(key: Key | None, places: Places, out: Any = None) -> Any:
-    """P by a call that was made before, or None."""
+    """P by the prepared call of this signature, or None if there is none."""
     call = None if key is None else PREPARED.get(key)
     if call is None:
         return None

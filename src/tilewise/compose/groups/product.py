@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Operand
 from tilewise.compose.groups.bind import GroupedCall, bind_groups
-from tilewise.compose.groups.host import by_sizes, into, multiply_in_turn, plain_groups
+from tilewise.compose.groups.host import into, multiply_groups, multiply_prepared_groups, numpy_groups
 from tilewise.compose.groups.prepared import keep, prepared, signature
 from tilewise.compose.groups.rows import take_rows
 from tilewise.core.plan import Plan
@@ -37,20 +37,20 @@ class GroupOptions(NamedTuple):
 def grouped_matmul(x: Any, w: Any, offsets: Any, **keywords: Any) -> Any:
     """`tw.grouped_matmul` of arrays that no framework traces."""
     o = GroupOptions(**keywords)
-    made = known_product(x, w, offsets, o)
+    made = prepared_product(x, w, offsets, o)
     return first_product(x, w, offsets, o) if made is None else made
 
 
-def known_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
-    """P of plain NumPy arrays, or by a call that is kept under its signature; None for any other call."""
-    made = plain_groups(x, w, offsets, *o)
+def prepared_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
+    """P of NumPy arrays, or by a prepared call; None if there is neither."""
+    made = numpy_groups(x, w, offsets, *o)
     if made is not None or o.rows is not None:
         return made
     return prepared(signature(x, w, offsets, o.out, o.key), {"M": x, "N": w, "offsets": offsets}, o.out)
 
 
 def first_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
-    """A call that `known_product` does not serve: bound, planned, run and kept under its signature."""
+    """Bind, plan and run a call, and keep it prepared under its signature."""
     if o.rows is not None:
         return grouped_matmul(take_rows(x, o.rows), w, offsets, **o._replace(rows=None)._asdict())
     call = bind_groups(x, w, offsets, o.along, o.semiring, o.precision, o.out)
@@ -73,7 +73,7 @@ def grouped_plan(
     precision: str = "high",
     kernel: str | None = None,
 ) -> Plan:
-    """What `grouped_matmul` would launch for operands on a card.
+    """The plan of `grouped_matmul` for operands on a card.
 
     >>> x, w = tw.to_device(np.ones((4, 8))), tw.to_device(np.ones((2, 8, 8)))  # with a card
     >>> tw.grouped_plan(x, w, tw.to_device(np.array([2, 4]))).engine
@@ -91,8 +91,8 @@ def _on_the_host(call: GroupedCall, product: Operand, kernel: str | None) -> Non
     with np.errstate(all="ignore"):
         zero = np.asarray(p.algebra.zero).astype(P.dtype)
     args = M, N, P, ends.tolist(), call.by_k, zero
-    if kernel is not None or not by_sizes(*args, p.semiring, p.precision):
-        multiply_in_turn(*args, lambda _: partial(into, **keywords))
+    if kernel is not None or not multiply_prepared_groups(*args, p.semiring, p.precision):
+        multiply_groups(*args, lambda _: partial(into, **keywords))
 
 
 def _on_the_card(call: GroupedCall, product: Operand, kernel: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""Rows by an index: gathered for the groups they go to, and added up again where they came from, in a fixed order."""
+"""Rows by an index: gathered into groups, and scattered back with sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tilewise.core.shapes import written
 from tilewise.dispatch.bind import check_device, operand_beside
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
-LINE_BYTES = 128  # alignment of gathered rows: tensor-core kernels take them without realignment
-CELLS = 1 << 22  # that are added between two chances to be interrupted
+ROW_ALIGNMENT = 128  # alignment of gathered rows: tensor-core kernels take them without realignment
+CELLS = 1 << 22  # added per NumPy call, between which Ctrl-C is handled
 
 
 def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
@@ -38,8 +38,8 @@ def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
             check_device(given, other, role, "the matrix")
     if given.device == "cpu":
         return _taken_on_the_host(given, index, scales)
-    lead = -(-length * given.dtype.itemsize // LINE_BYTES) * LINE_BYTES // given.dtype.itemsize
-    room = library.empty((count, lead), given.dtype, given.device)
+    lead = -(-length * given.dtype.itemsize // ROW_ALIGNMENT) * ROW_ALIGNMENT // given.dtype.itemsize
+    padded = library.empty((count, lead), given.dtype, given.device)
     from tilewise.kernels.transforms.rows import take_recipe, weighted_take_recipe
 
     wide, size, layout = index.dtype.itemsize == 8, given.dtype.itemsize, given.layout(())
@@ -48,8 +48,8 @@ def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
     else:
         algebra = SEMIRINGS["plus_times"].over(given.dtype)
         recipe = weighted_take_recipe(algebra, count, length, given.shape[0], layout, lead, scales.dtype, wide)
-    places = {"M": given, "P": room, "offsets": index, "scale_m": scales}
-    product = library.deliver(room)[:, :length]
+    places = {"M": given, "P": padded, "offsets": index, "scale_m": scales}
+    product = library.deliver(padded)[:, :length]
     keep(key, _launched(recipe, library, given.device, places), product)
     return product
 
@@ -61,13 +61,13 @@ def scatter_rows(y: Any, rows: Any, count: int, weights: Any = None) -> Any:
 
 
 def prepared_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
-    """P by a call that is kept under its signature; None for any other call."""
+    """P by a prepared call; None if there is none."""
     key = rows_signature("scatter", y, rows, weights, count)
     return prepared(key, {"M": y, "offsets": rows, "scale_m": weights})
 
 
 def first_rows(y: Any, rows: Any, count: int, weights: Any) -> Any:
-    """A call that `prepared_rows` does not serve: checked, run and kept under its signature."""
+    """Check and run a call, and keep it prepared under its signature."""
     library = find_library(y)
     given, index = library.operand(y, "y"), _index(library, rows, "rows")
     if len(given.shape) != 2 or index.shape[0] != given.shape[0]:
@@ -108,7 +108,7 @@ def _taken_on_the_host(given: Operand, index: Operand, weights: Operand | None) 
 
 
 def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, product: Operand, partial: Any) -> None:
-    """Every target's rows in ascending order."""
+    """Add the rows of each target in ascending order."""
     count, y, rows = product.shape[0], given.memory, index.memory
     sums, step = np.zeros(product.shape, partial), max(1, CELLS // max(1, given.shape[1]))
     keep = (rows >= 0) & (rows < count)
@@ -125,7 +125,7 @@ def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, 
 def _index(library: Library, rows: Any, role: str) -> Operand:
     index = operand_beside(library, rows, role, "the matrix")
     if len(index.shape) != 1 or (index.shape[0] > 1 and index.strides[0] != 1):
-        raise ShapeError(f"{role} is {written(index.shape)}: pass numbers of rows in a line, side by side")
+        raise ShapeError(f"{role} is {written(index.shape)}: pass a contiguous vector of row numbers")
     if index.dtype.name not in ("int32", "int64"):
         raise DtypeError(f"{role} has dtype {index.dtype}: pass int32 or int64")
     return index
